@@ -1,0 +1,72 @@
+# From a bare clone with python3 (3.11 or later), make and a C compiler: `make demo`, `make test`.
+
+PYTHON ?= python3
+V := .venv/bin
+PIP := $(V)/python -m pip --quiet --disable-pip-version-check
+OUT := out/demo
+DEMO := simulate --phones 500 --data soundscapes --dropout 0.1 --summation real --out $(OUT)
+SELECT := not slow
+
+.PHONY: help demo test test-all lint types imports unit format lock clean
+.DEFAULT_GOAL := help
+
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+demo: .venv/.installed ## run one learning phase over 500 simulated phones
+	$(V)/earshot $(DEMO)
+	@echo "The report: $(CURDIR)/$(OUT)/report.html"
+
+test: lint types imports unit ## everything a change must pass
+
+test-all: SELECT :=
+test-all: test ## the same, with the tests marked slow
+
+lint: .venv/.installed
+	$(V)/ruff check .
+	$(V)/ruff format --check .
+
+types: .venv/.installed
+	$(V)/mypy
+
+imports: .venv/.installed
+	$(V)/lint-imports
+
+# Each of the two packages must reach the bar alone: one must not carry the other.
+unit: .venv/.installed
+	$(V)/pytest -n 2 -m "$(SELECT)" --cov --cov-report=
+	$(V)/coverage report --include='protocol/*' --fail-under=90
+	$(V)/coverage report --include='client/*' --fail-under=90
+
+format: .venv/.installed ## let ruff rewrite what it can
+	$(V)/ruff format .
+	$(V)/ruff check --fix .
+
+# pip-tools takes our own package for a dependency to pin and ends the file with a warning about it,
+# the only part that follows an empty line.
+lock: ## choose the newest versions that pyproject.toml allows and pin them
+	$(PYTHON) -m venv --clear .venv/lock
+	.venv/lock/bin/python -m pip --quiet install pip-tools==7.6.2
+	echo '# Exact versions of all that `make` installs. Written by `make lock`.' > requirements.new
+	.venv/lock/bin/pip-compile --quiet --no-config --upgrade --extra dev --strip-extras \
+		--generate-hashes --no-header --no-annotate --unsafe-package earshot \
+		--no-emit-index-url --no-emit-find-links --no-emit-trusted-host \
+		--output-file - pyproject.toml | sed '/^$$/,$$d' >> requirements.new
+	mv requirements.new requirements.lock
+
+clean: ## remove what make made
+	rm -rf .venv out .coverage .coverage.* .pytest_cache .mypy_cache .ruff_cache .hypothesis \
+		.import_linter_cache
+	find . -name __pycache__ -prune -exec rm -rf {} +
+
+.venv/.locked: requirements.lock
+	@$(PYTHON) -c 'import sys; sys.exit("Python 3.11 or later is needed: make PYTHON=..." \
+		if sys.version_info < (3, 11) else 0)'
+	$(PYTHON) -m venv --clear .venv
+	$(PIP) install --require-hashes -r requirements.lock
+	@touch $@
+
+# hatchling is locked like the rest, so building takes no second, unpinned environment.
+.venv/.installed: .venv/.locked pyproject.toml
+	$(PIP) install --no-deps --no-build-isolation --editable .
+	@touch $@

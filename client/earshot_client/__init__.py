@@ -1,0 +1,1 @@
+"""The phone: hears, keeps embeddings under encryption, and takes part in learning phases."""

@@ -1,0 +1,85 @@
+"""The one command, `earshot`: sub-commands are loaded when they are called.
+
+Where a sub-command lives is named here as text, so that `--help` imports none of them and packages
+keep their direction of import.
+"""
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import NamedTuple
+
+from earshot_protocol.errors import EarshotError
+
+
+class SubCommand(NamedTuple):
+    """Where a sub-command lives: a module with a Typer `app`."""
+
+    module: str
+    extra: str
+    help: str
+
+
+SUB_COMMANDS = {
+    "simulate": SubCommand(
+        "earshot_simulations.commands.simulate",
+        "simulations",
+        "One learning phase over simulated phones.",
+    ),
+    "bench": SubCommand(
+        "earshot_simulations.commands.bench",
+        "simulations",
+        "Benchmarks, each beside a peer and the physical floor.",
+    ),
+}
+
+
+def main() -> None:
+    """Run `earshot`.
+
+    A mistake of the caller is one line on standard error and exit status 2.
+    """
+    try:
+        import typer
+    except ImportError:
+        sys.exit("the command line needs an extra: pip install 'earshot[phone]'")
+
+    app = typer.Typer(
+        name="earshot",
+        help="A crowd of phones finds out, in private, where people meet.",
+        no_args_is_help=True,
+        add_completion=False,
+        pretty_exceptions_enable=False,
+    )
+    wanted = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
+
+    @app.callback(invoke_without_command=True)
+    def version(
+        show: bool = typer.Option(False, "--version", help="Show the version and exit."),
+    ) -> None:
+        if show:
+            from importlib.metadata import version as installed
+
+            print(installed("earshot"))
+            raise typer.Exit
+
+    for name, command in SUB_COMMANDS.items():
+        # Only the one that is called is loaded; the others are lines of the help text.
+        loaded = _load(name, command) if name == wanted else typer.Typer()
+        app.add_typer(loaded, name=name, help=command.help)
+    try:
+        app()
+    except EarshotError as error:
+        print(f"earshot: {error}", file=sys.stderr)
+        sys.exit(2)
+
+
+def _load(name: str, command: SubCommand):  # type: ignore[no-untyped-def]
+    try:
+        return importlib.import_module(command.module).app
+    except ImportError as error:
+        sys.exit(
+            f"earshot {name} needs an extra ({error.name} is missing): "
+            f"pip install 'earshot[{command.extra}]'"
+        )

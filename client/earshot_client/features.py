@@ -1,0 +1,215 @@
+"""From a recording to what an encoder sees: one second of mono at 8 kHz, and its log-mel spectrum.
+
+Only numpy: this file runs on the phone.
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from earshot_protocol.errors import InvalidInputError
+
+SAMPLE_RATE = 8000
+"""Samples per second that every encoder expects."""
+
+WINDOW = 8000
+"""Samples of one recording: one second."""
+
+FRAME = 256
+"""Samples of one analysis frame (32 ms)."""
+
+HOP = 128
+"""Samples from one frame to the next (16 ms)."""
+
+FRAMES = 1 + (WINDOW - FRAME) // HOP
+MELS = 64
+
+LOWEST_HERTZ = 50.0
+"""The lowest mel band starts here: below it a phone's microphone hears mostly handling."""
+
+POWER_FLOOR = 1e-8
+"""Added to each band's mean power before the logarithm: 80 dB below full scale."""
+
+SILENT_RMS = 1e-4
+"""A second whose root mean square is below this (80 dB below full scale) is silent."""
+
+FULL_SCALE = 0.999
+"""A sample at or above this magnitude counts as clipped."""
+
+CLIPPED_FRACTION = 0.001
+"""A second with more than this fraction of samples at full scale is clipped."""
+
+RATES = (1000, 768_000)
+"""Sample rates that `one_second` accepts, in hertz."""
+
+
+class Unusable(StrEnum):
+    """Why a recording cannot be used."""
+
+    TOO_SHORT = "too short"
+    SILENT = "silent"
+    CLIPPED = "clipped"
+    NOT_FINITE = "not finite"
+    UNREADABLE = "unreadable"
+
+
+class UnusableRecordingError(InvalidInputError):
+    """A recording that says nothing about its environment; `reason` is one of `Unusable`."""
+
+    def __init__(self, reason: Unusable, detail: str) -> None:
+        super().__init__(reason, detail)
+        self.reason = reason
+        self.detail = detail
+
+    def __str__(self) -> str:
+        return f"the recording is {self.reason}: {self.detail}"
+
+
+def one_second(samples: NDArray[np.generic], rate: int) -> NDArray[np.float32]:
+    """The first full second of a recording, mono at 8 kHz.
+
+    Resampling cuts or pads the discrete spectrum of that second, so it is band-limited. The
+    checks apply to the second that is used, before channels are mixed and resampled.
+
+    Args:
+        samples: (samples,) or (samples, channels), floats in [-1, 1], or signed 16- or 32-bit
+            integers, which are scaled to [-1, 1].
+        rate: samples per second, 1,000 to 768,000.
+
+    Returns:
+        float32 (8000,), contiguous.
+
+    Raises:
+        InvalidInputError: if `samples` or `rate` is of another shape, type or range.
+        UnusableRecordingError: if the second is too short, not finite, silent (root mean square
+            below `SILENT_RMS`) or clipped (over `CLIPPED_FRACTION` of the samples of a channel
+            at `FULL_SCALE` or above).
+    """
+    channels = _channels(samples, rate)
+    _check_heard(channels)
+    mono = channels.mean(axis=1)
+    level = float(np.sqrt(np.mean(mono * mono)))
+    if level < SILENT_RMS:
+        raise UnusableRecordingError(
+            Unusable.SILENT, f"its rms is {level:.1e}; {SILENT_RMS:.0e} is the least"
+        )
+    return _resample(mono).astype(np.float32)
+
+
+def log_mel(samples: NDArray[np.floating]) -> NDArray[np.float32]:
+    """Log-mel spectrogram: periodic Hann window, 32 ms frames every 16 ms, 64 bands.
+
+    Bands are triangles, evenly spaced on Slaney's mel scale (M. Slaney, Auditory Toolbox, 1998:
+    linear below 1 kHz, logarithmic above) from 50 Hz to 4 kHz. The weights of a band sum to one
+    and the power of a frame is divided by the energy of the window, so white noise of variance v
+    reads log(v) in every band.
+
+    Args:
+        samples: floats (batch, 8000) at 8 kHz.
+
+    Returns:
+        float32 (batch, 61, 64): log(mean power + 1e-8), natural logarithm.
+
+    Raises:
+        InvalidInputError: if `samples` has another shape or type.
+    """
+    if samples.ndim != 2 or samples.shape[1] != WINDOW or samples.dtype.kind != "f":
+        raise InvalidInputError(
+            f"samples must be floats of shape (batch, {WINDOW}), not {samples.dtype} of shape "
+            f"{samples.shape}"
+        )
+    window, bands = _window(), _mel_bands()
+    sound = samples.astype(np.float32, copy=False)
+    frames = np.lib.stride_tricks.sliding_window_view(sound, FRAME, axis=1)[:, ::HOP]
+    spectrum = np.fft.rfft(frames * window, axis=2)
+    power = (spectrum.real**2 + spectrum.imag**2).astype(np.float32, copy=False)
+    mel = power.reshape(-1, power.shape[2]) @ bands
+    logarithm = np.log(mel + np.float32(POWER_FLOOR)).reshape(len(sound), FRAMES, MELS)
+    return np.asarray(logarithm, dtype=np.float32)
+
+
+def _channels(samples: NDArray[np.generic], rate: int) -> NDArray[np.float64]:
+    """The first second as float64 (rate, channels)."""
+    if not RATES[0] <= rate <= RATES[1]:
+        raise InvalidInputError(
+            f"rate must be {RATES[0]} to {RATES[1]} samples per second, not {rate}"
+        )
+    array = np.asarray(samples)
+    if array.ndim not in (1, 2) or (array.ndim == 2 and array.shape[1] == 0):
+        raise InvalidInputError(
+            f"samples must have shape (samples,) or (samples, channels), not {array.shape}"
+        )
+    if array.dtype.kind != "f" and array.dtype not in (np.int16, np.int32):
+        raise InvalidInputError(f"samples must be floats, int16 or int32, not {array.dtype}")
+    if len(array) < rate:
+        raise UnusableRecordingError(
+            Unusable.TOO_SHORT, f"it lasts {len(array) / rate:.3f} s; one second is the least"
+        )
+    second = array[:rate].reshape(rate, -1)
+    if array.dtype.kind == "f":
+        return second.astype(np.float64)
+    return second / -float(np.iinfo(array.dtype).min)
+
+
+def _check_heard(channels: NDArray[np.float64]) -> None:
+    if not np.isfinite(channels).all():
+        raise UnusableRecordingError(Unusable.NOT_FINITE, "it holds NaN or infinite samples")
+    clipped = float((np.abs(channels) >= FULL_SCALE).mean(axis=0).max())
+    if clipped > CLIPPED_FRACTION:
+        raise UnusableRecordingError(
+            Unusable.CLIPPED,
+            f"{clipped:.1%} of its samples are at full scale; {CLIPPED_FRACTION:.1%} is the most",
+        )
+
+
+def _resample(mono: NDArray[np.float64]) -> NDArray[np.float64]:
+    """One second at any rate → one second at 8 kHz, by its spectrum."""
+    if len(mono) == WINDOW:
+        return mono
+    spectrum = np.fft.rfft(mono)
+    kept = np.zeros(WINDOW // 2 + 1, dtype=np.complex128)
+    # The bin at half of either rate is left out: there a real signal's phase is ambiguous.
+    bins = min(WINDOW // 2, (len(mono) + 1) // 2)
+    kept[:bins] = spectrum[:bins]
+    return np.fft.irfft(kept, WINDOW) * (WINDOW / len(mono))
+
+
+@cache
+def _window() -> NDArray[np.float32]:
+    """Periodic Hann window of unit energy."""
+    hann = 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(FRAME) / FRAME)
+    return np.asarray(hann / np.sqrt(np.sum(hann**2)), dtype=np.float32)
+
+
+@cache
+def _mel_bands() -> NDArray[np.float32]:
+    """Triangular filters float32 (129, 64), each of unit sum."""
+    ends = _hertz_to_mel(np.array([LOWEST_HERTZ, SAMPLE_RATE / 2]))
+    edges = _mel_to_hertz(np.linspace(ends[0], ends[1], MELS + 2))
+    low, centre, high = edges[:-2], edges[1:-1], edges[2:]
+    hertz = np.arange(FRAME // 2 + 1)[:, np.newaxis] * (SAMPLE_RATE / FRAME)
+    rise = (hertz - low) / (centre - low)
+    fall = (high - hertz) / (high - centre)
+    triangles = np.maximum(0.0, np.minimum(rise, fall))
+    return np.asarray(triangles / triangles.sum(axis=0), dtype=np.float32)
+
+
+# Slaney's scale: 15 mel at 1 kHz, and 27 mel for each further factor of 6.4.
+_BREAK_HERTZ, _BREAK_MEL = 1000.0, 15.0
+_LOG_STEP = np.log(6.4) / 27
+
+
+def _hertz_to_mel(hertz: NDArray[np.float64]) -> NDArray[np.float64]:
+    above = np.log(np.maximum(hertz, _BREAK_HERTZ) / _BREAK_HERTZ) / _LOG_STEP
+    below = np.minimum(hertz, _BREAK_HERTZ) * (_BREAK_MEL / _BREAK_HERTZ)
+    return np.asarray(below + above, dtype=np.float64)
+
+
+def _mel_to_hertz(mel: NDArray[np.float64]) -> NDArray[np.float64]:
+    below = np.minimum(mel, _BREAK_MEL) * (_BREAK_HERTZ / _BREAK_MEL)
+    above = np.exp(np.maximum(mel - _BREAK_MEL, 0.0) * _LOG_STEP)
+    return np.asarray(below * above, dtype=np.float64)

@@ -1,0 +1,691 @@
+"""What a phone keeps: recordings, the state of its phase, and the ledger.
+
+`EncryptedStore` is one SQLite file whose every row is sealed before SQLite sees it, so the file
+and its journal hold ciphertext only. Row numbers and the names of values are in clear (they are a
+fixed set), and so are the number of rows and the length of values; every sealed recording has the
+same length, whether and however it is labelled.
+
+A thief of the file who returns it can remove recordings or values, or put back an old copy of the
+file or of a row, unnoticed: noticing takes a counter that nobody can turn back, which a phone's
+hardware may offer and SQLite does not. Anything else that is changed is noticed.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import hmac
+import os
+import sqlite3
+import struct
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
+from typing import Any, NamedTuple, Protocol
+
+import msgspec
+import numpy as np
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+from numpy.typing import NDArray
+
+from earshot_protocol.errors import InvalidInputError, LocalError, WrongStateError
+
+KEY_BYTES = 32
+EMBEDDING_DIMENSIONS = 128
+LARGEST_NAME = 64
+"""Characters of a choice or of a value's name."""
+
+SCHEMA_VERSION = 1
+"""Of the file; kept in SQLite's `user_version`."""
+_APPLICATION_ID = 0x45617273
+
+_OWNER_ONLY = 0o600
+_SALT_BYTES = 32
+_NONCE_BYTES = 12
+_HEADER = struct.Struct(f"<{_SALT_BYTES}sI")
+_COUNT = struct.Struct("<Q")
+_CHOICE_BYTES = 4 * LARGEST_NAME
+_CHOICE_LENGTH = struct.Struct("<H")
+_NO_CHOICE = 0xFFFF
+
+_SCHEMA = (
+    f"PRAGMA application_id = {_APPLICATION_ID}",
+    f"PRAGMA user_version = {SCHEMA_VERSION}",
+    "CREATE TABLE header (id INTEGER PRIMARY KEY, content BLOB NOT NULL)",
+    "CREATE TABLE recordings (id INTEGER PRIMARY KEY AUTOINCREMENT, sealed BLOB NOT NULL)",
+    # Without row numbers there is no index beside the table, whose damage would hide a value.
+    "CREATE TABLE named_values (name TEXT PRIMARY KEY, sealed BLOB NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE ledger (id INTEGER PRIMARY KEY, sealed BLOB NOT NULL)",
+    "CREATE TABLE ledger_length (id INTEGER PRIMARY KEY, sealed BLOB NOT NULL)",
+)
+
+# Secure deletion overwrites what `forget` removes. The rollback journal is preferred to a
+# write-ahead log, which would keep a forgotten recording until its next checkpoint; truncated
+# under synchronous=FULL it is synced after a commit, so that a power cut cannot bring it back and
+# undo a ledger entry whose answer has left. `fullfsync` is the sync that Apple's systems need.
+_PRAGMAS = (
+    "PRAGMA locking_mode = EXCLUSIVE",
+    "PRAGMA secure_delete = ON",
+    "PRAGMA synchronous = FULL",
+    "PRAGMA fullfsync = ON",
+    "PRAGMA journal_mode = TRUNCATE",
+)
+
+_UNAVAILABLE = frozenset(
+    {
+        sqlite3.SQLITE_PERM,
+        sqlite3.SQLITE_BUSY,
+        sqlite3.SQLITE_LOCKED,
+        sqlite3.SQLITE_NOMEM,
+        sqlite3.SQLITE_READONLY,
+        sqlite3.SQLITE_INTERRUPT,
+        sqlite3.SQLITE_IOERR,
+        sqlite3.SQLITE_FULL,
+        sqlite3.SQLITE_CANTOPEN,
+    }
+)
+
+
+class WrongKeyError(LocalError):
+    """The store was made with another key; nothing was changed."""
+
+
+class DamagedStoreError(LocalError):
+    """A store, or a row of it, that is not what was written."""
+
+
+class NewerStoreError(LocalError):
+    """A store that a newer version of this software wrote; nothing was changed."""
+
+
+class StoreUnavailableError(LocalError):
+    """A store that cannot be read or written now: in use, no permission, or the disk is full."""
+
+
+class Store(Protocol):
+    """What the phone asks of whatever keeps its things; use it from one thread.
+
+    Every change is all or nothing and durable when its method returns. After `close` every method
+    raises WrongStateError.
+    """
+
+    def add(self, embedding: NDArray[np.floating]) -> int:
+        """Keep the embedding of a recording.
+
+        Args:
+            embedding: finite floats (dimensions,), kept as float32.
+
+        Returns:
+            The recording's number, which is never used again.
+
+        Raises:
+            InvalidInputError: another shape, or an entry that is not finite.
+        """
+
+    def label(self, recording: int, choice: str) -> None:
+        """Keep what the user chose in a poll; a later choice replaces an earlier one.
+
+        Raises:
+            InvalidInputError: there is no such recording, or the choice is empty or longer than 64
+                characters.
+        """
+
+    def recordings(self) -> tuple[NDArray[np.float32], tuple[str | None, ...]]:
+        """All recordings, oldest first.
+
+        Returns:
+            float32 (recordings, dimensions), and per recording its choice or None.
+        """
+
+    def forget(self, recording: int) -> None:
+        """Remove a recording and its choice for good.
+
+        Raises:
+            InvalidInputError: there is no such recording.
+        """
+
+    def get(self, name: str) -> bytes | None:
+        """A named value; None if there is none."""
+
+    def put(self, name: str, value: bytes) -> None:
+        """Keep a value under a name, in place of the one before.
+
+        Raises:
+            InvalidInputError: the name is empty or longer than 64 characters.
+        """
+
+    def delete(self, name: str) -> None:
+        """Remove a named value; nothing happens if there is none."""
+
+    def ledger(self) -> tuple[bytes, ...]:
+        """All ledger entries, oldest first."""
+
+    def append_ledger(self, entry: bytes) -> None:
+        """Add an entry to the ledger, from which nothing is ever removed."""
+
+    def transaction(self) -> AbstractContextManager[None]:
+        """Make all changes of a `with` block one change: at its end, or not at all if it raises.
+
+        Blocks may be nested: an inner block that raises takes back its own changes.
+        """
+
+    def close(self) -> None:
+        """Let go of the store; closing twice is harmless.
+
+        Raises:
+            WrongStateError: within a transaction.
+        """
+
+
+class _Content(NamedTuple):
+    """All that a `MemoryStore` holds. It is replaced, never changed, so a copy costs nothing."""
+
+    embeddings: NDArray[np.float32]
+    numbers: tuple[int, ...]
+    choices: tuple[str | None, ...]
+    next_number: int
+    values: dict[str, bytes]
+    ledger: tuple[bytes, ...]
+
+
+class _Saved(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
+    values: dict[str, bytes]
+    ledger: tuple[bytes, ...]
+
+
+class MemoryStore:
+    """A `Store` that lasts as long as its object: for simulations and tests.
+
+    Args:
+        embeddings: finite floats (recordings, dimensions); a float32 array is neither copied nor
+            written to, and may be shared by many stores.
+        choices: per recording the user's choice or None; by default there are none.
+
+    Raises:
+        InvalidInputError: the embeddings are no finite matrix, or the choices do not fit them.
+    """
+
+    def __init__(
+        self,
+        embeddings: NDArray[np.floating] | None = None,
+        choices: Iterable[str | None] | None = None,
+    ) -> None:
+        if embeddings is None:
+            embeddings = np.empty((0, EMBEDDING_DIMENSIONS), dtype=np.float32)
+        kept = _read_only(embeddings)
+        total = len(kept)
+        chosen = (None,) * total if choices is None else tuple(choices)
+        if len(chosen) != total:
+            raise InvalidInputError(f"{len(chosen)} choices for {total} recordings")
+        for choice in set(chosen):
+            if choice is not None:
+                _checked_name("choice", choice)
+        self._held: _Content | None = _Content(
+            kept, tuple(range(1, total + 1)), chosen, total + 1, {}, ()
+        )
+        self._depth = 0
+
+    @property
+    def _content(self) -> _Content:
+        if self._held is None:
+            raise WrongStateError("the store is closed")
+        return self._held
+
+    def add(self, embedding: NDArray[np.floating]) -> int:
+        """See `Store.add`."""
+        held = self._content
+        row = _checked_embedding(embedding, held.embeddings.shape[1])
+        self._held = held._replace(
+            embeddings=_read_only(np.concatenate((held.embeddings, row[None]))),
+            numbers=(*held.numbers, held.next_number),
+            choices=(*held.choices, None),
+            next_number=held.next_number + 1,
+        )
+        return held.next_number
+
+    def label(self, recording: int, choice: str) -> None:
+        """See `Store.label`."""
+        held = self._content
+        place = self._place(recording)
+        chosen = list(held.choices)
+        chosen[place] = _checked_name("choice", choice)
+        self._held = held._replace(choices=tuple(chosen))
+
+    def recordings(self) -> tuple[NDArray[np.float32], tuple[str | None, ...]]:
+        """See `Store.recordings`; the array is read-only."""
+        return self._content.embeddings, self._content.choices
+
+    def forget(self, recording: int) -> None:
+        """See `Store.forget`."""
+        held = self._content
+        place = self._place(recording)
+        self._held = held._replace(
+            embeddings=_read_only(np.delete(held.embeddings, place, axis=0)),
+            numbers=held.numbers[:place] + held.numbers[place + 1 :],
+            choices=held.choices[:place] + held.choices[place + 1 :],
+        )
+
+    def get(self, name: str) -> bytes | None:
+        """See `Store.get`."""
+        return self._content.values.get(name)
+
+    def put(self, name: str, value: bytes) -> None:
+        """See `Store.put`."""
+        held = self._content
+        values = {**held.values, _checked_name("name", name): bytes(value)}
+        self._held = held._replace(values=values)
+
+    def delete(self, name: str) -> None:
+        """See `Store.delete`."""
+        held = self._content
+        values = {kept: value for kept, value in held.values.items() if kept != name}
+        self._held = held._replace(values=values)
+
+    def ledger(self) -> tuple[bytes, ...]:
+        """See `Store.ledger`."""
+        return self._content.ledger
+
+    def append_ledger(self, entry: bytes) -> None:
+        """See `Store.append_ledger`."""
+        self._held = self._content._replace(ledger=(*self._content.ledger, bytes(entry)))
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[None]:
+        """See `Store.transaction`."""
+        before = self._content
+        self._depth += 1
+        try:
+            yield
+        except BaseException:
+            self._held = before
+            raise
+        finally:
+            self._depth -= 1
+
+    def close(self) -> None:
+        """See `Store.close`."""
+        _check_outside(self._depth > 0)
+        self._held = None
+
+    def to_bytes(self) -> bytes:
+        """The named values and the ledger; the recordings stay with who made the store."""
+        held = self._content
+        return msgspec.msgpack.encode(_Saved(held.values, held.ledger))
+
+    @classmethod
+    def from_bytes(
+        cls,
+        data: bytes,
+        embeddings: NDArray[np.floating] | None = None,
+        choices: Iterable[str | None] | None = None,
+    ) -> MemoryStore:
+        """A store with the values and ledger that `to_bytes` saved, and the given recordings.
+
+        Raises:
+            DamagedStoreError: the data are not what `to_bytes` made.
+            InvalidInputError: as when a store is made.
+        """
+        try:
+            saved = msgspec.msgpack.decode(data, type=_Saved)
+        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+            raise DamagedStoreError(f"not a saved store: {error}") from error
+        store = cls(embeddings, choices)
+        store._held = store._content._replace(values=saved.values, ledger=saved.ledger)
+        return store
+
+    def _place(self, recording: int) -> int:
+        try:
+            return self._content.numbers.index(recording)
+        except ValueError:
+            raise _no_recording(recording) from None
+
+
+class EncryptedStore:
+    """A `Store` in one file, sealed under a key that the phone's system keeps.
+
+    Each row is sealed with ChaCha20-Poly1305, which is fast without special instructions, under a
+    random nonce and with its table, number or name, and the store's salt as associated data, so
+    rows cannot be swapped. The sealing key is HKDF-SHA256 of the given key and that salt.
+
+    The file is made if it does not exist, readable by its owner only, and is read and checked
+    whole when it is opened. While it is open nobody else can open it.
+
+    Args:
+        path: of the file.
+        key: 32 secret bytes.
+        dimensions: of the embeddings; for an existing file, those it was made with.
+
+    Raises:
+        InvalidInputError: the key or the dimensions do not fit.
+        WrongKeyError: the file was made with another key.
+        DamagedStoreError: the file, or a row of it, is not what was written.
+        NewerStoreError: a newer version of this software wrote the file.
+        StoreUnavailableError: the file is in use, or cannot be read and written.
+    """
+
+    def __init__(
+        self, path: str | os.PathLike[str], key: bytes, *, dimensions: int = EMBEDDING_DIMENSIONS
+    ) -> None:
+        if len(key) != KEY_BYTES:
+            raise InvalidInputError(f"a key of {len(key)} bytes; {KEY_BYTES} are needed")
+        if not 1 <= dimensions < 2**16:
+            raise InvalidInputError(f"dimensions={dimensions}: 1 to 65535 are accepted")
+        self._dimensions = dimensions
+        path = os.path.abspath(path)
+        _make_private(path)
+        with _named_errors():
+            self._database = sqlite3.connect(path, timeout=0, isolation_level=None)
+        try:
+            self._open(path, key)
+            os.chmod(path, _OWNER_ONLY)
+        except BaseException:
+            self._database.close()
+            raise
+
+    def add(self, embedding: NDArray[np.floating]) -> int:
+        """See `Store.add`."""
+        row = _checked_embedding(embedding, self._dimensions)
+        with self.transaction():
+            # The number is part of what is sealed, and SQLite gives it with the insertion.
+            ((number,),) = self._rows("INSERT INTO recordings (sealed) VALUES (x'') RETURNING id")
+            self._put_recording(number, row, None)
+        return int(number)
+
+    def label(self, recording: int, choice: str) -> None:
+        """See `Store.label`."""
+        number = _checked_number(recording)
+        _checked_name("choice", choice)
+        rows = self._rows("SELECT sealed FROM recordings WHERE id = ?", number)
+        if not rows:
+            raise _no_recording(recording)
+        embedding, _ = self._open_recording(number, rows[0][0])
+        with self.transaction():
+            self._put_recording(number, embedding, choice)
+
+    def recordings(self) -> tuple[NDArray[np.float32], tuple[str | None, ...]]:
+        """See `Store.recordings`.
+
+        Raises:
+            DamagedStoreError: a row is not what was written.
+        """
+        rows = self._rows("SELECT id, sealed FROM recordings ORDER BY id")
+        embeddings = np.empty((len(rows), self._dimensions), dtype=np.float32)
+        choices: list[str | None] = []
+        for place, (number, sealed) in enumerate(rows):
+            embeddings[place], choice = self._open_recording(number, sealed)
+            choices.append(choice)
+        return embeddings, tuple(choices)
+
+    def forget(self, recording: int) -> None:
+        """See `Store.forget`."""
+        number = _checked_number(recording)
+        with self.transaction():
+            if not self._rows("DELETE FROM recordings WHERE id = ? RETURNING id", number):
+                raise _no_recording(recording)
+
+    def get(self, name: str) -> bytes | None:
+        """See `Store.get`.
+
+        Raises:
+            DamagedStoreError: the value is not what was written.
+        """
+        rows = self._rows("SELECT sealed FROM named_values WHERE name = ?", name)
+        return self._unseal("named_values", name, rows[0][0]) if rows else None
+
+    def put(self, name: str, value: bytes) -> None:
+        """See `Store.put`."""
+        sealed = self._seal("named_values", _checked_name("name", name), value)
+        with self.transaction():
+            self._rows("INSERT OR REPLACE INTO named_values VALUES (?, ?)", name, sealed)
+
+    def delete(self, name: str) -> None:
+        """See `Store.delete`."""
+        with self.transaction():
+            self._rows("DELETE FROM named_values WHERE name = ?", name)
+
+    def ledger(self) -> tuple[bytes, ...]:
+        """See `Store.ledger`.
+
+        Raises:
+            DamagedStoreError: an entry is missing or not what was written.
+        """
+        rows = self._rows("SELECT id, sealed FROM ledger ORDER BY id")
+        if [number for number, _ in rows] != list(range(1, self._ledger_length() + 1)):
+            raise DamagedStoreError("entries are missing from the store's ledger")
+        return tuple(self._unseal("ledger", number, sealed) for number, sealed in rows)
+
+    def append_ledger(self, entry: bytes) -> None:
+        """See `Store.append_ledger`."""
+        with self.transaction():
+            number = self._ledger_length() + 1
+            sealed = self._seal("ledger", number, entry)
+            self._rows("INSERT INTO ledger VALUES (?, ?)", number, sealed)
+            self._put_ledger_length(number)
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[None]:
+        """See `Store.transaction`."""
+        # The outermost savepoint is a transaction: releasing it commits.
+        self._rows("SAVEPOINT change")
+        try:
+            yield
+            self._rows("RELEASE change")
+        except BaseException:
+            # A full disk may have made SQLite roll back everything already.
+            if self._database.in_transaction:
+                self._rows("ROLLBACK TO change")
+                self._rows("RELEASE change")
+            raise
+
+    def close(self) -> None:
+        """See `Store.close`."""
+        # A closed database does not even say whether it is in a transaction.
+        with contextlib.suppress(sqlite3.ProgrammingError):
+            _check_outside(self._database.in_transaction)
+        self._database.close()
+
+    def _open(self, path: str, key: bytes) -> None:
+        for pragma in _PRAGMAS:
+            self._rows(pragma)
+        # Under exclusive locking, a lock that was taken once is held until the file is closed.
+        self._rows("BEGIN EXCLUSIVE")
+        if os.path.getsize(path) == 0:
+            self._create(key)
+            self._rows("COMMIT")
+            return
+        self._rows("ROLLBACK")
+        self._check_file()
+        self._read_header(key)
+        self._check_rows()
+
+    def _create(self, key: bytes) -> None:
+        for statement in _SCHEMA:
+            self._rows(statement)
+        fixed = _HEADER.pack(os.urandom(_SALT_BYTES), self._dimensions)
+        header = fixed + self._derive(key, fixed)
+        content = header + hashlib.sha256(header).digest()
+        self._rows("INSERT INTO header VALUES (1, ?)", content)
+        self._put_ledger_length(0)
+
+    def _check_file(self) -> None:
+        version = self._pragma("user_version")
+        if self._pragma("application_id") != _APPLICATION_ID or version < 1:
+            raise DamagedStoreError("the file is not a store of recordings, or is damaged")
+        if version > SCHEMA_VERSION:
+            raise NewerStoreError(
+                f"the store has schema version {version}; this software reads {SCHEMA_VERSION}: "
+                "update it"
+            )
+        findings = self._rows("PRAGMA quick_check")
+        if findings != [("ok",)]:
+            raise DamagedStoreError(f"the file is damaged: {findings[0][0]}")
+
+    def _read_header(self, key: bytes) -> None:
+        rows = self._rows("SELECT content FROM header")
+        content = rows[0][0] if len(rows) == 1 else b""
+        header, digest = content[:-32], content[-32:]
+        if len(header) != _HEADER.size + 32 or hashlib.sha256(header).digest() != digest:
+            raise DamagedStoreError("the store's header is damaged")
+        fixed, key_check = header[: _HEADER.size], header[_HEADER.size :]
+        if not hmac.compare_digest(self._derive(key, fixed), key_check):
+            raise WrongKeyError("the store was made with another key; use the one it was made with")
+        _, dimensions = _HEADER.unpack(fixed)
+        if dimensions != self._dimensions:
+            raise InvalidInputError(
+                f"the store was made for {dimensions} dimensions, not {self._dimensions}"
+            )
+
+    def _check_rows(self) -> None:
+        self.recordings()
+        self.ledger()
+        for name, sealed in self._rows("SELECT name, sealed FROM named_values"):
+            self._unseal("named_values", name, sealed)
+
+    def _derive(self, key: bytes, fixed: bytes) -> bytes:
+        """Set the sealing key; return 32 bytes that tell whether a key is the right one."""
+        # All of the fixed header enters, so that none of it can be changed without the key.
+        derived = HKDF(SHA256(), 64, fixed, b"earshot store 1").derive(key)
+        self._salt = fixed[:_SALT_BYTES]
+        self._cipher = ChaCha20Poly1305(derived[:32])
+        return derived[32:]
+
+    def _seal(self, table: str, row: str | int, plaintext: bytes) -> bytes:
+        nonce = os.urandom(_NONCE_BYTES)
+        return nonce + self._cipher.encrypt(nonce, plaintext, self._bound_to(table, row))
+
+    def _unseal(self, table: str, row: str | int, sealed: bytes) -> bytes:
+        try:
+            nonce, ciphertext = sealed[:_NONCE_BYTES], sealed[_NONCE_BYTES:]
+            return self._cipher.decrypt(nonce, ciphertext, self._bound_to(table, row))
+        # A damaged row may even hold another type, or be too short for a nonce.
+        except (InvalidTag, TypeError, ValueError) as error:
+            raise DamagedStoreError(f"row {row!r} of {table} is damaged") from error
+
+    def _bound_to(self, table: str, row: str | int) -> bytes:
+        return self._salt + f"{table}/{row}".encode()
+
+    def _put_recording(
+        self, number: int, embedding: NDArray[np.float32], choice: str | None
+    ) -> None:
+        encoded = b"" if choice is None else choice.encode()
+        length = _NO_CHOICE if choice is None else len(encoded)
+        plaintext = (
+            embedding.astype("<f4").tobytes()
+            + _CHOICE_LENGTH.pack(length)
+            + encoded.ljust(_CHOICE_BYTES, b"\0")
+        )
+        sealed = self._seal("recordings", number, plaintext)
+        self._rows("UPDATE recordings SET sealed = ? WHERE id = ?", sealed, number)
+
+    def _open_recording(self, number: int, sealed: bytes) -> tuple[NDArray[np.float32], str | None]:
+        plaintext = self._unseal("recordings", number, sealed)
+        embedding = np.frombuffer(plaintext, "<f4", self._dimensions)
+        (length,) = _CHOICE_LENGTH.unpack_from(plaintext, embedding.nbytes)
+        start = embedding.nbytes + _CHOICE_LENGTH.size
+        choice = None if length == _NO_CHOICE else plaintext[start : start + length].decode()
+        return embedding, choice
+
+    def _ledger_length(self) -> int:
+        rows = self._rows("SELECT sealed FROM ledger_length")
+        if len(rows) != 1:
+            raise DamagedStoreError("the length of the store's ledger is missing")
+        (length,) = _COUNT.unpack(self._unseal("ledger_length", 1, rows[0][0]))
+        return int(length)
+
+    def _put_ledger_length(self, length: int) -> None:
+        sealed = self._seal("ledger_length", 1, _COUNT.pack(length))
+        self._rows("INSERT OR REPLACE INTO ledger_length VALUES (1, ?)", sealed)
+
+    def _pragma(self, name: str) -> int:
+        return int(self._rows(f"PRAGMA {name}")[0][0])
+
+    def _rows(self, statement: str, *values: str | int | bytes) -> list[tuple[Any, ...]]:
+        with _named_errors():
+            return self._database.execute(statement, values).fetchall()
+
+
+@contextlib.contextmanager
+def _named_errors() -> Iterator[None]:
+    """Turn SQLite's errors into ours."""
+    try:
+        yield
+    except sqlite3.ProgrammingError as error:
+        raise WrongStateError(f"the store cannot be used here: {error}") from error
+    except sqlite3.Error as error:
+        # Errors without a code come from Python's reading of what the file holds.
+        code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_CORRUPT) & 0xFF
+        if code in _UNAVAILABLE:
+            raise StoreUnavailableError(
+                f"the store cannot be read or written now ({error}): it may be open elsewhere, "
+                "the disk full, or the permission missing"
+            ) from error
+        raise DamagedStoreError(f"the file is not a store, or is damaged: {error}") from error
+    except UnicodeDecodeError as error:
+        # Python fails to read SQLite's message when that quotes a damaged schema.
+        raise DamagedStoreError("the file's schema is damaged") from error
+
+
+def _make_private(path: str) -> None:
+    """Make the file, for its owner only, unless it exists."""
+    # An existing file is not opened here: closing it would let go of locks that this very process
+    # may hold on it.
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, _OWNER_ONLY))
+    except FileExistsError:
+        if not os.path.isfile(path):
+            raise StoreUnavailableError(f"{path} is not a file") from None
+    except OSError as error:
+        raise StoreUnavailableError(f"the store cannot be made: {error}") from error
+
+
+def _read_only(embeddings: NDArray[np.floating]) -> NDArray[np.float32]:
+    kept = _as_float32(embeddings).view()
+    if kept.ndim != 2 or not kept.shape[1] or not np.isfinite(kept).all():
+        raise InvalidInputError(
+            f"embeddings of shape {kept.shape}: a finite matrix (recordings, dimensions) is needed"
+        )
+    kept.setflags(write=False)
+    return kept
+
+
+def _checked_embedding(embedding: NDArray[np.floating], dimensions: int) -> NDArray[np.float32]:
+    row = _as_float32(embedding)
+    if row.shape != (dimensions,) or not np.isfinite(row).all():
+        raise InvalidInputError(
+            f"an embedding of shape {row.shape}: {dimensions} finite numbers are needed"
+        )
+    return row
+
+
+def _as_float32(array: NDArray[np.floating]) -> NDArray[np.float32]:
+    if np.asarray(array).dtype.kind not in "iuf":
+        raise InvalidInputError("embeddings are arrays of real numbers")
+    # What is too large becomes infinite, and is refused as such.
+    with np.errstate(over="ignore"):
+        return np.asarray(array, dtype=np.float32)
+
+
+def _checked_name(what: str, name: str) -> str:
+    if not (0 < len(name) <= LARGEST_NAME and name.isprintable()):
+        raise InvalidInputError(
+            f"{what} {name!r}: 1 to {LARGEST_NAME} printable characters are accepted"
+        )
+    return name
+
+
+def _checked_number(recording: int) -> int:
+    # SQLite's integers end at 63 bits, and it takes none of numpy's.
+    if not 0 < recording < 2**63:
+        raise _no_recording(recording)
+    return int(recording)
+
+
+def _no_recording(recording: int) -> InvalidInputError:
+    return InvalidInputError(f"there is no recording {recording}")
+
+
+def _check_outside(in_transaction: bool) -> None:
+    if in_transaction:
+        raise WrongStateError("a store is not closed within a transaction")

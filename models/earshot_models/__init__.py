@@ -1,0 +1,1 @@
+"""Audio data sets and the encoders that are fitted on them."""

@@ -1,0 +1,317 @@
+"""Ten synthetic environments that a listener can tell apart, one second at a time.
+
+Each scene is built from what makes it sound: shaped noise, impulses through resonances, and
+oscillators. A clip then passes through a "microphone": background noise, a spectral tilt and a
+level, all drawn anew for every clip. Everything is vectorised over the clips of a call.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from earshot_protocol.errors import InvalidInputError
+
+RATE = 8000
+"""Samples per second and per clip."""
+
+PEAK = 0.95
+"""No sample is larger in magnitude."""
+
+QUIETEST, LOUDEST = 0.02, 0.2
+"""Root mean square of a clip, before its peak is held under `PEAK`."""
+
+_BATCH = 32
+"""Clips made at a time, so that their scratch arrays stay in the cache."""
+
+_KNOTS = 80
+"""Pieces of a slow envelope: one every 12.5 ms."""
+
+_Sound = NDArray[np.floating]
+_Spectrum = NDArray[np.complexfloating]
+_Generator = np.random.Generator
+
+
+def synthesize(scene: str, count: int, generator: np.random.Generator) -> NDArray[np.float32]:
+    """Random clips of one scene.
+
+    Args:
+        scene: one of `SCENES`.
+        count: number of clips, at least 0.
+        generator: the only source of randomness.
+
+    Returns:
+        float32 (count, 8000): one second each at 8 kHz, in [-0.95, 0.95], none silent.
+
+    Raises:
+        InvalidInputError: if there is no such scene, or `count` is negative.
+    """
+    if scene not in _SOURCES:
+        raise InvalidInputError(f"scene must be one of {', '.join(SCENES)}; not {scene!r}")
+    if count < 0:
+        raise InvalidInputError(f"count must be at least 0, not {count}")
+    clips = np.empty((count, RATE), dtype=np.float32)
+    for start in range(0, count, _BATCH):
+        batch = clips[start : start + _BATCH]
+        batch[:] = _microphone(_SOURCES[scene](len(batch), generator), generator)
+    return clips
+
+
+def _microphone(sound: _Sound, generator: _Generator) -> _Sound:
+    """Background noise at 10 to 30 dB, tilt of up to 1 dB per octave, and a level."""
+    count = len(sound)
+    background = _noise_spectrum(_slope(_between(generator, count, -6, 0)), generator)
+    background *= 10 ** (_between(generator, count, -30, -10) / 20)
+    tilt = _slope(_between(generator, count, -1, 1))
+    heard = _unit(_time((np.fft.rfft(_unit(sound)) + background) * tilt))
+    level = QUIETEST * (LOUDEST / QUIETEST) ** _between(generator, count, 0, 1)
+    peak = np.abs(heard).max(axis=1, keepdims=True)
+    return np.asarray(heard * np.minimum(level, PEAK / peak), dtype=np.float32)
+
+
+def _rain(count: int, generator: _Generator) -> _Sound:
+    """A bright hiss and a few hundred drops a second."""
+    hiss = _noise(_slope(_between(generator, count, 2, 4)) * _highpass(600), generator)
+    ring = _resonance(_between(generator, count, 2200, 2800), _between(generator, count, 300, 600))
+    rate = _between(generator, count, 150, 500)
+    drops = _time(np.fft.rfft(_impulses(rate, generator)) * ring)
+    return hiss + _between(generator, count, 0.5, 1.0) * _unit(drops)
+
+
+def _traffic(count: int, generator: _Generator) -> _Sound:
+    """Engines below 200 Hz and the roar of tyres around 800 Hz; one vehicle passes."""
+    engine = _noise(_bump(_between(generator, count, 80, 120), 1.0), generator)
+    tyres = _noise(_bump(_between(generator, count, 700, 900), 0.8), generator)
+    passing = (_seconds() - _between(generator, count, 0, 1)) / _between(generator, count, 0.5, 1)
+    return engine + tyres * _between(generator, count, 0.5, 0.8) / (1 + passing**2)
+
+
+def _siren(count: int, generator: _Generator) -> _Sound:
+    """A horn between two pitches: swept like a wail, or switched like a two-tone horn."""
+    turns = _seconds() * _between(generator, count, 1, 2.5) + _phase(count, generator)
+    sharpness = _between(generator, count, 1, 4)
+    glide = np.tanh(sharpness * np.sin(2 * np.pi * turns)) / np.tanh(sharpness)
+    pitch = _between(generator, count, 600, 700) * _between(generator, count, 1.2, 1.35) ** glide
+    cycles = _cycles(pitch, generator)
+    horn = sum(np.sin(2 * np.pi * k * cycles) / k**0.7 for k in range(1, 5))
+    return np.asarray(horn, dtype=np.float32)
+
+
+def _birds(count: int, generator: _Generator) -> _Sound:
+    """Chirps that glide around 3 kHz, each with its own pitch, over a quiet wood."""
+    song = np.zeros((count, RATE), dtype=np.float32)
+    for _ in range(2):
+        beat = _seconds() * _between(generator, count, 5, 9) + _phase(count, generator)
+        chirp = np.floor(beat)
+        within = beat - chirp
+        pitches = generator.uniform(2500, 3300, (count, 10)).astype(np.float32)
+        pitch = np.take_along_axis(pitches, chirp.astype(np.intp), axis=1)
+        glide = _between(generator, count, -500, 500)
+        duty = _between(generator, count, 0.5, 0.8)
+        envelope = np.sin(np.pi * np.minimum(within / duty, 1)) ** 2
+        song += envelope * np.sin(2 * np.pi * _cycles(pitch + glide * within, generator))
+    return song
+
+
+def _machine_hum(count: int, generator: _Generator) -> _Sound:
+    """Steady mains harmonics over the air of a fan."""
+    cycles = _cycles(_between(generator, count, 98, 122) + np.zeros(RATE, np.float32), generator)
+    hum = np.zeros((count, RATE), dtype=np.float32)
+    for k in range(1, 11):
+        strength = _between(generator, count, 0.6, 1.0) / k
+        hum += strength * np.sin(2 * np.pi * (k * cycles + _phase(count, generator)))
+    fan = _noise(_bump(_between(generator, count, 300, 500), 1.0), generator)
+    return _unit(hum) + _between(generator, count, 0.1, 0.25) * fan
+
+
+def _crowd(count: int, generator: _Generator) -> _Sound:
+    """Many voices at once: the syllables of single ones hardly show."""
+    return _babble(count, voices=8, depth=0.8, generator=generator)
+
+
+def _wind(count: int, generator: _Generator) -> _Sound:
+    """Gusts: noise that falls steeply above 150 Hz, with a hollow whistle."""
+    gusts = _swing(_between(generator, count, 2, 4), 1.2, generator)
+    rumble = _noise(_slope(_between(generator, count, -11, -9)) * _highpass(60), generator)
+    whistle = _noise(_bump(_between(generator, count, 400, 500), 0.25), generator)
+    return gusts * (rumble + _between(generator, count, 0.1, 0.3) * gusts * whistle)
+
+
+def _waves(count: int, generator: _Generator) -> _Sound:
+    """A piece of a swell: broad surf that grows or ebbs over the second."""
+    surf = _noise(_slope(_between(generator, count, -4, -2)) * _highpass(200), generator)
+    rising = generator.random((count, 1)) < 0.5
+    steepness = _between(generator, count, 1.5, 3)
+    return np.asarray(
+        surf * np.exp(np.where(rising, steepness, -steepness) * (_seconds() - 0.5)),
+        dtype=np.float32,
+    )
+
+
+def _train(count: int, generator: _Generator) -> _Sound:
+    """Pairs of wheels over rail joints, and the rumble of the carriage."""
+    rumble = _noise(_bump(_between(generator, count, 100, 140), 0.8), generator)
+    beat = _seconds() * _between(generator, count, 3, 4.5) + _phase(count, generator)
+    gap = _between(generator, count, 0.25, 0.4)
+    strikes = (np.diff(np.floor(beat), axis=1, prepend=0) > 0).astype(np.float32)
+    strikes += (np.diff(np.floor(beat - gap), axis=1, prepend=-1) > 0).astype(np.float32)
+    ring = _resonance(_between(generator, count, 450, 600), _between(generator, count, 80, 140))
+    clacks = _time(np.fft.rfft(strikes) * ring)
+    return rumble + _between(generator, count, 1.2, 2.0) * _unit(clacks)
+
+
+def _cafe(count: int, generator: _Generator) -> _Sound:
+    """A few voices near by, and cups that clink."""
+    voices = _unit(_babble(count, voices=3, depth=1.5, generator=generator))
+    ring = _resonance(_between(generator, count, 2800, 3400), _between(generator, count, 15, 30))
+    clinks = _time(np.fft.rfft(_impulses(_between(generator, count, 6, 12), generator)) * ring)
+    return voices + _between(generator, count, 0.7, 1.1) * _unit(clinks)
+
+
+_SOURCES: dict[str, Callable[[int, _Generator], _Sound]] = {
+    "rain": _rain,
+    "traffic": _traffic,
+    "siren": _siren,
+    "birds": _birds,
+    "machine hum": _machine_hum,
+    "crowd": _crowd,
+    "wind": _wind,
+    "waves": _waves,
+    "train": _train,
+    "café": _cafe,
+}
+
+SCENES: tuple[str, ...] = tuple(_SOURCES)
+"""The names of the scenes, in the order of their indices."""
+
+
+def _babble(count: int, voices: int, depth: float, generator: _Generator) -> _Sound:
+    """Voices that say random vowels: pulses through the formants of an open and a closed one."""
+    said = np.zeros((2, count, RATE), dtype=np.float32)
+    for _ in range(voices):
+        intonation = _swing(_between(generator, count, 1, 3), 0.1, generator)
+        cycles = _cycles(_between(generator, count, 110, 210) * intonation, generator)
+        glottis = (0.5 + 0.5 * np.cos(2 * np.pi * cycles)) ** 8
+        for vowel in range(2):
+            syllables = _swing(_between(generator, count, 3, 6), depth, generator)
+            said[vowel] += glottis * syllables
+    open_vowel = _formants((650, 1100, 2500))
+    closed_vowel = _formants((350, 2000, 2700))
+    spectra = np.fft.rfft(said)
+    return _time(spectra[0] * open_vowel + spectra[1] * closed_vowel)
+
+
+def _formants(hertz: tuple[float, ...]) -> _Spectrum:
+    """Resonances side by side."""
+    return np.asarray(
+        _resonance(np.array(hertz, np.float32)[:, np.newaxis], np.float32(120)).sum(axis=0),
+        dtype=np.complex64,
+    )
+
+
+def _between(generator: _Generator, count: int, low: float, high: float) -> _Sound:
+    """Uniform parameters, float32 (count, 1)."""
+    return generator.uniform(low, high, (count, 1)).astype(np.float32)
+
+
+def _phase(count: int, generator: _Generator) -> _Sound:
+    return _between(generator, count, 0, 1)
+
+
+def _unit(sound: _Sound) -> _Sound:
+    """Root mean square one."""
+    return np.asarray(
+        sound / np.sqrt(np.mean(sound * sound, axis=1, keepdims=True)), dtype=np.float32
+    )
+
+
+@cache
+def _seconds() -> _Sound:
+    return np.arange(RATE, dtype=np.float32) / RATE
+
+
+@cache
+def _hertz() -> _Sound:
+    """Frequencies of the spectrum's bins; the lowest one stands in for zero."""
+    return np.maximum(np.arange(RATE // 2 + 1, dtype=np.float32), 1)
+
+
+@cache
+def _octaves() -> _Sound:
+    """Octaves above 1 kHz, flat below 30 Hz."""
+    return np.log2(np.maximum(_hertz(), 30) / 1000)
+
+
+def _slope(decibels_per_octave: _Sound) -> _Sound:
+    return np.exp(decibels_per_octave * _octaves() * np.float32(np.log(10) / 20))
+
+
+def _bump(hertz: _Sound, octaves: float) -> _Sound:
+    """A bell around `hertz`, with a deviation of `octaves`."""
+    return np.asarray(
+        np.exp(-0.5 * ((_octaves() - np.log2(hertz / 1000)) / np.float32(octaves)) ** 2),
+        dtype=np.float32,
+    )
+
+
+@cache
+def _highpass(hertz: float) -> _Sound:
+    return 1 / (1 + (np.float32(hertz) / _hertz()) ** 4)
+
+
+def _resonance(hertz: _Sound, bandwidth: _Sound | np.float32) -> _Spectrum:
+    """Response of a damped oscillator: rings at `hertz` and decays as exp(-π bandwidth t)."""
+    f = _hertz()
+    return hertz * bandwidth / (hertz**2 - f**2 + 1j * bandwidth * f)
+
+
+def _time(spectrum: _Spectrum) -> _Sound:
+    return np.fft.irfft(spectrum, RATE).astype(np.float32, copy=False)
+
+
+def _noise(response: _Sound, generator: _Generator) -> _Sound:
+    """Gaussian noise of the given magnitude response, one row per clip, of unit variance."""
+    return _time(_noise_spectrum(response, generator))
+
+
+def _noise_spectrum(response: _Sound, generator: _Generator) -> _Spectrum:
+    white = generator.standard_normal((len(response), RATE // 2 + 1, 2), dtype=np.float32)
+    # Parseval: the variance of the sound is four times the response's energy over RATE squared.
+    energy = np.sum(response * response, axis=1, keepdims=True)
+    spectrum: _Spectrum = white.view(np.complex64)[..., 0]
+    return np.asarray(spectrum * (response * (RATE / 2 / np.sqrt(energy))), dtype=np.complex64)
+
+
+def _impulses(rate: _Sound, generator: _Generator) -> _Sound:
+    """Impulses of random height at random times: one, and on average `rate` more a second."""
+    chance = rate / RATE
+    draw = generator.random((len(rate), RATE), dtype=np.float32)
+    height = np.maximum(1 - draw / chance, 0)
+    height[np.arange(len(rate)), generator.integers(0, RATE, len(rate))] = 1
+    return height
+
+
+def _cycles(hertz: _Sound, generator: _Generator) -> _Sound:
+    """Phase in cycles, modulo one, of an oscillator of the given pitch over time."""
+    cycles = np.cumsum(hertz / RATE, axis=1) + _phase(len(hertz), generator)
+    return cycles - np.floor(cycles)
+
+
+def _swing(rate: _Sound, depth: float, generator: _Generator) -> _Sound:
+    """A positive envelope that wanders around one about `rate` times a second."""
+    knots = np.linspace(0, 1, _KNOTS + 1, dtype=np.float32)
+    wander = np.zeros((len(rate), _KNOTS + 1), dtype=np.float32)
+    for ratio in (0.7, 1.0, 1.6):
+        wander += np.sin(2 * np.pi * (ratio * rate * knots + _phase(len(rate), generator)))
+    return _interpolated(np.exp(depth / math.sqrt(3) * wander))
+
+
+def _interpolated(knots: _Sound) -> _Sound:
+    """Straight lines through (count, _KNOTS + 1) values that are spread evenly over the second."""
+    within = np.arange(RATE // _KNOTS, dtype=np.float32) / (RATE // _KNOTS)
+    start, step = knots[:, :-1, np.newaxis], np.diff(knots, axis=1)[:, :, np.newaxis]
+    return (start + step * within).reshape(-1, RATE)

@@ -1,0 +1,1 @@
+"""What phone and server must agree on: messages, parameters, the secure sum, private mechanisms."""

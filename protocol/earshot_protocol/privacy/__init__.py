@@ -1,0 +1,1 @@
+"""Noise with the right law, mechanisms that declare what they cost, and the ledger."""

@@ -1,0 +1,172 @@
+"""What a phone has released, ever: append-only, and chained so that no entry can change unseen.
+
+Each entry carries the SHA-256 of the one before it, as encoded. The caller stores new entries
+before the answer leaves, so that a crash can waste budget but never overspend it. A chain cannot
+tell that its newest entries are missing; whoever stores it guards its length.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from earshot_protocol.errors import InvalidInputError, LocalError, WrongStateError
+from earshot_protocol.privacy.accounting import Release, total
+from earshot_protocol.privacy.mechanisms import Cost, Unit
+
+PHASE_BYTES = 16
+GENESIS = bytes(32)
+"""What the first entry names as its predecessor."""
+
+
+class DamagedLedgerError(LocalError):
+    """Entries that are not the ones written: altered, reordered, inserted or cut out."""
+
+
+class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One release of one phase, and the hash of the entry before it."""
+
+    phase: Annotated[bytes, Meta(min_length=PHASE_BYTES, max_length=PHASE_BYTES)]
+    release: Release
+    previous: Annotated[bytes, Meta(min_length=32, max_length=32)]
+
+
+_encoder = msgspec.msgpack.Encoder()
+_decoder: msgspec.msgpack.Decoder[Entry] = msgspec.msgpack.Decoder(Entry)
+
+
+class Ledger:
+    """Every release of a phone, in order.
+
+    Args:
+        entries: encoded entries, oldest first, as `append` returned them.
+
+    Raises:
+        DamagedLedgerError: an entry does not decode, or does not follow the one before it.
+    """
+
+    def __init__(self, entries: Iterable[bytes] = ()) -> None:
+        self._entries: list[Entry] = []
+        self._head = GENESIS
+        for number, encoded in enumerate(entries, start=1):
+            self._entries.append(_decode(number, encoded, self._head))
+            self._head = _hash(encoded)
+
+    @property
+    def releases(self) -> tuple[Release, ...]:
+        """All releases, oldest first."""
+        return tuple(entry.release for entry in self._entries)
+
+    def releases_in(self, phase: bytes) -> tuple[Release, ...]:
+        """The releases of one phase, oldest first."""
+        return tuple(entry.release for entry in self._entries if entry.phase == phase)
+
+    def append(self, phase: bytes, releases: Iterable[Release]) -> tuple[bytes, ...]:
+        """Record what is about to be released; store the result before anything leaves the phone.
+
+        If storing fails, throw this ledger away and read it again from the store.
+
+        Args:
+            phase: identifier of the phase, 16 bytes.
+            releases: what its steps cost in each unit.
+
+        Returns:
+            The encoded new entries, oldest first.
+
+        Raises:
+            InvalidInputError: no releases, or one whose ε or δ is not a cost.
+            WrongStateError: one of these steps of this phase is recorded already; a step is
+                released once.
+        """
+        releases = tuple(releases)
+        self._check_new(phase, releases)
+        encoded = []
+        for release in releases:
+            entry = Entry(phase, release, self._head)
+            encoded.append(_encoder.encode(entry))
+            self._entries.append(entry)
+            self._head = _hash(encoded[-1])
+        return tuple(encoded)
+
+    def spent(self) -> dict[Unit, Cost]:
+        """What all releases cost together, per unit (basic composition, thesis Theorem 8.3)."""
+        return total(self.releases)
+
+    def spent_in(self, phase: bytes) -> dict[Unit, Cost]:
+        """What the releases of one phase cost together, per unit."""
+        return total(self.releases_in(phase))
+
+    def remaining(self, limits: Mapping[Unit, Cost]) -> dict[Unit, Cost]:
+        """What the limits leave, per limited unit; zero where they are reached or exceeded."""
+        spent = self.spent()
+        return {
+            unit: Cost(
+                max(0.0, limit.epsilon - spent[unit].epsilon),
+                max(0.0, limit.delta - spent[unit].delta),
+            )
+            for unit, limit in limits.items()
+        }
+
+    def export(self) -> list[dict[str, str | int | float]]:
+        """The ledger for its user to read: one plain dictionary per release, oldest first."""
+        return [
+            {
+                "number": number,
+                "phase": entry.phase.hex(),
+                "step": entry.release.step,
+                "mechanism": entry.release.mechanism,
+                "unit": entry.release.unit.value,
+                "epsilon": entry.release.epsilon,
+                "delta": entry.release.delta,
+            }
+            for number, entry in enumerate(self._entries, start=1)
+        ]
+
+    def _check_new(self, phase: bytes, releases: tuple[Release, ...]) -> None:
+        if len(phase) != PHASE_BYTES:
+            raise InvalidInputError(
+                f"a phase of {len(phase)} bytes: an identifier has {PHASE_BYTES}"
+            )
+        if not releases:
+            raise InvalidInputError("nothing to record: a step releases something in each unit")
+        for release in releases:
+            if not _is_cost(release):
+                raise InvalidInputError(
+                    f"ε={release.epsilon}, δ={release.delta} of {release.step!r}: ε is at least 0 "
+                    "and δ between 0 and 1"
+                )
+        recorded = {release.step for release in self.releases_in(phase)}
+        repeated = recorded.intersection(release.step for release in releases)
+        if repeated:
+            raise WrongStateError(
+                f"{', '.join(sorted(repeated))} of phase {phase.hex()} was released already; a "
+                "step is released once"
+            )
+
+
+def _decode(number: int, encoded: bytes, previous: bytes) -> Entry:
+    try:
+        entry = _decoder.decode(encoded)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise DamagedLedgerError(f"entry {number} of the ledger is unreadable: {error}") from error
+    if entry.previous != previous:
+        raise DamagedLedgerError(
+            f"entry {number} of the ledger does not follow the one before it: entries were "
+            "altered, reordered, inserted or cut out"
+        )
+    if not _is_cost(entry.release):
+        raise DamagedLedgerError(f"entry {number} of the ledger holds no cost: {entry.release}")
+    return entry
+
+
+def _is_cost(release: Release) -> bool:
+    # Not-a-number fails these comparisons too; an infinite ε is a cost, of a release without noise.
+    return release.epsilon >= 0 and 0 <= release.delta <= 1
+
+
+def _hash(encoded: bytes) -> bytes:
+    return hashlib.sha256(encoded).digest()

@@ -1,0 +1,290 @@
+"""Noise that is an integer from its first bit: discrete Laplace, its shares, discrete Gaussian.
+
+Floating-point samples of real-valued noise have gaps that give the secret away (Mironov, CCS
+2012). Here a sample is decided by comparing 128 uniform bits with thresholds that were computed to
+60 digits; the lower 64 bits are only drawn when the upper ones tie. What is sampled differs from
+the law that is named by a statistical distance below 2^-127 for each decision (a binary digit, a
+coin, an entry of a table), and never by a rounded noise value.
+"""
+
+from __future__ import annotations
+
+import bisect
+import decimal
+import functools
+import math
+import operator
+import os
+from collections.abc import Iterable, Sequence
+from decimal import Decimal
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from earshot_protocol.errors import InvalidParametersError
+from earshot_protocol.privacy.randomness import RandomBytes
+
+Size = int | tuple[int, ...]
+
+_CONTEXT = decimal.Context(prec=60, Emin=decimal.MIN_EMIN, Emax=decimal.MAX_EMAX)
+_GRID = 2**128
+
+LARGEST_SCALE = 2.0**52
+"""Of discrete Laplace and Gaussian noise: its samples stay below 2^60."""
+LARGEST_SHARED_SCALE = 2.0**14
+"""Of Pólya shares, whose table has about 89 entries per unit of scale."""
+SMALLEST_SIGMA = 2.0**-10
+_DOUBT = 2.0**-40
+"""Far above the error of a double-precision acceptance probability (about 2^-49)."""
+
+
+def discrete_laplace(
+    scale: float, size: Size, random: RandomBytes = os.urandom
+) -> npt.NDArray[np.int64]:
+    """Integers x with probability proportional to exp(−|x| / scale).
+
+    The difference of two geometric variables P(g) ∝ α^g, α = exp(−1/scale). As α^g factors over
+    the binary digits of g, these are independent: digit j is one with probability
+    α^(2^j) / (1 + α^(2^j)). Digits j with α^(2^j) < 2^-128 are zero.
+
+    Args:
+        scale: sensitivity over ε, positive, at most 2^52.
+        size: shape of the result.
+        random: source of bytes; a seeded one belongs in simulations only.
+
+    Raises:
+        InvalidParametersError: a scale that is not positive, finite and at most 2^52.
+    """
+    digits = _laplace_digits(_checked("scale", scale, 0.0, LARGEST_SCALE))
+    count = _count(size)
+    shape = (2, len(digits.high), count)
+    words = _words(math.prod(shape), random).reshape(shape)
+    ones = _below(words, digits.high[:, None], digits.low[:, None], random)
+    weights = np.left_shift(1, np.arange(len(digits.high)))
+    minuend, subtrahend = np.einsum("sjc,j->sc", ones, weights, dtype=np.int64)
+    difference: npt.NDArray[np.int64] = minuend - subtrahend
+    return difference.reshape(size)
+
+
+def polya_share(
+    scale: float, shares: int, size: Size, random: RandomBytes = os.urandom
+) -> npt.NDArray[np.int64]:
+    """One of `shares` independent integers whose sum has exactly the law of `discrete_laplace`.
+
+    A share is X − Y with X, Y ~ NegativeBinomial(1/shares, α), α = exp(−1/scale): a geometric
+    variable is infinitely divisible (Goryczka and Xiong, IEEE TDSC 2017, section 5.1).
+
+    Args:
+        scale: of the sum; positive, at most 2^14.
+        shares: n', how many shares at least are added.
+        size: shape of the result.
+        random: source of bytes; a seeded one belongs in simulations only.
+
+    Raises:
+        InvalidParametersError: a scale or a number of shares out of range.
+    """
+    table = _shared_table(scale, shares)
+    words = _words(2 * _count(size), random)
+    # A draw is the number of thresholds at or below 128 uniform bits.
+    draws = np.searchsorted(table.high, words, side="left")
+    ties = table.high[np.minimum(draws, len(table.high) - 1)] == words
+    for index in np.flatnonzero(ties):
+        uniform = int(words[index]) << 64 | int(_words(1, random)[0])
+        draws[index] = bisect.bisect_right(range(len(table.high)), uniform, key=table.value)
+    positive, negative = draws.reshape(2, -1)
+    return (positive - negative).reshape(size)
+
+
+def polya_share_bound(scale: float, shares: int, probability: float) -> int:
+    """A B with P(|share| > B) ≤ probability, for one entry of `polya_share`.
+
+    A union bound: |X − Y| > B needs X > B or Y > B, so B is the smallest integer with
+    2 P(X > B) ≤ probability, read from the table that is sampled from.
+
+    Args:
+        scale: as of `polya_share`.
+        shares: as of `polya_share`.
+        probability: between 0 and 1, such as 2^-60.
+
+    Raises:
+        InvalidParametersError: a parameter out of range.
+    """
+    table = _shared_table(scale, shares)
+    if not 0 < probability < 1:
+        raise InvalidParametersError(f"probability={probability}: it must lie between 0 and 1")
+    needed = _GRID - int(_CONTEXT.multiply(Decimal(probability), Decimal(_GRID // 2)))
+    return bisect.bisect_left(range(len(table.high)), needed, key=table.value)
+
+
+def discrete_gaussian(
+    sigma: float, size: Size, random: RandomBytes = os.urandom
+) -> npt.NDArray[np.int64]:
+    """Integers x with probability proportional to exp(−x² / (2σ²)).
+
+    Rejection from discrete Laplace noise of scale t = ⌊σ⌋ + 1, accepted with probability
+    exp(−(|x| − σ²/t)² / (2σ²)) (Canonne, Kamath and Steinke, NeurIPS 2020, Algorithm 3).
+
+    Args:
+        sigma: σ, from 2^-10 to 2^52 − 1; the variance is at most σ².
+        size: shape of the result.
+        random: source of bytes; a seeded one belongs in simulations only.
+
+    Raises:
+        InvalidParametersError: a σ that is not a number in this range.
+    """
+    sigma = _checked("sigma", sigma, SMALLEST_SIGMA, LARGEST_SCALE - 1)
+    count = _count(size)
+    accepted = np.empty(0, dtype=np.int64)
+    while len(accepted) < count:
+        missing = count - len(accepted)
+        proposals = discrete_laplace(math.floor(sigma) + 1, missing + missing // 2 + 8, random)
+        kept = proposals[_gaussian_acceptance(proposals, sigma, random)]
+        accepted = np.concatenate([accepted, kept])
+    return accepted[:count].reshape(size)
+
+
+def grid_exp(rate: float, steps: int) -> int:
+    """⌊exp(−rate · steps) · 2^128⌋: a probability on the grid of 128 uniform bits.
+
+    Args:
+        rate: such as ε, positive and finite.
+        steps: such as a difference of counts, at least zero.
+    """
+    with decimal.localcontext(_CONTEXT):
+        return _on_grid((-Decimal(rate) * steps).exp())
+
+
+def bernoulli_exp(
+    rate: float, steps: Sequence[int], random: RandomBytes = os.urandom
+) -> npt.NDArray[np.bool_]:
+    """Independent coins, the i-th true with probability exp(−rate · steps[i]).
+
+    Args:
+        rate: such as ε, positive and finite.
+        steps: such as differences of counts, at least zero; where one is zero its coin is true.
+        random: source of bytes; a seeded one belongs in simulations only.
+
+    Returns:
+        bool of shape (steps,).
+    """
+    thresholds = _Thresholds.of(grid_exp(rate, step) for step in steps)
+    heads = _below(_words(len(steps), random), thresholds.high, thresholds.low, random)
+    certain: npt.NDArray[np.bool_] = np.array(steps) == 0
+    return np.logical_or(heads, certain)
+
+
+class _Thresholds(NamedTuple):
+    """Integers below 2^128 in two halves, uint64 of shape (thresholds,) each."""
+
+    high: npt.NDArray[np.uint64]
+    low: npt.NDArray[np.uint64]
+
+    @classmethod
+    def of(cls, values: Iterable[int]) -> _Thresholds:
+        halves = [divmod(min(value, _GRID - 1), 2**64) for value in values]
+        table = np.array(halves, dtype=np.uint64).reshape(-1, 2)
+        return cls(table[:, 0].copy(), table[:, 1].copy())
+
+    def value(self, index: int) -> int:
+        return int(self.high[index]) << 64 | int(self.low[index])
+
+
+@functools.lru_cache(maxsize=256)
+def _laplace_digits(scale: float) -> _Thresholds:
+    """Probabilities that the digits 0, 1, 2, … of a geometric variable are one."""
+    with decimal.localcontext(_CONTEXT):
+        thresholds = []
+        power = (-1 / Decimal(scale)).exp()
+        while _on_grid(power) > 0:
+            thresholds.append(_on_grid(power / (1 + power)))
+            power *= power
+    return _Thresholds.of(thresholds)
+
+
+@functools.lru_cache(maxsize=64)
+def _polya_table(scale: float, shares: int) -> _Thresholds:
+    """P(X ≤ 0), P(X ≤ 1), … of NegativeBinomial(1/shares, exp(−1/scale)), up to the last < 1."""
+    thresholds = []
+    with decimal.localcontext(_CONTEXT):
+        ratio = (-1 / Decimal(scale)).exp()
+        order = 1 / Decimal(shares)
+        probability = (order * (1 - ratio).ln()).exp()
+        cumulative = probability
+        while cumulative * _GRID < _GRID - 1:
+            thresholds.append(_on_grid(cumulative))
+            probability *= ratio * (len(thresholds) - 1 + order) / len(thresholds)
+            cumulative += probability
+    return _Thresholds.of([*thresholds, _GRID - 1])
+
+
+def _shared_table(scale: float, shares: int) -> _Thresholds:
+    scale = _checked("scale", scale, 0.0, LARGEST_SHARED_SCALE)
+    try:
+        shares = operator.index(shares)
+    except TypeError:
+        shares = 0
+    if shares < 1:
+        raise InvalidParametersError("shares: noise is divided into a whole number of them, ≥ 1")
+    return _polya_table(scale, shares)
+
+
+def _gaussian_acceptance(
+    proposals: npt.NDArray[np.int64], sigma: float, random: RandomBytes
+) -> npt.NDArray[np.bool_]:
+    """Coins with probability exp(−(|x| − σ²/t)² / (2σ²)), bool of shape (proposals,).
+
+    Doubles settle the comparison where it is not close; the rest is settled in 128 bits, so the
+    outcome is that of the integer comparison alone.
+    """
+    words = _words(len(proposals), random)
+    centre = sigma * sigma / (math.floor(sigma) + 1)
+    exponents = np.square((np.abs(proposals) - centre) / sigma) / 2
+    differences = words * 2.0**-64 - np.exp(-exponents)
+    accepted = differences < 0
+    close = np.flatnonzero(np.abs(differences) < _DOUBT)
+    exact = _Thresholds.of(_exact_acceptance(int(proposals[i]), sigma) for i in close)
+    accepted[close] = _below(words[close], exact.high, exact.low, random)
+    return accepted
+
+
+def _exact_acceptance(proposal: int, sigma: float) -> int:
+    with decimal.localcontext(_CONTEXT):
+        variance = Decimal(sigma) * Decimal(sigma)
+        distance = abs(proposal) - variance / (math.floor(sigma) + 1)
+        return _on_grid((-distance * distance / (2 * variance)).exp())
+
+
+def _on_grid(probability: Decimal) -> int:
+    return int(probability * _GRID)
+
+
+def _below(
+    words: npt.NDArray[np.uint64],
+    high: npt.NDArray[np.uint64],
+    low: npt.NDArray[np.uint64],
+    random: RandomBytes,
+) -> npt.NDArray[np.bool_]:
+    """Whether 128 uniform bits, `words` their upper half, are below high · 2^64 + low."""
+    below = words < high
+    ties = np.nonzero(words == high)
+    if len(ties[0]):
+        limits = np.broadcast_to(low, words.shape)[ties]
+        below[ties] = _words(len(limits), random) < limits
+    return below
+
+
+def _words(count: int, random: RandomBytes) -> npt.NDArray[np.uint64]:
+    return np.frombuffer(random(8 * count), dtype="<u8")
+
+
+def _count(size: Size) -> int:
+    return math.prod(size) if isinstance(size, tuple) else size
+
+
+def _checked(name: str, value: float, least: float, most: float) -> float:
+    if not (value > 0 and least <= value <= most):
+        raise InvalidParametersError(
+            f"{name}={value}: give a positive number from {least:g} to {most:g}"
+        )
+    return float(value)

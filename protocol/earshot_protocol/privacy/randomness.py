@@ -1,0 +1,8 @@
+"""Where random bytes come from: the operating system, except in a simulation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+RandomBytes = Callable[[int], bytes]
+"""A source of random bytes: `source(n)` returns n of them. Real phones use `os.urandom`."""

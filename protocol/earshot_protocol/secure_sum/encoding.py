@@ -1,0 +1,95 @@
+"""Arrays of any shape to packed vectors modulo 2^b, and back."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from earshot_protocol.errors import InvalidInputError, MalformedMessageError
+from earshot_protocol.secure_sum.masks import Words, word_type
+from earshot_protocol.secure_sum.parameters import SumParameters
+
+_BLOCK = 2**16  # entries packed at a time, a multiple of 8 so that blocks end on whole bytes
+
+
+def encode(values: npt.ArrayLike, parameters: SumParameters) -> Words:
+    """Flatten an array to words; decimals become integers at the sum's precision.
+
+    Args:
+        values: integers, or decimals where the precision is above 0, of the sum's shape.
+        parameters: of the sum; 10^precision · |value| must not exceed its bound.
+
+    Returns:
+        Words of shape (length,); a negative entry −x is 2^w − x.
+
+    Raises:
+        InvalidInputError: wrong shape or type, not finite, or an entry beyond the bound.
+    """
+    array = np.asarray(values)
+    if array.shape != parameters.shape:
+        raise InvalidInputError(f"input of shape {array.shape}; this sum takes {parameters.shape}")
+    if parameters.precision:
+        # Longer than float64 loses digits silently, so the scaled value must stay exact.
+        array = np.rint(np.asarray(array, dtype=np.float64) * 10.0**parameters.precision)
+    elif not np.issubdtype(array.dtype, np.integer):
+        raise InvalidInputError(
+            f"input of type {array.dtype}; a sum without precision takes integers"
+        )
+    # Compared this way round so that NaN fails too.
+    if not (np.abs(array.astype(np.float64)) <= parameters.bound).all():
+        raise InvalidInputError(f"an entry is not finite or exceeds the bound {parameters.bound}")
+    return array.reshape(-1).astype(np.int64).astype(word_type(parameters.modulus_bits))
+
+
+def decode(total: Words, parameters: SumParameters) -> npt.NDArray[np.int64 | np.float64]:
+    """The signed sum in its shape: int64, or float64 where the precision is above 0."""
+    bits = parameters.modulus_bits
+    spare = 64 - bits
+    # Shifting up and arithmetically down again carries bit b − 1 into the sign.
+    signed = (total.astype(np.uint64) << np.uint64(spare)).view(np.int64) >> spare
+    array = signed.reshape(parameters.shape)
+    return array / 10.0**parameters.precision if parameters.precision else array
+
+
+def packed_bytes(parameters: SumParameters) -> int:
+    """⌈length · b / 8⌉, the size of a packed vector."""
+    return -(-parameters.length * parameters.modulus_bits // 8)
+
+
+def pack(words: Words, bits: int) -> bytes:
+    """The low `bits` bits of every word, without gaps, low bit first."""
+    blocks = (words[at : at + _BLOCK] for at in range(0, len(words), _BLOCK))
+    return b"".join(
+        np.packbits(
+            np.unpackbits(
+                block.view(np.uint8).reshape(len(block), -1), axis=1, count=bits, bitorder="little"
+            ),
+            bitorder="little",
+        ).tobytes()
+        for block in blocks
+    )
+
+
+def unpack(data: bytes, parameters: SumParameters) -> Words:
+    """Words of shape (length,) from a packed vector.
+
+    Raises:
+        MalformedMessageError: the data are not exactly ⌈length · b / 8⌉ bytes.
+    """
+    if len(data) != packed_bytes(parameters):
+        raise MalformedMessageError(
+            f"a masked vector of {len(data)} bytes; this sum takes {packed_bytes(parameters)}"
+        )
+    length, bits = parameters.length, parameters.modulus_bits
+    word = word_type(bits)
+    raw = np.frombuffer(data, dtype=np.uint8)
+    words = np.empty(length, dtype=word)
+    for at in range(0, length, _BLOCK):
+        size = min(_BLOCK, length - at)
+        block = np.unpackbits(
+            raw[at * bits // 8 : -(-(at + size) * bits // 8)], count=size * bits, bitorder="little"
+        )
+        filled = np.zeros((size, 8 * word.itemsize), dtype=np.uint8)
+        filled[:, :bits] = block.reshape(size, bits)
+        words[at : at + size] = np.packbits(filled, axis=1, bitorder="little").view(word)[:, 0]
+    return words

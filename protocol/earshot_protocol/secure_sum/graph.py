@@ -1,0 +1,139 @@
+"""Who talks to whom: a random regular graph, and what a phone checks of its place in it."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from earshot_protocol.errors import InvalidInputError, RefusedError
+from earshot_protocol.privacy.randomness import RandomBytes
+from earshot_protocol.secure_sum.parameters import SumParameters
+
+KEY_BYTES = 32
+"""Length of an X25519 public key (RFC 7748)."""
+
+
+class Graph:
+    """A random k-regular graph over the phones 0 … n−1 (Bell et al. 2020, section 3).
+
+    A uniformly random permutation lays the phones on a ring; those at distance at most k/2 are
+    neighbours. With n ≤ k+1 everybody is everybody's neighbour. Eight bytes a phone.
+    """
+
+    def __init__(self, parameters: SumParameters, ring: NDArray[np.uint32]) -> None:
+        """Keep the graph of a given ring; `draw` and `from_bytes` make one.
+
+        Args:
+            parameters: gives the number of phones and the degree.
+            ring: uint32 (phones,), the phone at each position of the ring, each phone once.
+
+        Raises:
+            InvalidInputError: if `ring` is not a permutation of the phones.
+        """
+        self.phones = parameters.phones
+        self.degree = parameters.degree
+        if ring.shape != (self.phones,) or not np.array_equal(
+            np.sort(ring), np.arange(self.phones, dtype=np.uint32)
+        ):
+            raise InvalidInputError(
+                f"a graph's ring must hold each of the phones 0 to {self.phones - 1} once"
+            )
+        self._ring = ring
+        self._position = np.empty_like(ring)
+        self._position[ring] = np.arange(self.phones, dtype=np.uint32)
+        half = self.degree // 2
+        self._offsets = np.concatenate((np.arange(-half, 0), np.arange(1, half + 1)))
+
+    @classmethod
+    def draw(cls, parameters: SumParameters, random: RandomBytes = os.urandom) -> Graph:
+        """Draw a graph at random.
+
+        Sorting n independent 128-bit keys orders the phones uniformly unless two keys are equal,
+        which happens with probability below n² · 2^-129.
+
+        Args:
+            parameters: checked parameters of the sum.
+            random: source of `16 · phones` bytes.
+        """
+        keys = np.frombuffer(random(16 * parameters.phones), dtype="<u8").reshape(2, -1)
+        return cls(parameters, np.lexsort(keys).astype(np.uint32))
+
+    def neighbours(self, phone: int) -> tuple[int, ...]:
+        """The phones that `phone` talks to, ascending; `degree` of them, never itself.
+
+        Raises:
+            InvalidInputError: if there is no such phone.
+        """
+        if not 0 <= phone < self.phones:
+            raise InvalidInputError(f"phone must be from 0 to {self.phones - 1}, not {phone}")
+        if self.degree == self.phones - 1:
+            return (*range(phone), *range(phone + 1, self.phones))
+        places = (int(self._position[phone]) + self._offsets) % self.phones
+        return tuple(np.sort(self._ring[places]).tolist())
+
+    def to_bytes(self) -> bytes:
+        """The ring as little-endian uint32, four bytes a phone."""
+        return self._ring.astype("<u4").tobytes()
+
+    @classmethod
+    def from_bytes(cls, data: bytes, parameters: SumParameters) -> Graph:
+        """Restore what `to_bytes` saved, under the same parameters.
+
+        Raises:
+            InvalidInputError: if `data` is not a ring of that many phones.
+        """
+        if len(data) != 4 * parameters.phones:
+            raise InvalidInputError(
+                f"a saved graph of {parameters.phones} phones has {4 * parameters.phones} bytes, "
+                f"not {len(data)}"
+            )
+        return cls(parameters, np.frombuffer(data, dtype="<u4").astype(np.uint32))
+
+
+def check_neighbourhood(
+    phone: int,
+    neighbours: Sequence[int],
+    cipher_keys: Sequence[bytes],
+    mask_keys: Sequence[bytes],
+    parameters: SumParameters,
+) -> None:
+    """What a phone checks of the neighbourhood that the server tells it.
+
+    Repeated phones or keys would let one party hold several shares of a secret; too few neighbours
+    could not rebuild it.
+
+    Args:
+        phone: the phone that checks.
+        neighbours: its neighbours that advertised keys, ascending.
+        cipher_keys: their public keys for sealing shares, in that order.
+        mask_keys: their public keys for masks, in that order.
+        parameters: checked parameters of the sum.
+
+    Raises:
+        RefusedError: naming the rule that the neighbourhood breaks.
+    """
+    count = len(neighbours)
+    if not parameters.threshold <= count <= parameters.degree:
+        raise RefusedError(
+            f"a neighbourhood must have {parameters.threshold} to {parameters.degree} phones, "
+            f"not {count}"
+        )
+    if list(neighbours) != sorted(set(neighbours)):
+        raise RefusedError("neighbours must be listed once each, in ascending order")
+    if neighbours[0] < 0 or neighbours[-1] >= parameters.phones:
+        raise RefusedError(f"neighbours must be from 0 to {parameters.phones - 1}")
+    if phone in neighbours:
+        raise RefusedError(f"phone {phone} cannot be its own neighbour")
+    if not len(cipher_keys) == len(mask_keys) == count:
+        raise RefusedError(
+            f"{count} neighbours need as many cipher and mask keys, not {len(cipher_keys)} and "
+            f"{len(mask_keys)}"
+        )
+    keys = {*cipher_keys, *mask_keys}
+    if len(keys) != 2 * count:
+        raise RefusedError("the neighbours' cipher and mask keys must all be distinct")
+    if set(map(len, keys)) != {KEY_BYTES}:
+        raise RefusedError(f"a neighbour's public key must have {KEY_BYTES} bytes")

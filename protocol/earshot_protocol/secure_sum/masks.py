@@ -1,0 +1,68 @@
+"""Keys that two phones agree on, and the masks that are expanded from them."""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from collections.abc import Iterable
+
+import numpy as np
+import numpy.typing as npt
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from cryptography.hazmat.primitives.hashes import SHA256
+from cryptography.hazmat.primitives.kdf.hkdf import HKDF
+
+Words = npt.NDArray[np.unsignedinteger]
+"""Vectors modulo 2^16, 2^32 or 2^64: the word that holds the modulus, which wraps by itself."""
+
+CIPHER = b"earshot secure sum: cipher key"
+MASK = b"earshot secure sum: pairwise mask"
+
+_HASH = SHA256()
+_CTR = modes.CTR(bytes(16))  # a zero nonce: every seed keys one stream only
+_PAIR = struct.Struct(">II")
+
+
+def agree(
+    private: X25519PrivateKey, public: bytes, purpose: bytes, sum_id: bytes, us: int, them: int
+) -> bytes:
+    """HKDF-SHA256(X25519(private, public)), bound to purpose, sum and pair; 32 bytes.
+
+    Raises:
+        ValueError: `public` is not a usable X25519 key (a point of low order).
+    """
+    shared = private.exchange(X25519PublicKey.from_public_bytes(public))
+    pair = _PAIR.pack(us, them) if us < them else _PAIR.pack(them, us)
+    return HKDF(_HASH, 32, sum_id, purpose + pair).derive(shared)
+
+
+def commitment(seed: bytes, sum_id: bytes, index: int) -> bytes:
+    """What a phone shows of its self-mask seed in round 1; hiding, as the seed is uniform."""
+    return hashlib.sha256(
+        b"earshot secure sum: seed commitment" + sum_id + index.to_bytes(4) + seed
+    ).digest()
+
+
+def word_type(modulus_bits: int) -> np.dtype[np.unsignedinteger]:
+    """The smallest unsigned little-endian word that holds the modulus."""
+    return np.dtype("<u2" if modulus_bits <= 16 else "<u4" if modulus_bits <= 32 else "<u8")
+
+
+def expand(seed: bytes, length: int, word: np.dtype[np.unsignedinteger]) -> Words:
+    """PRG(seed): the AES-256-CTR key stream of the full 256-bit seed, as `length` words."""
+    return _expand(seed, bytes(length * word.itemsize), word)
+
+
+def expand_sum(seeds: Iterable[bytes], length: int, word: np.dtype[np.unsignedinteger]) -> Words:
+    """The sum of the masks of all seeds, `length` words."""
+    zeros = bytes(length * word.itemsize)
+    total = np.zeros(length, dtype=word)
+    for seed in seeds:
+        np.add(total, _expand(seed, zeros, word), out=total)
+    return total
+
+
+def _expand(seed: bytes, zeros: bytes, word: np.dtype[np.unsignedinteger]) -> Words:
+    encryptor = Cipher(algorithms.AES256(seed), _CTR).encryptor()
+    return np.frombuffer(encryptor.update(zeros), dtype=word)

@@ -1,0 +1,388 @@
+"""How many neighbours a phone needs, and how many of them must answer.
+
+Bell et al. (CCS 2020, section 3) ask three things of a graph of n phones with k neighbours each
+and a secret-sharing threshold t, where a fraction γ may be corrupted and a fraction ρ may drop out:
+
+1. *secrecy*: n · Pr[HG(n−1, ⌈γn⌉, k) ≥ t] ≤ 2^-σ, or corrupted neighbours rebuild a secret;
+2. *recovery*: n · Pr[k − HG(n−1, ⌈ρn⌉, k) < t] ≤ 2^-η, or too few neighbours stay to rebuild one;
+3. *connection*: n · (γ+ρ)^(k/2) ≤ 2^-σ, or a run of k/2 bad positions on the ring may cut the
+   honest survivors in two, whose sums could then be told apart.
+
+HG is the hypergeometric law, whose tails are computed exactly: a Chernoff bound would cost phones
+about twice the neighbours. Condition 1 bounds t from below and condition 2 from above, so the
+thresholds that a graph admits are a range. That range also starts no lower than k/2: where there is
+room, it goes to secrecy, for a failed recovery costs a repetition and a lost secret is lost.
+
+On the complete graph (n ≤ k+1) nothing is left to chance: all corrupted phones are neighbours of
+everybody, conditions 1 and 2 turn into ⌈γn⌉ < t ≤ n−1−⌈ρn⌉ by themselves, and condition 3 holds.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+from collections.abc import Iterable
+from functools import lru_cache
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from earshot_protocol.errors import InvalidParametersError
+
+LARGEST_DEGREE = 254
+"""A share's index within a neighbourhood is one byte, and zero is the secret's own place."""
+
+LARGEST_LENGTH = 2**24
+"""Entries of the longest vector that one sum adds."""
+
+_LIMITS = {
+    "phones": (3, 10**8),
+    "length": (1, LARGEST_LENGTH),
+    "bound": (1, 2**63 - 1),
+    "neighbours": (2, LARGEST_DEGREE),
+    "threshold": (1, LARGEST_DEGREE),
+    "precision": (0, 18),
+    "statistical_security": (1, 128),
+    "correctness": (1, 128),
+}
+_LARGEST_RANK = 32
+
+
+class SumParameters(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the phones and the server of one secure sum must agree on.
+
+    Attributes:
+        phones: n, the phones that are invited.
+        length: ℓ, the number of entries of a vector; the product of `shape`.
+        bound: largest absolute value of one encoded entry, noise included.
+        dropout: ρ, the largest fraction of phones that may vanish.
+        corrupted: γ, the largest fraction of phones that an adversary may control.
+        neighbours: k, the phones that each phone talks to.
+        threshold: t, the shares that rebuild a secret.
+        shape: the shape of the summed array.
+        precision: decimal digits of a fixed-point input (thesis 9.1.2).
+        statistical_security: σ; a secret falls with probability at most 2^-σ for each condition.
+        correctness: η; the sum fails for want of shares with probability at most 2^-η.
+    """
+
+    phones: int
+    length: int
+    bound: int
+    dropout: float
+    corrupted: float
+    neighbours: int
+    threshold: int
+    shape: tuple[int, ...]
+    precision: int = 0
+    statistical_security: int = 40
+    correctness: int = 30
+
+    @property
+    def modulus_bits(self) -> int:
+        """The smallest b whose signed b-bit numbers hold `phones · bound`; at most 64.
+
+        Raises:
+            InvalidParametersError: if no signed 64-bit number holds it.
+        """
+        largest_sum = self.phones * self.bound
+        if largest_sum.bit_length() > 63:
+            raise InvalidParametersError(
+                f"phones · bound = {largest_sum} does not fit a signed 64-bit sum; for "
+                f"{self.phones} phones bound may be at most {(2**63 - 1) // self.phones}"
+            )
+        return largest_sum.bit_length() + 1
+
+    @property
+    def largest_dropout_count(self) -> int:
+        """⌊ρn⌋, the phones that may vanish before the sum is given up."""
+        return math.floor(_share_of(self.phones, self.dropout))
+
+    @property
+    def least_survivors(self) -> int:
+        """The phones that must stay after every round."""
+        return self.phones - self.largest_dropout_count
+
+    @property
+    def complete(self) -> bool:
+        """Whether every phone is a neighbour of every other one."""
+        return self.phones <= self.neighbours + 1
+
+    @property
+    def degree(self) -> int:
+        """How many neighbours a phone really has."""
+        return min(self.neighbours, self.phones - 1)
+
+    def check(self) -> None:
+        """Recompute every condition, as a phone does with parameters that a server sent.
+
+        Raises:
+            InvalidParametersError: naming the first thing that is wrong and what is accepted.
+        """
+        for name in _LIMITS:
+            _whole(name, getattr(self, name))
+        _fraction("dropout", self.dropout)
+        _fraction("corrupted", self.corrupted)
+        if math.prod(_shape(self.shape)) != self.length:
+            raise InvalidParametersError(
+                f"length must be the product of shape {self.shape}, not {self.length}"
+            )
+        _ = self.modulus_bits
+        _check_graph(
+            _Setting(
+                self.phones,
+                self.dropout,
+                self.corrupted,
+                self.statistical_security,
+                self.correctness,
+            ),
+            self.neighbours,
+            self.threshold,
+        )
+
+
+def choose(
+    phones: int,
+    shape: tuple[int, ...],
+    bound: int,
+    dropout: float,
+    corrupted: float,
+    *,
+    precision: int = 0,
+    neighbours: int | None = None,
+    threshold: int | None = None,
+    statistical_security: int = 40,
+    correctness: int = 30,
+) -> SumParameters:
+    """The cheapest safe parameters of one sum (Bell et al., section 3; see the module's text).
+
+    The smallest even number of neighbours for which some threshold is safe, and the smallest such
+    threshold. Where no sparse graph is safe, the complete one is tried, whose degree may be odd.
+
+    Args:
+        phones: n, from 3 to 10^8.
+        shape: shape of the array to sum, at most 2^24 entries; () is a single number.
+        bound: largest absolute value of one encoded entry, noise included.
+        dropout: ρ, in [0, 1).
+        corrupted: γ, in [0, 1).
+        precision: decimal digits of a fixed-point input.
+        neighbours: forces k (n−1 if that is less); the threshold is chosen for it.
+        threshold: forces t; the neighbours are chosen for it unless forced too.
+        statistical_security: σ in bits.
+        correctness: η in bits.
+
+    Returns:
+        Parameters that pass `SumParameters.check`.
+
+    Raises:
+        InvalidParametersError: if a number is out of range, if no graph of at most 254 neighbours
+            is safe, or if what was forced is not; the message says what would be accepted.
+    """
+    setting = _Setting(
+        _whole("phones", phones),
+        _fraction("dropout", dropout),
+        _fraction("corrupted", corrupted),
+        _whole("statistical_security", statistical_security),
+        _whole("correctness", correctness),
+    )
+    forced_threshold = None if threshold is None else _whole("threshold", threshold)
+    if neighbours is None:
+        degree = _least_degree(setting, forced_threshold)
+        if degree is None:
+            raise _no_safe_graph(setting, forced_threshold)
+    else:
+        degree = min(_whole("neighbours", neighbours), setting.phones - 1)
+    if forced_threshold is None:
+        _check_degree(setting, degree)
+        forced_threshold = _thresholds(setting, degree).start
+    dimensions = _shape(shape)
+    parameters = SumParameters(
+        phones=setting.phones,
+        length=math.prod(dimensions),
+        bound=_whole("bound", bound),
+        dropout=setting.dropout,
+        corrupted=setting.corrupted,
+        neighbours=degree,
+        threshold=forced_threshold,
+        shape=dimensions,
+        precision=_whole("precision", precision),
+        statistical_security=setting.statistical_security,
+        correctness=setting.correctness,
+    )
+    parameters.check()
+    return parameters
+
+
+class _Setting(msgspec.Struct, frozen=True):
+    """What the safety of a graph depends on, apart from the graph."""
+
+    phones: int
+    dropout: float
+    corrupted: float
+    statistical_security: int
+    correctness: int
+
+
+@lru_cache(maxsize=4096)
+def _thresholds(setting: _Setting, degree: int) -> range:
+    """The thresholds that the three conditions admit for this degree, perhaps none."""
+    allowance = -math.log2(setting.phones)
+    if degree < setting.phones - 1:
+        bad = setting.dropout + setting.corrupted
+        run = degree / 2 * math.log2(bad) if bad > 0 else -math.inf
+        if run > allowance - setting.statistical_security:
+            return range(0)
+    corrupted = math.ceil(_share_of(setting.phones, setting.corrupted))
+    dropped = math.ceil(_share_of(setting.phones, setting.dropout))
+    leaks = _log2_tails(setting.phones, corrupted, degree)
+    losses = _log2_tails(setting.phones, dropped, degree)
+    # Entry j of a tail is Pr[at least j are bad]; both fall as j grows, so counting finds the edge.
+    least = int(np.count_nonzero(leaks > allowance - setting.statistical_security))
+    spared = int(np.count_nonzero(losses > allowance - setting.correctness)) - 1
+    return range(max(least, (degree + 1) // 2), degree - spared + 1)
+
+
+def _log2_tails(phones: int, marked: int, degree: int) -> NDArray[np.float64]:
+    """log2 Pr[HG(phones − 1, marked, degree) ≥ j] for j = 0 … degree + 1."""
+    marked = min(marked, phones - 1)
+    inside = _log2_binomials(marked)[: degree + 1]
+    outside = _log2_binomials(phones - 1 - marked)[: degree + 1]
+    log2_law = inside + outside[::-1] - _log2_binomials(phones - 1)[degree]
+    tails = np.logaddexp2.accumulate(log2_law[::-1])[::-1]
+    return np.append(tails, -np.inf)
+
+
+@lru_cache(maxsize=64)
+def _log2_binomials(size: int) -> NDArray[np.float64]:
+    """log2 of `size` over i, for i = 0 … `LARGEST_DEGREE`; −∞ where i > size."""
+    i = np.arange(LARGEST_DEGREE)
+    with np.errstate(divide="ignore"):
+        factors = np.log2(np.maximum(size - i, 0)) - np.log2(i + 1)
+    binomials = np.concatenate(([0.0], np.cumsum(factors)))
+    binomials.setflags(write=False)
+    return binomials
+
+
+@lru_cache(maxsize=4096)
+def _least_degree(setting: _Setting, threshold: int | None = None) -> int | None:
+    """The smallest safe degree: sparse graphs first, then the complete one; None if none is."""
+    complete = setting.phones - 1
+    degrees = list(range(2, min(LARGEST_DEGREE, complete - 1) + 1, 2))
+    if complete <= LARGEST_DEGREE:
+        degrees.append(complete)
+    for degree in degrees:
+        admitted = _thresholds(setting, degree)
+        if (threshold in admitted) if threshold is not None else admitted:
+            return degree
+    return None
+
+
+def _check_graph(setting: _Setting, neighbours: int, threshold: int) -> None:
+    """Refuse a number of neighbours or a threshold that breaks one of the conditions."""
+    degree = min(neighbours, setting.phones - 1)
+    _check_degree(setting, degree)
+    admitted = _thresholds(setting, degree)
+    if threshold in admitted:
+        return
+    reason = (
+        "fewer shares leave secrets to corrupted neighbours"
+        if threshold < admitted.start
+        else "more shares may not be found after dropouts"
+    )
+    raise InvalidParametersError(
+        f"threshold must be between {admitted.start} and {admitted.stop - 1} for {degree} "
+        f"neighbours, not {threshold}: {reason}"
+    )
+
+
+def _check_degree(setting: _Setting, degree: int) -> None:
+    """Refuse a degree that no threshold makes safe, naming the smallest that is."""
+    if degree % 2 and degree < setting.phones - 1:
+        raise InvalidParametersError(
+            f"neighbours must be even, not {degree}: half of them lie on each side of the ring"
+        )
+    if _thresholds(setting, degree):
+        return
+    least = _least_degree(setting)
+    if least is None:
+        raise _no_safe_graph(setting, None)
+    raise InvalidParametersError(
+        f"neighbours={degree} admits no safe threshold for {setting.phones} phones at "
+        f"dropout={setting.dropout} and corrupted={setting.corrupted}; the smallest number that "
+        f"does is {least}"
+    )
+
+
+def _no_safe_graph(setting: _Setting, threshold: int | None) -> InvalidParametersError:
+    """The error that no degree will do, with the largest fractions (or a threshold) that would."""
+    least = _least_degree(setting)
+    if least is not None:
+        return InvalidParametersError(
+            f"threshold={threshold} is safe with no number of neighbours for {setting.phones} "
+            f"phones; {least} neighbours go with a threshold of "
+            f"{_thresholds(setting, least).start}"
+        )
+    dropout, corrupted = _largest_fractions(setting)
+    return InvalidParametersError(
+        f"dropout={setting.dropout} with corrupted={setting.corrupted} leaves {setting.phones} "
+        f"phones no safe graph of at most {LARGEST_DEGREE} neighbours (a share's index is one "
+        f"byte); in this proportion dropout={dropout} with corrupted={corrupted} is accepted"
+    )
+
+
+def _largest_fractions(setting: _Setting) -> tuple[float, float]:
+    """The largest accepted dropout and corrupted in the setting's proportion, in thousandths."""
+    accepted, refused = 0.0, 1.0
+    fractions = (0.0, 0.0)
+    for _ in range(12):
+        scale = (accepted + refused) / 2
+        # Rounding down only makes a setting safer, so what is tried is what the message can say.
+        tried = (
+            math.floor(setting.dropout * scale * 1000) / 1000,
+            math.floor(setting.corrupted * scale * 1000) / 1000,
+        )
+        attempt = msgspec.structs.replace(setting, dropout=tried[0], corrupted=tried[1])
+        if _least_degree(attempt) is None:
+            refused = scale
+        else:
+            accepted, fractions = scale, tried
+    return fractions
+
+
+def _share_of(phones: int, fraction: float) -> float:
+    """`fraction · phones`, where 0.07 · 100 is 7 and not the next float above it."""
+    return round(fraction * phones, 6)
+
+
+def _whole(name: str, value: int) -> int:
+    return _between(name, value, *_LIMITS[name])
+
+
+def _between(name: str, value: int, least: int, largest: int) -> int:
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = least - 1
+    if not least <= number <= largest:
+        raise InvalidParametersError(
+            f"{name} must be a whole number from {least} to {largest}, not {value!r}"
+        )
+    return number
+
+
+def _fraction(name: str, value: float) -> float:
+    # Not-a-number fails this comparison too.
+    if not 0 <= value < 1:
+        raise InvalidParametersError(f"{name} must be at least 0 and less than 1, not {value!r}")
+    return float(value)
+
+
+def _shape(shape: Iterable[int]) -> tuple[int, ...]:
+    dimensions = tuple(shape)
+    if len(dimensions) > _LARGEST_RANK:
+        raise InvalidParametersError(
+            f"shape must have at most {_LARGEST_RANK} dimensions, not {len(dimensions)}"
+        )
+    return tuple(
+        _between("each dimension of shape", size, 1, LARGEST_LENGTH) for size in dimensions
+    )

@@ -1,0 +1,288 @@
+"""A phone's side of one secure sum: four tasks in, four answers out, no I/O.
+
+    created ──AdvertiseKeys──▸ advertised ──ShareKeys──▸ shared ──MaskInput──▸ masked ──Unmask──▸ done
+
+A task that does not fit the stage, the sum or the neighbourhood raises a `RemoteError` and leaves
+everything as it was. Between tasks the state can be saved to bytes, which hold secrets, and
+restored.
+"""
+
+from __future__ import annotations
+
+import enum
+import os
+import struct
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from earshot_protocol.errors import RefusedError, TooManyDropoutsError, UnexpectedMessageError
+from earshot_protocol.messages import (
+    REVEALED_SHARE_BYTES,
+    AdvertisedKeys,
+    AdvertiseKeys,
+    MaskedInput,
+    MaskInput,
+    SharedKeys,
+    ShareKeys,
+    SumAnswer,
+    SumTask,
+    Unmask,
+    Unmasked,
+)
+from earshot_protocol.secure_sum import encoding, masks, shamir
+from earshot_protocol.secure_sum.graph import check_neighbourhood
+from earshot_protocol.secure_sum.parameters import SumParameters
+
+_NONCE_BYTES = 12
+_SHARES_BYTES = 1 + 2 * shamir.SECRET_BYTES
+_ROUTE = struct.Struct(">BII")  # round, sender, recipient
+
+
+class Stage(enum.StrEnum):
+    """What a participant has done."""
+
+    CREATED = "created"
+    ADVERTISED = "advertised"
+    SHARED = "shared"
+    MASKED = "masked"
+    DONE = "done"
+
+
+class _State(msgspec.Struct):
+    """All that a participant remembers between tasks."""
+
+    stage: Stage
+    index: int
+    sum_id: bytes
+    parameters: SumParameters
+    words: bytes
+    cipher_private: bytes = b""
+    mask_private: bytes = b""
+    seed: bytes = b""
+    neighbours: tuple[int, ...] = ()
+    mask_keys: tuple[bytes, ...] = ()
+    share_keys: tuple[bytes, ...] = ()
+    alive: tuple[int, ...] = ()
+    """A1 ∩ neighbours, as told in round 2."""
+    held: dict[int, bytes] = {}
+    """Neighbour → share index, share of its seed, share of its mask key."""
+
+
+class Participant:
+    """One phone in one secure sum (Bell et al. 2020, Algorithm 2, semi-honest server).
+
+    Args:
+        task: the opening task of the sum, which the phone has agreed to.
+        values: the private input, an array of the sum's shape.
+
+    Raises:
+        InvalidParametersError: parameters that no sum should run under.
+        RefusedError: an index outside the sum.
+        InvalidInputError: values of the wrong shape, type or range.
+    """
+
+    def __init__(self, task: AdvertiseKeys, values: npt.ArrayLike) -> None:
+        parameters = task.parameters
+        parameters.check()
+        if task.index >= parameters.phones:
+            raise RefusedError(f"phone {task.index} in a sum of {parameters.phones} phones")
+        words = encoding.encode(values, parameters)
+        self._state = _State(Stage.CREATED, task.index, task.sum_id, parameters, words.tobytes())
+
+    @property
+    def stage(self) -> Stage:
+        """What has been done so far."""
+        return self._state.stage
+
+    @property
+    def sum_id(self) -> bytes:
+        """Of the sum that this participant is in."""
+        return self._state.sum_id
+
+    def save(self) -> bytes:
+        """The state, secrets included: seal it before it touches a disk."""
+        return msgspec.msgpack.encode(self._state)
+
+    @classmethod
+    def restore(cls, saved: bytes) -> Participant:
+        """The participant that `save` wrote."""
+        participant = cls.__new__(cls)
+        participant._state = msgspec.msgpack.decode(saved, type=_State)
+        return participant
+
+    def answer(self, task: SumTask) -> SumAnswer:
+        """Do what the task asks.
+
+        Raises:
+            UnexpectedMessageError: the task belongs to another sum or stage.
+            RefusedError: the task contradicts what this phone knows, or asks too much.
+            TooManyDropoutsError: fewer neighbours remain than the threshold.
+        """
+        state = self._state
+        if task.sum_id != state.sum_id:
+            raise UnexpectedMessageError("a task of another sum")
+        stage, act = _TRANSITIONS[type(task)]
+        if state.stage is not stage:
+            raise UnexpectedMessageError(
+                f"{type(task).__name__} is answered once, when {stage}; this phone is {state.stage}"
+            )
+        return act(state, task)
+
+
+def _advertise_keys(state: _State, task: AdvertiseKeys) -> AdvertisedKeys:
+    if (task.index, task.parameters) != (state.index, state.parameters):
+        raise RefusedError("the sum's index or parameters differ from those agreed to")
+    cipher, mask = X25519PrivateKey.generate(), X25519PrivateKey.generate()
+    state.cipher_private = cipher.private_bytes_raw()
+    state.mask_private = mask.private_bytes_raw()
+    state.stage = Stage.ADVERTISED
+    return AdvertisedKeys(
+        sum_id=state.sum_id,
+        sender=state.index,
+        cipher_key=cipher.public_key().public_bytes_raw(),
+        mask_key=mask.public_key().public_bytes_raw(),
+    )
+
+
+def _share_keys(state: _State, task: ShareKeys) -> SharedKeys:
+    us, sum_id, neighbours = state.index, state.sum_id, task.neighbours
+    cipher_keys, mask_keys = _split_keys(task.cipher_keys), _split_keys(task.mask_keys)
+    check_neighbourhood(us, neighbours, cipher_keys, mask_keys, state.parameters)
+    cipher = X25519PrivateKey.from_private_bytes(state.cipher_private)
+    try:
+        keys = tuple(
+            masks.agree(cipher, key, masks.CIPHER, sum_id, us, them)
+            for them, key in zip(neighbours, cipher_keys, strict=True)
+        )
+    except ValueError as error:
+        raise RefusedError("a neighbour's cipher key is not a usable X25519 key") from error
+    seed = _fresh_secret()
+    count = len(neighbours)
+    shares = shamir.split((seed, state.mask_private), state.parameters.threshold, count)
+    plain = np.empty((count, _SHARES_BYTES), dtype=np.uint8)
+    plain[:, 0] = np.arange(1, count + 1)
+    plain[:, 1:] = shares.transpose(1, 0, 2).reshape(count, -1)
+    plaintexts, nonces = plain.tobytes(), os.urandom(_NONCE_BYTES * count)
+    ciphertexts = []
+    for i, (them, key) in enumerate(zip(neighbours, keys, strict=True)):
+        nonce = nonces[_NONCE_BYTES * i : _NONCE_BYTES * (i + 1)]
+        plaintext = plaintexts[_SHARES_BYTES * i : _SHARES_BYTES * (i + 1)]
+        bound = sum_id + _ROUTE.pack(1, us, them)
+        ciphertexts.append(nonce + AESGCM(key).encrypt(nonce, plaintext, bound))
+    state.seed, state.neighbours, state.mask_keys = seed, neighbours, mask_keys
+    state.share_keys, state.cipher_private = keys, b""
+    state.stage = Stage.SHARED
+    return SharedKeys(
+        sum_id=sum_id,
+        sender=us,
+        ciphertexts=tuple(ciphertexts),
+        commitment=masks.commitment(seed, sum_id, us),
+    )
+
+
+def _mask_input(state: _State, task: MaskInput) -> MaskedInput:
+    us, sum_id, parameters = state.index, state.sum_id, state.parameters
+    _check_listed(task.senders, state.neighbours)
+    if len(task.ciphertexts) != len(task.senders):
+        raise RefusedError(f"{len(task.ciphertexts)} ciphertexts from {len(task.senders)} phones")
+    places = {them: i for i, them in enumerate(state.neighbours)}
+    held = {}
+    for them, ciphertext in zip(task.senders, task.ciphertexts, strict=True):
+        plaintext = _open(state.share_keys[places[them]], ciphertext, sum_id, them, us)
+        # One that does not open counts as a neighbour that is gone, for its shares. Its mask is
+        # still added: the neighbour adds the other half, and the sum would be spoilt without ours.
+        if plaintext is not None:
+            held[them] = plaintext
+    if len(held) < parameters.threshold:
+        raise TooManyDropoutsError(
+            f"shares of {len(held)} neighbours arrived; {parameters.threshold} are needed"
+        )
+    mask = X25519PrivateKey.from_private_bytes(state.mask_private)
+    added, removed = [state.seed], []
+    try:
+        for them in task.senders:
+            key = masks.agree(mask, state.mask_keys[places[them]], masks.MASK, sum_id, us, them)
+            (added if them > us else removed).append(key)
+    except ValueError as error:
+        raise RefusedError("a neighbour's mask key is not a usable X25519 key") from error
+    word = masks.word_type(parameters.modulus_bits)
+    masked = np.frombuffer(state.words, dtype=word) + masks.expand_sum(
+        added, parameters.length, word
+    )
+    masked -= masks.expand_sum(removed, parameters.length, word)
+    state.held, state.alive = held, task.senders
+    state.words = state.mask_private = state.seed = b""
+    state.mask_keys = state.share_keys = ()
+    state.stage = Stage.MASKED
+    vector = encoding.pack(masked, parameters.modulus_bits)
+    return MaskedInput(sum_id=sum_id, sender=us, vector=vector)
+
+
+def _unmask(state: _State, task: Unmask) -> Unmasked:
+    survivors, dropped = task.survivors, task.dropped
+    if not set(survivors).isdisjoint(dropped):
+        raise RefusedError("a neighbour is listed both as a survivor and as dropped")
+    _check_listed(survivors, state.alive)
+    _check_listed(dropped, state.alive)
+    if len(survivors) + len(dropped) != len(state.alive):
+        raise RefusedError("a neighbour is listed neither as a survivor nor as dropped")
+    if len(survivors) < state.parameters.threshold:
+        raise TooManyDropoutsError(
+            f"{len(survivors)} neighbours survived; {state.parameters.threshold} are needed"
+        )
+    size = shamir.SECRET_BYTES
+    none = bytes(REVEALED_SHARE_BYTES)
+    revealed = []
+    for them in survivors:
+        shares = state.held.get(them)
+        revealed.append(shares[: 1 + size] if shares else none)
+    for them in dropped:
+        shares = state.held.get(them)
+        revealed.append(shares[:1] + shares[1 + size :] if shares else none)
+    state.held = {}
+    state.stage = Stage.DONE
+    return Unmasked(sum_id=state.sum_id, sender=state.index, shares=b"".join(revealed))
+
+
+_TRANSITIONS: dict[type, tuple[Stage, Callable[[_State, Any], SumAnswer]]] = {
+    AdvertiseKeys: (Stage.CREATED, _advertise_keys),
+    ShareKeys: (Stage.ADVERTISED, _share_keys),
+    MaskInput: (Stage.SHARED, _mask_input),
+    Unmask: (Stage.MASKED, _unmask),
+}
+"""Task → the stage in which it is answered, and what answers it; each moves one stage on."""
+
+
+def _split_keys(keys: bytes) -> tuple[bytes, ...]:
+    return tuple(keys[at : at + 32] for at in range(0, len(keys), 32))
+
+
+def _fresh_secret() -> bytes:
+    """32 bytes from the operating system, below the sharing's prime (all but 2^-248 are)."""
+    while int.from_bytes(secret := os.urandom(shamir.SECRET_BYTES)) >= shamir.PRIME:
+        pass
+    return secret
+
+
+def _check_listed(phones: tuple[int, ...], known: tuple[int, ...]) -> None:
+    if list(phones) != sorted(set(phones)):
+        raise RefusedError("neighbours must be listed once each, in ascending order")
+    if not set(phones).issubset(known):
+        raise RefusedError("a stranger is listed among the neighbours")
+
+
+def _open(key: bytes, ciphertext: bytes, sum_id: bytes, sender: int, us: int) -> bytes | None:
+    """Share index and two shares, or None where the ciphertext is not what its sender sealed."""
+    nonce, sealed = ciphertext[:_NONCE_BYTES], ciphertext[_NONCE_BYTES:]
+    try:
+        plaintext = AESGCM(key).decrypt(nonce, sealed, sum_id + _ROUTE.pack(1, sender, us))
+    except (InvalidTag, ValueError):
+        return None
+    return plaintext if len(plaintext) == _SHARES_BYTES and plaintext[0] else None

@@ -1,0 +1,145 @@
+"""Shamir's secret sharing of 32-byte secrets, over the largest prime below 2^256.
+
+Secrets and shares are 32 bytes, big-endian, and the points are 1, 2, …, n ≤ 254. Shamir, "How to
+share a secret", CACM 1979.
+
+Splitting is one matrix product: powers of the points times random coefficients, both cut into
+limbs of 20 bits so that every partial sum is an integer below 2^53 and float64 is exact.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+import os
+from collections.abc import Mapping, Sequence
+
+import numpy as np
+import numpy.typing as npt
+
+from earshot_protocol.errors import InvalidInputError
+
+PRIME = 2**256 - 189
+SECRET_BYTES = 32
+LARGEST_COUNT = 254
+
+_LIMB_BITS = 20
+_PAIR_BYTES = 5  # two limbs of 20 bits fill five bytes
+_PAIRS = 7  # 7 · 5 bytes hold a number below 2^256
+_LIMBS = 2 * _PAIRS
+# The largest partial sum: 14 limb products of 40 bits for each of at most 254 coefficients.
+assert _LIMBS * LARGEST_COUNT * 2 ** (2 * _LIMB_BITS) < 2**53  # noqa: S101
+
+
+def split(secrets: Sequence[bytes], threshold: int, count: int) -> npt.NDArray[np.uint8]:
+    """Share each secret among the points 1 … count; any `threshold` shares give it back.
+
+    Args:
+        secrets: s secrets of 32 bytes, each below `PRIME` as a big-endian number.
+        threshold: least number of shares that determine the secret.
+        count: number of shares, at most 254.
+
+    Returns:
+        uint8 of shape (s, count, 32): the share of secret i at point j + 1.
+
+    Raises:
+        InvalidInputError: a secret of the wrong size or range, or not 1 ≤ threshold ≤ count ≤ 254.
+    """
+    if not 1 <= threshold <= count <= LARGEST_COUNT:
+        raise InvalidInputError(
+            f"threshold {threshold} of {count} shares: "
+            f"must be 1 ≤ threshold ≤ count ≤ {LARGEST_COUNT}"
+        )
+    for secret in secrets:
+        if len(secret) != SECRET_BYTES or int.from_bytes(secret) >= PRIME:
+            raise InvalidInputError("a secret must be 32 bytes and a number below 2^256 − 189")
+    # 256 random bits are uniform modulo PRIME but for a distance of 189/2^256.
+    coefficients = np.frombuffer(
+        os.urandom(SECRET_BYTES * (threshold - 1) * len(secrets)), dtype=np.uint8
+    ).reshape(threshold - 1, len(secrets), SECRET_BYTES)
+    constant = np.frombuffer(b"".join(bytes(s) for s in secrets), dtype=np.uint8)
+    polynomial = np.concatenate(
+        [constant.reshape(1, len(secrets), SECRET_BYTES)[:, :, ::-1], coefficients]
+    )
+    limbs = _to_limbs(polynomial).transpose(2, 1, 0).reshape(_LIMBS * len(secrets), threshold)
+    products = (limbs @ _powers(count, threshold)).reshape(_LIMBS, len(secrets), _LIMBS, count)
+    values = np.zeros((2 * _LIMBS, len(secrets), count))
+    for low in range(_LIMBS):
+        values[low : low + _LIMBS] += products[:, :, low]
+    return _reduce(values.astype(np.int64))
+
+
+def recover(shares: Mapping[int, int], count: int) -> int:
+    """The secret from shares of one sharing among 1 … count; all that are given are used.
+
+    Lagrange's coefficient at zero for the points 1 … n is (−1)^(i−1)·C(n, i); leaving out the
+    points D multiplies it by ∏_{d ∈ D} (d − i)/d. So one modular inverse serves all shares.
+
+    Args:
+        shares: point → value; at least the sharing's threshold of them, or the result is noise.
+        count: number of shares that were made.
+
+    Returns:
+        The secret as a number below `PRIME`.
+
+    Raises:
+        InvalidInputError: a point outside 1 … count.
+    """
+    signed_binomials = _signed_binomials(count)
+    if not all(1 <= point <= count for point in shares):
+        raise InvalidInputError(f"a share's point must lie between 1 and {count}")
+    absent = [point for point in range(1, count + 1) if point not in shares]
+    total = 0
+    for point, value in shares.items():
+        total += signed_binomials[point] * math.prod([d - point for d in absent]) * value
+    return total * pow(math.prod(absent), -1, PRIME) % PRIME
+
+
+@functools.lru_cache(maxsize=1024)
+def _signed_binomials(count: int) -> tuple[int, ...]:
+    return tuple((-1) ** (i - 1) * math.comb(count, i) for i in range(count + 1))
+
+
+@functools.lru_cache(maxsize=64)
+def _powers(count: int, threshold: int) -> npt.NDArray[np.float64]:
+    """x^i mod PRIME in limbs, shape (threshold, limbs · count), for x = 1 … count."""
+    powers = bytearray()
+    for x in range(1, count + 1):
+        power = 1
+        for _ in range(threshold):
+            powers += power.to_bytes(SECRET_BYTES, "little")
+            power = power * x % PRIME
+    little = np.frombuffer(powers, dtype=np.uint8).reshape(count, threshold, SECRET_BYTES)
+    return _to_limbs(little).transpose(1, 2, 0).reshape(threshold, _LIMBS * count)
+
+
+def _to_limbs(little: npt.NDArray[np.uint8]) -> npt.NDArray[np.float64]:
+    """Little-endian numbers (…, 32) to limbs of 20 bits (…, 14), low limb first."""
+    padded = np.zeros((*little.shape[:-1], _PAIRS * _PAIR_BYTES), dtype=np.uint8)
+    padded[..., :SECRET_BYTES] = little
+    words = np.zeros((*little.shape[:-1], _PAIRS, 8), dtype=np.uint8)
+    words[..., :_PAIR_BYTES] = padded.reshape(*little.shape[:-1], _PAIRS, _PAIR_BYTES)
+    pairs = words.view("<u8")[..., 0]
+    limbs = np.empty((*little.shape[:-1], _PAIRS, 2), dtype=np.float64)
+    limbs[..., 0] = pairs & (2**_LIMB_BITS - 1)
+    limbs[..., 1] = pairs >> np.uint64(_LIMB_BITS)
+    return limbs.reshape(*little.shape[:-1], _LIMBS)
+
+
+def _reduce(limbs: npt.NDArray[np.int64]) -> npt.NDArray[np.uint8]:
+    """Sums of limb products (28, …), below 2^53 each, to big-endian numbers mod PRIME (…, 32)."""
+    for low in range(2 * _LIMBS - 1):
+        limbs[low + 1] += limbs[low] >> _LIMB_BITS
+    limbs &= 2**_LIMB_BITS - 1
+    pairs = np.ascontiguousarray((limbs[0::2] | (limbs[1::2] << _LIMB_BITS)).T).astype("<u8")
+    little = pairs.view(np.uint8).reshape(*pairs.shape, 8)[..., :_PAIR_BYTES].tobytes()
+    size = _LIMBS * _PAIR_BYTES
+    reduced = b"".join(
+        (int.from_bytes(little[at : at + size], "little") % PRIME).to_bytes(SECRET_BYTES, "big")
+        for at in range(0, len(little), size)
+    )
+    return (
+        np.frombuffer(reduced, dtype=np.uint8)
+        .reshape(*pairs.shape[:-1], SECRET_BYTES)
+        .swapaxes(0, 1)
+    )

@@ -1,0 +1,1 @@
+"""From what phones publish to global centroids."""

@@ -1,0 +1,1 @@
+"""Where a coordinator keeps a learning phase."""

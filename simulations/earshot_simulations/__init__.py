@@ -1,0 +1,1 @@
+"""Whole learning phases over simulated phones on one machine."""

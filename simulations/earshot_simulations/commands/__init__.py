@@ -1,0 +1,1 @@
+"""The sub-commands of `earshot` that simulations bring."""

@@ -1,0 +1,146 @@
+"""`earshot simulate`."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from earshot_protocol.errors import InvalidInputError
+from earshot_simulations.commands.progress import shown
+from earshot_simulations.settings import (
+    DiscoveryRoute,
+    EngineName,
+    Settings,
+    Summation,
+    default_budget,
+    parse_budget,
+)
+
+app = typer.Typer(add_completion=False)
+
+_DEFAULT = Settings()
+
+
+@app.callback(invoke_without_command=True)
+def simulate(
+    phones: Annotated[int, typer.Option(help="Phones that take part.")] = _DEFAULT.phones,
+    recordings: Annotated[
+        int, typer.Option(help="Recordings of a phone, on average; a public number.")
+    ] = _DEFAULT.recordings,
+    scenes: Annotated[int, typer.Option(help="Scenes of generated data.")] = _DEFAULT.scenes,
+    data: Annotated[
+        str, typer.Option(help="blobs, soundscapes, or a folder of class/*.wav|ogg|flac.")
+    ] = _DEFAULT.data,
+    labelled: Annotated[
+        float, typer.Option(help="Fraction of recordings that carry a label.")
+    ] = _DEFAULT.labelled,
+    dropout: Annotated[
+        float, typer.Option(help="Fraction of phones that vanish during the phase.")
+    ] = _DEFAULT.dropout,
+    corrupted: Annotated[
+        float, typer.Option(help="Fraction of phones an adversary may control.")
+    ] = _DEFAULT.corrupted,
+    budget: Annotated[
+        str | None,
+        typer.Option(
+            help="clustering=ε,selection=ε,centroid-vote=ε,label-vote=ε per recording; "
+            "the default depends on the data.",
+        ),
+    ] = None,
+    discovery: Annotated[
+        DiscoveryRoute, typer.Option(help="How global centroids are found.")
+    ] = _DEFAULT.discovery,
+    summation: Annotated[
+        Summation, typer.Option(help="ideal replaces the cryptography, and nothing else.")
+    ] = _DEFAULT.summation,
+    engine: Annotated[EngineName, typer.Option(help="Where phones run.")] = _DEFAULT.engine,
+    jobs: Annotated[int, typer.Option(help="Processes.")] = os.cpu_count() or 1,
+    seed: Annotated[int, typer.Option(help="Of everything but keys.")] = _DEFAULT.seed,
+    dimensions: Annotated[
+        int, typer.Option(help="Of the projection in which sound is clustered.")
+    ] = _DEFAULT.dimensions,
+    local_centroids: Annotated[
+        int, typer.Option(help="Centroids that a phone computes (k).")
+    ] = _DEFAULT.local_centroids,
+    top_local_centroids: Annotated[
+        int, typer.Option(help="Of those, how many it publishes (k*).")
+    ] = _DEFAULT.top_local_centroids,
+    top_global_centroids: Annotated[
+        int, typer.Option(help="Global centroids that the first vote keeps (g*).")
+    ] = _DEFAULT.top_global_centroids,
+    centroid_votes: Annotated[
+        int, typer.Option(help="Ones in a ballot of the first vote.")
+    ] = _DEFAULT.centroid_votes,
+    label_votes: Annotated[
+        int, typer.Option(help="Ones in a ballot of the second vote.")
+    ] = _DEFAULT.label_votes,
+    out: Annotated[
+        Path | None, typer.Option(help="Folder for result.json and report.html.")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print result.json, and nothing else.")
+    ] = False,
+) -> None:
+    """Run one learning phase over simulated phones, every phone with its real cryptography."""
+    settings = Settings(
+        phones=phones,
+        recordings=recordings,
+        scenes=scenes,
+        data=data,
+        labelled=labelled,
+        dropout=dropout,
+        corrupted=corrupted,
+        budget=default_budget(data) if budget is None else parse_budget(budget),
+        discovery=discovery,
+        summation=summation,
+        engine=engine,
+        jobs=jobs,
+        seed=seed,
+        dimensions=dimensions,
+        local_centroids=local_centroids,
+        top_local_centroids=top_local_centroids,
+        top_global_centroids=top_global_centroids,
+        centroid_votes=centroid_votes,
+        label_votes=label_votes,
+    )
+    settings.check()
+    if out is not None and out.exists() and not out.is_dir():
+        raise InvalidInputError(f"--out {out}: a file is in the way; name a folder")
+
+    from earshot_simulations.run import result, write
+    from earshot_simulations.simulation import simulate as run_phase
+
+    with shown() as progress:
+        run = run_phase(settings, progress)
+    if out is not None:
+        write(run, out)
+    if as_json:
+        print(json.dumps(result(run), indent=2, allow_nan=False))
+    else:
+        _summarize(result(run), out)
+    if run.interrupted:
+        raise typer.Exit(1)
+
+
+def _summarize(figures: dict[str, object], out: Path | None) -> None:
+    for name in (
+        "phones",
+        "survivors",
+        "global_centroids",
+        "top_global_centroids",
+        "ari_train",
+        "ari_test",
+        "label_accuracy",
+        "peak_memory_mb",
+        "interrupted",
+    ):
+        value = figures[name]
+        if value is not None:
+            shown_value = f"{value:.3f}" if isinstance(value, float) else value
+            print(f"{name.replace('_', ' '):<22} {shown_value}")
+    if out is not None:
+        print(f"{'report':<22} {out / 'report.html'}")

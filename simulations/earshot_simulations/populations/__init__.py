@@ -1,0 +1,9 @@
+"""Crowds of simulated phones and what each of them has heard."""
+
+from __future__ import annotations
+
+from earshot_simulations.populations.blobs import Blobs
+from earshot_simulations.populations.population import Population, Recordings, Skipped
+from earshot_simulations.populations.sound import SoundFolder, Soundscapes
+
+__all__ = ["Blobs", "Population", "Recordings", "Skipped", "SoundFolder", "Soundscapes"]

@@ -1,0 +1,192 @@
+"""What a simulation needs to know of its phones, and how much each phone hears of what."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Protocol, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from earshot_protocol.errors import InvalidInputError, InvalidParametersError
+
+UNLABELLED = -1
+
+HELD_OUT_PER_SCENE = 200
+"""Recordings of each scene that no phone has heard."""
+
+IDLE = 0.01
+"""Fraction of the phones that have heard nothing."""
+
+
+class Stream(IntEnum):
+    """Independent sources of randomness under one seed."""
+
+    PHONES = 0
+    CENTRES = 1
+    SOUND = 2
+    SPLIT = 3
+    HELD_OUT = 4
+
+
+@dataclass(frozen=True)
+class Recordings:
+    """Embedded recordings.
+
+    Attributes:
+        points: float32 (recordings, dimensions).
+        labels: int16 (recordings,), index into `Population.labels`, or -1 for unlabelled.
+        scenes: int16 (recordings,), index of the true scene, which no phone knows.
+    """
+
+    points: NDArray[np.float32]
+    labels: NDArray[np.int16]
+    scenes: NDArray[np.int16]
+
+
+@dataclass(frozen=True)
+class Skipped:
+    """A recording that could not be used.
+
+    Attributes:
+        recording: which one, such as a file's path relative to its folder.
+        reason: why.
+    """
+
+    recording: str
+    reason: str
+
+
+class Population(Protocol):
+    """Simulated phones. A copy that was pickled after `prepare` answers in another process."""
+
+    @property
+    def name(self) -> str:
+        """What the phones hear, in a word or two."""
+
+    @property
+    def geometry(self) -> str:
+        """`euclidean`, or `spherical` where the points have unit length."""
+
+    @property
+    def dimensions(self) -> int:
+        """Length of a point."""
+
+    @property
+    def phones(self) -> int:
+        """Number of phones."""
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """Names of the labels; label i is the name of scene i."""
+
+    @property
+    def skipped(self) -> tuple[Skipped, ...]:
+        """What could not be used; complete after `prepare`."""
+
+    def prepare(self) -> None:
+        """Do the work that takes long, once; calls after the first do nothing."""
+
+    def recordings(self, phone: int) -> Recordings:
+        """What one phone has heard: possibly nothing, and the same at every call."""
+
+    def held_out(self) -> Recordings:
+        """Labelled recordings that no phone has heard, equally many of each scene."""
+
+    def close(self) -> None:
+        """Remove what `prepare` left on the disk."""
+
+    def __enter__(self) -> Self:
+        """Prepare."""
+
+    def __exit__(self, *exception: object) -> None:
+        """Close."""
+
+
+@dataclass(frozen=True)
+class Crowd:
+    """How much each phone hears of which scene, and what of it gets a label.
+
+    Every phone has its own number of recordings, uniform from half to one and a half times
+    `recordings` (one phone in a hundred has none), and its own mix of scenes, drawn from a
+    symmetric Dirichlet distribution.
+
+    Attributes:
+        phones: number of phones, at least 1.
+        recordings: mean number per phone, at least 1.
+        scenes: number of scenes, at least 1.
+        labelled: fraction of the recordings that carry their true label, 0 to 1.
+        seed: at least 0.
+        concentration: of the Dirichlet distribution, above 0: small for phones that hear few
+            scenes each, large for phones that all hear the same mix.
+
+    Raises:
+        InvalidParametersError: if one of them is out of range.
+    """
+
+    phones: int
+    recordings: int
+    scenes: int
+    labelled: float
+    seed: int
+    concentration: float = 0.5
+
+    def __post_init__(self) -> None:
+        for name, least in (("phones", 1), ("recordings", 1), ("scenes", 1), ("seed", 0)):
+            if getattr(self, name) < least:
+                raise InvalidParametersError(
+                    f"{name} must be at least {least}, not {getattr(self, name)}"
+                )
+        if not 0 <= self.labelled <= 1:
+            raise InvalidParametersError(f"labelled must be 0 to 1, not {self.labelled}")
+        if not 0 < self.concentration < np.inf:
+            raise InvalidParametersError(
+                f"concentration must be positive and finite, not {self.concentration}"
+            )
+
+    def generator(self, stream: Stream, index: int = 0) -> np.random.Generator:
+        """The randomness of one purpose and one phone (or batch)."""
+        return np.random.default_rng((self.seed, stream, index))
+
+    def count(self, phone: int) -> int:
+        """Number of recordings of a phone."""
+        return self._count(self._of(phone))
+
+    def heard(self, phone: int) -> tuple[NDArray[np.int16], NDArray[np.int16], np.random.Generator]:
+        """The scenes and labels of a phone's recordings.
+
+        Args:
+            phone: 0 to phones - 1.
+
+        Returns:
+            scenes int16 (recordings,), labels int16 (recordings,), and the phone's generator, to
+            draw whatever else belongs to this phone.
+
+        Raises:
+            InvalidInputError: if there is no such phone.
+        """
+        generator = self._of(phone)
+        count = self._count(generator)
+        mix = np.cumsum(generator.dirichlet(np.full(self.scenes, self.concentration)))
+        drawn = np.searchsorted(mix[:-1], generator.random(count), side="right")
+        scenes = drawn.astype(np.int16)
+        named = generator.random(count) < self.labelled
+        return scenes, np.where(named, scenes, np.int16(UNLABELLED)), generator
+
+    def _of(self, phone: int) -> np.random.Generator:
+        if not 0 <= phone < self.phones:
+            raise InvalidInputError(f"phone must be 0 to {self.phones - 1}, not {phone}")
+        return self.generator(Stream.PHONES, phone)
+
+    def _count(self, generator: np.random.Generator) -> int:
+        if generator.random() < IDLE:
+            return 0
+        least, most = max(1, (self.recordings + 1) // 2), 3 * self.recordings // 2
+        return int(generator.integers(least, most, endpoint=True))
+
+
+def balanced(points: NDArray[np.float32], scenes: int) -> Recordings:
+    """Labelled recordings, equally many of each scene, from points in the scenes' order."""
+    truth = np.repeat(np.arange(scenes, dtype=np.int16), len(points) // scenes)
+    return Recordings(points, truth, truth)

@@ -1,0 +1,298 @@
+"""What one simulated learning phase did: the record, and the files a person keeps of it."""
+
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.privacy.accounting import Release, total
+from earshot_simulations.populations.population import Skipped
+
+Floats = npt.NDArray[np.float32]
+Integers = npt.NDArray[np.int64]
+
+NOBODY = -1
+"""In `Run.labels`: nobody voted. In `Run.local_clusters`: the centroid is an outlier."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepRecord:
+    """One step of the phase: who answered, and what it took.
+
+    Attributes:
+        step: a value of `earshot_protocol.phase.Step`, or "discover" for the server's own step.
+        asked: phones that were asked.
+        answered: phones whose answer was accepted.
+        dropped: numbers of the phones that vanished in this step.
+        seconds: wall-clock time of the step.
+        phone_cpu_seconds: CPU time, summed over phones.
+        server_cpu_seconds: CPU time of the server.
+        bytes_up: bytes from phones to server, summed over phones.
+        bytes_down: bytes from server to phones, summed over phones.
+    """
+
+    step: str
+    asked: int = 0
+    answered: int = 0
+    dropped: tuple[int, ...] = ()
+    seconds: float = 0.0
+    phone_cpu_seconds: float = 0.0
+    server_cpu_seconds: float = 0.0
+    bytes_up: int = 0
+    bytes_down: int = 0
+
+    def per_phone(self, amount: float) -> float:
+        """A sum over phones as a mean over the phones that answered; 0 if none did."""
+        return amount / self.answered if self.answered else 0.0
+
+
+def _no_integers() -> Integers:
+    return np.empty(0, dtype=np.int64)
+
+
+@dataclass(frozen=True, kw_only=True, eq=False)
+class Run:
+    """Everything that `result.json` and `report.html` say about one simulated learning phase.
+
+    A run that ended early leaves the fields of later steps at their defaults.
+
+    Attributes:
+        version: of Earshot.
+        configuration: what the command was given, one entry per option.
+        population: what the phones heard, in words.
+        phones: n, the phones that took part.
+        survivors: phones that stayed to the end.
+        geometry: how distances between points were taken.
+        label_names: L, the equivalence classes that phones vote for.
+        scene_names: the true scenes.
+        points: float32 (m, d), a sample of the phones' points.
+        scenes: int (m,), the true scene of each point.
+        local_centroids: float32 (c, d), all that phones published.
+        local_clusters: int (c,), for each the global centroid that it went into; -1 for outliers.
+        global_centroids: float32 (g, d).
+        centroid_votes: int (g,), noisy.
+        top: int (t,), the global centroids that the first vote kept.
+        label_votes: int (t, L), noisy.
+        labels: int (t,), the label of each kept centroid; -1 where nobody voted.
+        ari_train: adjusted Rand index of the kept centroids on the phones' own recordings.
+        ari_test: the same on held-out recordings.
+        label_accuracy: fraction of held-out recordings that get the right name.
+        privacy: every release, in each unit.
+        label_histogram: int (L,), recordings that the published centroids assign to each label
+            (thesis 7.2).
+        true_histogram: int (L,), recordings whose true label it is.
+        steps: in order.
+        skipped: recordings that could not be used.
+        notes: plain sentences that the report must show.
+        interrupted: why the run ended early; None if it did not.
+        peak_memory_mb: largest resident memory, in megabytes.
+        seconds: wall-clock time of the whole run.
+
+    Raises:
+        InvalidInputError: arrays that do not belong together; names the field.
+    """
+
+    version: str
+    population: str
+    phones: int
+    survivors: int
+    geometry: str
+    label_names: tuple[str, ...]
+    scene_names: tuple[str, ...]
+    points: Floats
+    scenes: Integers
+    configuration: Mapping[str, object] = field(default_factory=dict)
+    local_centroids: Floats | None = None
+    local_clusters: Integers = field(default_factory=_no_integers)
+    global_centroids: Floats | None = None
+    centroid_votes: Integers | None = None
+    top: Integers = field(default_factory=_no_integers)
+    label_votes: Integers | None = None
+    labels: Integers = field(default_factory=_no_integers)
+    ari_train: float | None = None
+    ari_test: float | None = None
+    label_accuracy: float | None = None
+    privacy: tuple[Release, ...] = ()
+    label_histogram: Integers = field(default_factory=_no_integers)
+    true_histogram: Integers = field(default_factory=_no_integers)
+    steps: tuple[StepRecord, ...] = ()
+    skipped: tuple[Skipped, ...] = ()
+    notes: tuple[str, ...] = ()
+    interrupted: str | None = None
+    peak_memory_mb: float = 0.0
+    seconds: float = 0.0
+
+    def __post_init__(self) -> None:
+        """Refuse arrays that do not belong together."""
+        published, found = _rows(self.local_centroids), _rows(self.global_centroids)
+        kept, names = len(self.top), len(self.label_names)
+        dimensions = self.points.shape[1] if self.points.ndim == 2 else 0
+        self._check_shape("points", {(len(self.points), max(1, dimensions))})
+        self._check_shape("scenes", {(len(self.points),)})
+        self._check_shape("local_centroids", {(published, dimensions)})
+        self._check_shape("local_clusters", {(0,), (published,)})
+        self._check_shape("global_centroids", {(found, dimensions)})
+        self._check_shape("centroid_votes", {(found,)})
+        self._check_shape("top", {(kept,)})
+        self._check_shape("label_votes", {(kept, names)})
+        self._check_shape("labels", {(0,), (kept,)})
+        self._check_shape("label_histogram", {(0,), (names,)})
+        self._check_shape("true_histogram", {(0,), (names,)})
+        self._check_indices("scenes", 0, len(self.scene_names))
+        self._check_indices("local_clusters", NOBODY, found)
+        self._check_indices("top", 0, found)
+        self._check_indices("labels", NOBODY, names)
+
+    def _check_shape(self, name: str, shapes: set[tuple[int, ...]]) -> None:
+        array = getattr(self, name)
+        if array is not None and array.shape not in shapes:
+            accepted = " or ".join(str(shape) for shape in sorted(shapes))
+            raise InvalidInputError(f"{name} has shape {array.shape}: it must be {accepted}")
+
+    def _check_indices(self, name: str, least: int, end: int) -> None:
+        array = getattr(self, name)
+        if array.size and not (least <= array.min() and array.max() < end):
+            raise InvalidInputError(f"{name} holds an index outside {least} to {end - 1}")
+
+    @property
+    def names(self) -> tuple[str | None, ...]:
+        """The label of each kept centroid; None where nobody voted, or before they did."""
+        labels = self.labels if len(self.labels) else np.full(len(self.top), NOBODY)
+        return tuple(None if label == NOBODY else self.label_names[label] for label in labels)
+
+
+def _rows(array: Floats | None) -> int:
+    return 0 if array is None else len(array)
+
+
+def result(run: Run) -> dict[str, object]:
+    """The run as `result.json` has it: plain Python types, null for what is not a finite number.
+
+    Counts of what a run that ended early never reached are null, too.
+    """
+    skipped = [{"recording": entry.recording, "reason": entry.reason} for entry in run.skipped]
+    described: dict[str, object] = {
+        "version": run.version,
+        "interrupted": run.interrupted,
+        "phones": run.phones,
+        "survivors": run.survivors,
+        "seed": run.configuration.get("seed"),
+        "ari_train": run.ari_train,
+        "ari_test": run.ari_test,
+        "label_accuracy": run.label_accuracy,
+        "global_centroids": None if run.global_centroids is None else len(run.global_centroids),
+        "top_global_centroids": None if run.centroid_votes is None else len(run.top),
+        "labels": _labelled_centroids(run),
+        "privacy": {
+            "releases": msgspec.to_builtins(run.privacy),
+            "total": {
+                unit.value: {"epsilon": cost.epsilon, "delta": cost.delta}
+                for unit, cost in total(run.privacy).items()
+            },
+        },
+        "seconds": {"steps": _by_step(run, lambda step: step.seconds), "total": run.seconds},
+        "bytes_up_per_phone": _by_step(run, lambda step: step.per_phone(step.bytes_up)),
+        "bytes_down_per_phone": _by_step(run, lambda step: step.per_phone(step.bytes_down)),
+        "peak_memory_mb": run.peak_memory_mb,
+        "skipped": {
+            "count": len(run.skipped),
+            "reasons": dict(Counter(entry.reason for entry in run.skipped).most_common()),
+            "list": skipped,
+        },
+        "configuration": run.configuration,
+        "notes": run.notes,
+    }
+    return {name: plain(value) for name, value in described.items()}
+
+
+def _labelled_centroids(run: Run) -> list[dict[str, object]]:
+    if run.global_centroids is None:
+        return []
+    return [
+        {
+            "label": name,
+            "votes": None
+            if run.label_votes is None
+            else dict(zip(run.label_names, run.label_votes[row], strict=True)),
+            "centroid_votes": None if run.centroid_votes is None else run.centroid_votes[index],
+            "centroid": [round(float(value), 4) for value in run.global_centroids[index]],
+        }
+        for row, (index, name) in enumerate(zip(run.top, run.names, strict=True))
+    ]
+
+
+def _by_step(run: Run, value: Callable[[StepRecord], float]) -> dict[str, float]:
+    """One number per step; a step that was repeated counts as one."""
+    sums: dict[str, float] = {}
+    for step in run.steps:
+        sums[step.step] = sums.get(step.step, 0.0) + value(step)
+    return sums
+
+
+def plain(value: object) -> object:
+    """The value in the types that JSON has; numbers that are not finite become None."""
+    match value:
+        case None | bool() | int():
+            return value
+        case str():
+            # A file name may hold bytes that are not UTF-8; JSON and HTML cannot.
+            return str(value).encode(errors="replace").decode()
+        case float():
+            return float(value) if math.isfinite(value) else None
+        case np.generic() | np.ndarray():
+            return plain(value.tolist())
+        case msgspec.Struct():
+            return plain({name: getattr(value, name) for name in value.__struct_fields__})
+        case Mapping():
+            return {str(plain(str(key))): plain(entry) for key, entry in value.items()}
+        case list() | tuple():
+            return [plain(entry) for entry in value]
+        case _:
+            return plain(str(value))
+
+
+def write(run: Run, folder: Path) -> None:
+    """Write `result.json` and `report.html`, each whole or not at all.
+
+    The numbers are written first, so that they survive a report that cannot be drawn.
+
+    Args:
+        run: finished or ended early.
+        folder: created if it is not there.
+
+    Raises:
+        InvalidInputError: the path is a file, or lies below one.
+    """
+    from earshot_simulations.report import render
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise InvalidInputError(
+            f"cannot write the results to {folder}: it, or a part of its path, is a file; "
+            "give a folder"
+        ) from None
+    _replace(folder / "result.json", json.dumps(result(run), indent=2, allow_nan=False) + "\n")
+    _replace(folder / "report.html", render(run))
+
+
+def _replace(path: Path, text: str) -> None:
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with temporary.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)

@@ -1,0 +1,14 @@
+"""What every test shares: one thread per worker and repeatable examples."""
+
+from __future__ import annotations
+
+import os
+
+from hypothesis import settings
+
+# Before anything loads numpy: workers that each start a pool of threads only wait for one another.
+os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
+os.environ.setdefault("OMP_NUM_THREADS", "1")
+
+settings.register_profile("earshot", derandomize=True, deadline=None)
+settings.load_profile("earshot")

@@ -1,0 +1,214 @@
+"""What mechanisms claim, against exact privacy losses computed another way."""
+
+from __future__ import annotations
+
+import dataclasses
+import math
+from collections.abc import Callable
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy import optimize, stats
+
+from earshot_protocol.errors import InvalidParametersError
+from earshot_protocol.privacy.mechanisms import (
+    BallotSum,
+    Cost,
+    GaussianLloyd,
+    LaplaceLloyd,
+    Mechanism,
+    NoisyMax,
+    SelectionMethod,
+    Unit,
+    secure_sum_delta,
+    selection_method,
+    zcdp_delta,
+    zcdp_epsilon,
+    zcdp_rho,
+)
+
+EPSILONS = [0.05, 0.5, 1.0, 2.0, 4.0, 8.0, 30.0]
+
+
+# ------------------------------------------------------------------------------------ ballot sum
+
+
+def noise_law(mechanism: BallotSum, reach: int) -> np.ndarray:
+    """Law of the honest survivors' summed shares on [−reach, reach], from share samples' law."""
+    order = 1 / mechanism.honest_survivors
+    alpha = math.exp(-1 / mechanism.scale)
+    length = 40 * reach
+    one = stats.nbinom.pmf(np.arange(length), order, 1 - alpha)
+    # Through the Fourier transform: all shares' X minus all shares' Y.
+    transform = np.fft.fft(one, 4 * length) ** mechanism.honest_survivors
+    law = np.fft.ifft(transform * transform.conj()).real
+    return np.concatenate([law[-reach:], law[: reach + 1]])
+
+
+@pytest.mark.parametrize("survivors", [1, 3, 50])
+@pytest.mark.parametrize(("epsilon", "votes"), [(1.0, 1), (2.0, 2), (0.7, 5)])
+def test_ballot_sum_loses_what_it_claims(epsilon: float, votes: int, survivors: int) -> None:
+    """The summed shares of the honest give exactly ε on the worst neighbours, in both units."""
+    mechanism = BallotSum(epsilon, votes, survivors)
+    law = noise_law(mechanism, reach=6)
+    one_vote = np.abs(np.log(law[1:] / law[:-1])).max()
+    swapped_winner = 2 * one_vote  # one entry loses a vote, another gains it
+    assert swapped_winner == pytest.approx(mechanism.cost(Unit.RECORDING).epsilon, rel=1e-6)
+    assert swapped_winner == pytest.approx(epsilon, rel=1e-6)
+    whole_ballot = votes * one_vote
+    assert whole_ballot == pytest.approx(mechanism.cost(Unit.PHONE).epsilon, rel=1e-6)
+
+
+def test_ballot_sum_declares_both_sensitivities() -> None:
+    mechanism = BallotSum(0.5, 7, 100)
+    assert mechanism.scale == 4.0
+    assert [mechanism.sensitivity(unit) for unit in Unit] == [2, 7]
+    assert mechanism.cost(Unit.PHONE).epsilon == 7 / 4.0
+    assert BallotSum(0.5, 1, 100).cost(Unit.PHONE).epsilon == 0.25
+
+
+def test_noise_shares_have_the_declared_variance_together() -> None:
+    mechanism = BallotSum(1.0, 3, 30)
+    random = np.random.default_rng(1).bytes
+    total = sum(mechanism.noise_share((20_000,), random) for _ in range(30))
+    alpha = math.exp(-1 / 2.0)
+    assert np.var(total) == pytest.approx(2 * alpha / (1 - alpha) ** 2, rel=0.05)
+
+
+def test_share_bound_leaves_room_for_the_votes() -> None:
+    mechanism = BallotSum(1.0, 3, 30)
+    bounds = [mechanism.share_bound(2.0**-bits) for bits in (10, 20, 60)]
+    assert bounds == sorted(set(bounds))
+    samples = np.abs(mechanism.noise_share(100_000, np.random.default_rng(2).bytes))
+    assert np.mean(samples > mechanism.share_bound(2.0**-10) - 3) <= 2.0**-10
+
+
+@given(st.floats(0.01, 20))
+def test_secure_sum_delta(epsilon: float) -> None:
+    by_hand = (1 + math.exp(epsilon)) * (2.0**-40 + 2.0**-128)
+    assert secure_sum_delta(epsilon) == pytest.approx(by_hand, rel=1e-9)
+    assert BallotSum(epsilon, 2, 9).cost(Unit.PHONE).delta == secure_sum_delta(epsilon)
+    weak = secure_sum_delta(epsilon, statistical_security=10, computational_security=10)
+    assert weak == pytest.approx(min(1.0, (1 + math.exp(epsilon)) * 2.0**-9), rel=1e-9)
+
+
+def test_secure_sum_delta_is_never_more_than_one() -> None:
+    assert secure_sum_delta(1e6) == 1.0
+    assert BallotSum(1.0, 60, 9).cost(Unit.PHONE).delta == 1.0
+
+
+# ------------------------------------------------------------------------------------------ zCDP
+
+
+def gaussian_delta(rho: float, epsilon: float) -> float:
+    """Exact δ of the Gaussian mechanism that is ρ-zCDP (Balle and Wang, ICML 2018, Theorem 8)."""
+    shift = math.sqrt(2 * rho)
+    upper = stats.norm.cdf(shift / 2 - epsilon / shift)
+    return float(upper - math.exp(epsilon) * stats.norm.cdf(-shift / 2 - epsilon / shift))
+
+
+@pytest.mark.parametrize("rho", [0.001, 0.02, 0.3, 1.0, 5.0])
+@pytest.mark.parametrize("epsilon", [0.2, 1.0, 3.0, 10.0])
+def test_zcdp_delta_is_the_best_order_and_holds_for_the_gaussian(
+    rho: float, epsilon: float
+) -> None:
+    def log_delta(order: float) -> float:
+        return (
+            (order - 1) * (order * rho - epsilon)
+            - math.log(order - 1)
+            + order * math.log1p(-1 / order)
+        )
+
+    best = optimize.minimize_scalar(
+        lambda t: log_delta(1 + math.exp(t)),
+        bounds=(-25, 15),
+        method="bounded",
+        options={"xatol": 1e-10},
+    )
+    assert zcdp_delta(rho, epsilon) == pytest.approx(min(1.0, math.exp(best.fun)), rel=1e-6)
+    assert zcdp_delta(rho, epsilon) >= gaussian_delta(rho, epsilon)
+
+
+@pytest.mark.parametrize("epsilon", EPSILONS)
+@pytest.mark.parametrize("delta", [1e-3, 1e-6, 1e-9])
+def test_zcdp_rho_is_valid_tight_and_better_than_bun_and_steinke(
+    epsilon: float, delta: float
+) -> None:
+    rho = zcdp_rho(epsilon, delta)
+    assert zcdp_delta(rho, epsilon) <= delta < zcdp_delta(1.0001 * rho, epsilon)
+    assert zcdp_epsilon(rho, delta) == pytest.approx(epsilon, rel=1e-6)
+    assert rho + 2 * math.sqrt(rho * math.log(1 / delta)) > epsilon
+    assert gaussian_delta(rho, epsilon) <= delta
+
+
+@pytest.mark.parametrize("function", [zcdp_rho, zcdp_epsilon])
+@pytest.mark.parametrize(
+    "bad", [(0.0, 1e-6), (-1.0, 1e-6), (math.nan, 0.1), (1.0, 0.0), (1.0, 1.0)]
+)
+def test_zcdp_refuses_what_is_no_guarantee(
+    function: Callable[[float, float], float], bad: tuple[float, float]
+) -> None:
+    with pytest.raises(InvalidParametersError, match=r"rho|epsilon|delta"):
+        function(*bad)
+
+
+# ------------------------------------------------------------------------- clustering, selection
+
+
+def test_laplace_lloyd_costs_epsilon_per_recording_and_the_group_per_phone() -> None:
+    mechanism = LaplaceLloyd(1.5, 200)
+    assert mechanism.cost(Unit.RECORDING) == Cost(1.5, 0.0)
+    assert mechanism.cost(Unit.PHONE) == Cost(300.0, 0.0)
+
+
+@pytest.mark.parametrize("recordings", [1, 2, 20])
+def test_gaussian_lloyd_group_privacy_is_that_of_a_wider_gaussian(recordings: int) -> None:
+    mechanism = GaussianLloyd(2.0, 1e-6, recordings)
+    assert mechanism.cost(Unit.RECORDING) == Cost(2.0, 1e-6)
+    phone = mechanism.cost(Unit.PHONE)
+    assert phone.delta == 1e-6
+    # Sensitivity times k is ρ times k²; the exact Gaussian curve must lie below, and close by.
+    rho = recordings**2 * mechanism.rho
+    assert gaussian_delta(rho, phone.epsilon) <= 1e-6
+    assert gaussian_delta(rho, 0.85 * phone.epsilon) > 1e-6
+
+
+@pytest.mark.parametrize("method", list(SelectionMethod))
+def test_noisy_max_costs_every_repeat(method: SelectionMethod) -> None:
+    mechanism = NoisyMax(0.25, 3, 200, method)
+    assert mechanism.cost(Unit.RECORDING) == Cost(0.75, 0.0)
+    assert mechanism.cost(Unit.PHONE) == Cost(150.0, 0.0)
+    assert method in mechanism.name
+    assert selection_method(str(method)) is method
+
+
+ALL: list[Mechanism] = [
+    BallotSum(1.0, 2, 9),
+    LaplaceLloyd(1.0, 2),
+    GaussianLloyd(1.0, 1e-6, 2),
+    NoisyMax(1.0, 2, 3),
+]
+
+
+@pytest.mark.parametrize("mechanism", ALL)
+def test_bad_settings_are_named(mechanism: Mechanism) -> None:
+    bad = {
+        "epsilon": [0.0, -1.0, math.nan, math.inf],
+        "delta": [0.0, 1.0, math.nan],
+        "method": ["loudest"],
+    }
+    whole = [0, -1, 1.5, math.nan]
+    for field in dataclasses.fields(mechanism):
+        for value in bad.get(field.name, whole):
+            with pytest.raises(InvalidParametersError, match=field.name):
+                dataclasses.replace(mechanism, **{field.name: value})
+
+
+def test_mechanisms_are_values_with_names() -> None:
+    assert len({mechanism.name for mechanism in ALL}) == len(ALL)
+    assert BallotSum(1.0, 2, 9) == ALL[0]
+    assert hash(BallotSum(1.0, 2, 9)) == hash(ALL[0])
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        ALL[0].epsilon = 2.0

@@ -1,0 +1,340 @@
+"""The conditions on a graph, against exact rational arithmetic and a second hypergeometric law."""
+
+from __future__ import annotations
+
+import math
+import time
+from fractions import Fraction
+from functools import cache
+
+import mpmath  # type: ignore[import-untyped]
+import msgspec
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from earshot_protocol.errors import InvalidParametersError
+from earshot_protocol.secure_sum.parameters import LARGEST_DEGREE, SumParameters, choose
+
+
+@cache
+def tail(others: int, marked: int, drawn: int, least: int) -> Fraction:
+    """Pr[at least `least` of `drawn` out of `others` are marked], by counting."""
+    hits = sum(
+        math.comb(marked, j) * math.comb(others - marked, drawn - j)
+        for j in range(max(least, 0), drawn + 1)
+    )
+    return Fraction(hits, math.comb(others, drawn))
+
+
+def admissible(
+    phones: int, dropout: Fraction, corrupted: Fraction, degree: int, sigma: int, eta: int
+) -> list[int]:
+    """Thresholds from degree/2 up that satisfy the three conditions, in exact arithmetic."""
+    if degree < phones - 1:
+        if degree % 2:
+            return []
+        if phones * (dropout + corrupted) ** (degree // 2) > Fraction(1, 2**sigma):
+            return []
+    bad = min(math.ceil(corrupted * phones), phones - 1)
+    gone = min(math.ceil(dropout * phones), phones - 1)
+    return [
+        t
+        for t in range((degree + 1) // 2, degree + 1)
+        if phones * tail(phones - 1, bad, degree, t) <= Fraction(1, 2**sigma)
+        and phones * tail(phones - 1, gone, degree, degree - t + 1) <= Fraction(1, 2**eta)
+    ]
+
+
+def parameters(**changes: object) -> SumParameters:
+    return msgspec.structs.replace(choose(1000, (10, 10), 5, 0.05, 0.05), **changes)
+
+
+def passes(candidate: SumParameters) -> bool:
+    try:
+        candidate.check()
+    except InvalidParametersError:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    ("fraction", "degrees"),
+    [(0.05, [34, 38, 40, 44]), (0.1, [52, 60, 64, 70]), (0.2, [112, 134, 146, 158])],
+)
+def test_degrees_of_the_published_table(fraction: float, degrees: list[int]) -> None:
+    found = [choose(10**e, (100,), 3, fraction, fraction).neighbours for e in (3, 4, 5, 6)]
+    assert found == degrees
+
+
+@pytest.mark.parametrize(("phones", "fraction"), [(10**3, 0.05), (10**6, 0.2)])
+def test_tails_against_mpmath(phones: int, fraction: float) -> None:
+    """The chosen threshold is safe and the one below, or half the neighbours, is the edge."""
+    chosen = choose(phones, (1,), 1, fraction, fraction)
+    marked = round(fraction * phones)
+    k, t = chosen.neighbours, chosen.threshold
+    with mpmath.workdps(50):
+
+        def law(j: int) -> mpmath.mpf:
+            ways = mpmath.binomial(marked, j) * mpmath.binomial(phones - 1 - marked, k - j)
+            return ways / mpmath.binomial(phones - 1, k)
+
+        def at_least(least: int) -> mpmath.mpf:
+            return phones * mpmath.fsum(law(j) for j in range(least, k + 1))
+
+        assert at_least(t) <= mpmath.mpf(2) ** -40
+        assert t == k // 2 or at_least(t - 1) > mpmath.mpf(2) ** -40
+        assert at_least(k - t + 1) <= mpmath.mpf(2) ** -30
+
+
+@settings(max_examples=60, deadline=None, derandomize=True)
+@given(
+    phones=st.integers(3, 160),
+    dropout=st.integers(0, 60),
+    corrupted=st.integers(0, 60),
+    sigma=st.integers(2, 40),
+    eta=st.integers(2, 30),
+)
+def test_chosen_graph_is_the_smallest_that_exact_arithmetic_admits(
+    phones: int, dropout: int, corrupted: int, sigma: int, eta: int
+) -> None:
+    exact = (Fraction(dropout, 100), Fraction(corrupted, 100))
+    degrees = [*range(2, phones - 1, 2), phones - 1]
+    options = ((k, admissible(phones, *exact, k, sigma, eta)) for k in degrees)
+    expected = next(((k, ts[0]) for k, ts in options if ts), None)
+    try:
+        chosen = choose(
+            phones,
+            (1,),
+            1,
+            dropout / 100,
+            corrupted / 100,
+            statistical_security=sigma,
+            correctness=eta,
+        )
+    except InvalidParametersError:
+        assert expected is None
+    else:
+        assert (chosen.neighbours, chosen.threshold) == expected
+        if not chosen.complete and chosen.neighbours > 2:
+            assert not admissible(phones, *exact, chosen.neighbours - 2, sigma, eta)
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(
+    phones=st.integers(3, 120),
+    dropout=st.integers(0, 50),
+    corrupted=st.integers(0, 50),
+    degree=st.integers(2, 119),
+    threshold=st.integers(1, 119),
+    sigma=st.integers(1, 20),
+)
+def test_check_agrees_with_exact_arithmetic(
+    phones: int, dropout: int, corrupted: int, degree: int, threshold: int, sigma: int
+) -> None:
+    degree = min(degree, phones - 1)
+    candidate = SumParameters(
+        phones=phones,
+        length=1,
+        bound=1,
+        dropout=dropout / 100,
+        corrupted=corrupted / 100,
+        neighbours=degree,
+        threshold=threshold,
+        shape=(1,),
+        statistical_security=sigma,
+        correctness=10,
+    )
+    allowed = admissible(
+        phones, Fraction(dropout, 100), Fraction(corrupted, 100), degree, sigma, 10
+    )
+    assert passes(candidate) == (threshold in allowed)
+
+
+def test_every_threshold_of_a_forced_degree() -> None:
+    allowed = admissible(300, Fraction(1, 10), Fraction(1, 10), 100, 40, 30)
+    forced = choose(300, (1,), 1, 0.1, 0.1, neighbours=100)
+    passed = [t for t in range(1, 101) if passes(msgspec.structs.replace(forced, threshold=t))]
+    assert passed == allowed
+    assert 50 == allowed[0] < allowed[-1] < 100
+
+
+def test_degree_grows_with_every_demand() -> None:
+    def degree(phones: int = 10_000, **changes: float) -> int:
+        demand = {"dropout": 0.1, "corrupted": 0.1, **changes}
+        return choose(phones, (1,), 1, **demand).neighbours  # type: ignore[arg-type]
+
+    for series in (
+        [degree(phones=n) for n in (10**3, 10**4, 10**5, 10**6, 10**7, 10**8)],
+        [degree(dropout=d / 100) for d in range(0, 30, 3)],
+        [degree(corrupted=c / 100) for c in range(0, 30, 3)],
+        [degree(statistical_security=s) for s in (10, 20, 40, 60, 80)],
+        [degree(correctness=e) for e in (10, 30, 60, 90)],
+    ):
+        assert series == sorted(series)
+        assert series[0] < series[-1]
+
+
+@pytest.mark.parametrize(("dropout", "corrupted"), [(0.0, 0.2), (0.2, 0.0), (0.0, 0.0)])
+def test_nobody_drops_or_nobody_is_corrupted(dropout: float, corrupted: float) -> None:
+    chosen = choose(400, (1,), 1, dropout, corrupted)
+    exact = (Fraction(str(dropout)), Fraction(str(corrupted)))
+    allowed = admissible(400, *exact, chosen.neighbours, 40, 30)
+    assert chosen.threshold == allowed[0]
+    smaller = range(2, chosen.neighbours, 2)
+    assert not any(admissible(400, *exact, k, 40, 30) for k in smaller)
+
+
+@pytest.mark.parametrize("phones", [3, 4, 5, 10, 29, 30, 41])
+def test_few_phones_make_the_complete_graph(phones: int) -> None:
+    chosen = choose(phones, (1,), 1, 0.0 if phones < 5 else 0.1, 0.1 if phones > 3 else 0.0)
+    assert chosen.complete
+    assert chosen.neighbours == chosen.degree == phones - 1
+    bad = math.ceil(Fraction(str(chosen.corrupted)) * phones)
+    gone = math.ceil(Fraction(str(chosen.dropout)) * phones)
+    assert chosen.threshold == max(math.ceil((phones - 1) / 2), bad + 1)
+    assert chosen.threshold <= phones - 1 - gone
+
+
+def test_forced_neighbours_beyond_the_crowd_mean_everybody() -> None:
+    chosen = choose(50, (1,), 1, 0.1, 0.1, neighbours=100)
+    assert (chosen.neighbours, chosen.complete) == (49, True)
+    told = msgspec.structs.replace(chosen, neighbours=100)
+    told.check()
+    assert (told.degree, told.complete) == (49, True)
+
+
+def test_forced_numbers_are_kept_or_refused_with_what_would_do() -> None:
+    forced = choose(300, (1,), 1, 0.1, 0.1, neighbours=100)
+    assert (forced.neighbours, forced.threshold) == (100, 50)
+    least = choose(300, (1,), 1, 0.1, 0.1).neighbours
+    with pytest.raises(InvalidParametersError, match=f"smallest number that does is {least}"):
+        choose(300, (1,), 1, 0.1, 0.1, neighbours=least - 2)
+    with pytest.raises(InvalidParametersError, match="must be even, not 101"):
+        choose(300, (1,), 1, 0.1, 0.1, neighbours=101)
+    with pytest.raises(InvalidParametersError, match=r"between 50 and .*corrupted neighbours"):
+        choose(300, (1,), 1, 0.1, 0.1, neighbours=100, threshold=49)
+    with pytest.raises(InvalidParametersError, match=r"between 50 and .*after dropouts"):
+        choose(300, (1,), 1, 0.1, 0.1, neighbours=100, threshold=95)
+
+
+def test_forced_threshold_gets_the_smallest_degree_for_it() -> None:
+    chosen = choose(1000, (1,), 1, 0.1, 0.1, threshold=30)
+    exact = (Fraction(1, 10), Fraction(1, 10))
+    fitting = (k for k in range(2, 255, 2) if 30 in admissible(1000, *exact, k, 40, 30))
+    assert (chosen.threshold, chosen.neighbours) == (30, next(fitting))
+    with pytest.raises(InvalidParametersError, match="threshold=3 is safe with no number"):
+        choose(1000, (1,), 1, 0.1, 0.1, threshold=3)
+
+
+@settings(max_examples=100, derandomize=True)
+@given(phones=st.integers(3, 10**8), bound=st.integers(1, 2**63 - 1))
+def test_modulus_is_the_smallest_that_holds_the_sum(phones: int, bound: int) -> None:
+    candidate = parameters(phones=phones, bound=bound)
+    if phones * bound > 2**63 - 1:
+        with pytest.raises(InvalidParametersError, match="bound may be at most"):
+            _ = candidate.modulus_bits
+        return
+    bits = candidate.modulus_bits
+    assert phones * bound <= 2 ** (bits - 1) - 1
+    assert phones * bound > 2 ** (bits - 2) - 1
+
+
+def test_modulus_at_its_edge() -> None:
+    largest = (2**63 - 1) // 1000
+    assert choose(1000, (1,), largest, 0.05, 0.05).modulus_bits == 64
+    with pytest.raises(InvalidParametersError, match=str(largest)):
+        choose(1000, (1,), largest + 1, 0.05, 0.05)
+
+
+@pytest.mark.parametrize("phones", [3, 30, 100, 1000, 10**8])
+def test_dropouts_are_counted_as_the_decimal_is_written(phones: int) -> None:
+    for hundredths in range(100):
+        candidate = parameters(phones=phones, dropout=hundredths / 100)
+        expected = phones * hundredths // 100
+        assert candidate.largest_dropout_count == expected
+        assert candidate.least_survivors == phones - expected
+
+
+def test_a_third_of_thirty_is_ten() -> None:
+    assert parameters(phones=30, dropout=1 / 3).largest_dropout_count == 10
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"phones": 2}, "phones must be a whole number from 3"),
+        ({"phones": 10**8 + 1}, "phones must be"),
+        ({"length": 99}, "length must be the product"),
+        ({"shape": (2**24, 2), "length": 2**25}, "length must be a whole number"),
+        ({"shape": (-10, -10)}, "each dimension of shape must be"),
+        ({"shape": (1,) * 33, "length": 1}, "at most 32 dimensions"),
+        ({"bound": 0}, "bound must be"),
+        ({"bound": 2**62}, "does not fit a signed 64-bit sum"),
+        ({"bound": 1.5}, "bound must be a whole number"),
+        ({"dropout": -0.1}, "dropout must be"),
+        ({"dropout": math.nan}, "dropout must be"),
+        ({"corrupted": 1.0}, "corrupted must be"),
+        ({"corrupted": math.inf}, "corrupted must be"),
+        ({"dropout": 0.1}, "neighbours=34 admits no safe threshold"),
+        ({"corrupted": 0.2}, "neighbours=34 admits no safe threshold"),
+        ({"neighbours": 33}, "neighbours must be even"),
+        ({"neighbours": 32}, "smallest number that does is 34"),
+        ({"neighbours": 256}, "neighbours must be a whole number from 2 to 254"),
+        ({"threshold": 17}, "corrupted neighbours"),
+        ({"threshold": 33}, "after dropouts"),
+        ({"threshold": 0}, "threshold must be"),
+        ({"precision": -1}, "precision must be"),
+        ({"precision": 19}, "precision must be"),
+        ({"statistical_security": 0}, "statistical_security must be"),
+        ({"correctness": -30}, "correctness must be"),
+    ],
+)
+def test_check_refuses_by_name(changes: dict[str, object], message: str) -> None:
+    parameters().check()
+    with pytest.raises(InvalidParametersError, match=message):
+        parameters(**changes).check()
+
+
+def test_refusal_names_fractions_that_are_accepted_and_near_the_edge() -> None:
+    with pytest.raises(InvalidParametersError) as refusal:
+        choose(1000, (1,), 1, 0.4, 0.4)
+    stated = str(refusal.value).rsplit("dropout=", 1)[1]
+    dropout, corrupted = (float(part.split(" ")[0]) for part in stated.split(" with corrupted="))
+    assert choose(1000, (1,), 1, dropout, corrupted).neighbours <= LARGEST_DEGREE
+    with pytest.raises(InvalidParametersError):
+        choose(1000, (1,), 1, dropout + 0.002, corrupted + 0.002)
+
+
+def test_more_than_254_neighbours_are_refused() -> None:
+    with pytest.raises(InvalidParametersError, match="at most 254 neighbours"):
+        choose(10**6, (1,), 1, 0.3, 0.3)
+
+
+def test_too_few_phones_for_the_fractions_are_refused() -> None:
+    with pytest.raises(InvalidParametersError, match=r"5 phones no safe graph.*dropout=0\.2"):
+        choose(5, (1,), 1, 0.3, 0.3)
+
+
+@pytest.mark.parametrize("shape", [(), (7,), (3, 4, 5), [2, 3]])
+def test_any_shape_is_flattened(shape: tuple[int, ...]) -> None:
+    chosen = choose(100, shape, 1, 0.05, 0.05, precision=3)
+    assert (chosen.shape, chosen.length) == (tuple(shape), math.prod(shape))
+    assert chosen.precision == 3
+
+
+def test_parameters_cross_the_wire_and_strangers_do_not() -> None:
+    chosen = parameters()
+    wire = msgspec.msgpack.encode(chosen)
+    assert msgspec.msgpack.decode(wire, type=SumParameters) == chosen
+    extended = msgspec.msgpack.encode({**msgspec.to_builtins(chosen), "backdoor": 1})
+    with pytest.raises(msgspec.ValidationError, match="backdoor"):
+        msgspec.msgpack.decode(extended, type=SumParameters)
+
+
+def test_choosing_is_fast() -> None:
+    """Every setting below is new to the caches; 50 ms each is a generous ceiling."""
+    start = time.process_time()
+    for phones in range(900_001, 900_011):
+        choose(phones, (1,), 1, 0.2, 0.2)
+    assert time.process_time() - start < 10 * 0.05

@@ -1,0 +1,109 @@
+"""What the import linter cannot see: weight at run time, metadata, and the shape of the tree."""
+
+from __future__ import annotations
+
+import ast
+import re
+import subprocess
+import sys
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).resolve().parents[2]
+PACKAGES = {
+    "earshot_protocol": ROOT / "protocol",
+    "earshot_client": ROOT / "client",
+    "earshot_server": ROOT / "server",
+    "earshot_models": ROOT / "models",
+    "earshot_simulations": ROOT / "simulations",
+}
+FOLDERS = (*PACKAGES.values(), ROOT / "tests", ROOT / "benchmarks")
+SOURCES = sorted(path for folder in FOLDERS for path in folder.rglob("*.py"))
+CORE = {"numpy", "cryptography", "msgspec"}
+LONGEST_FILE = 600
+
+
+def imported_names(path: Path) -> set[str]:
+    """Top-level names of every absolute import in the file, those inside functions included."""
+    names: set[str] = set()
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.Import):
+            names |= {alias.name.partition(".")[0] for alias in node.names}
+        elif isinstance(node, ast.ImportFrom) and node.level == 0 and node.module:
+            names.add(node.module.partition(".")[0])
+    return names
+
+
+def modules_after(statement: str) -> set[str]:
+    """Top-level modules that a fresh interpreter holds once it has run the statement."""
+    program = f"import sys\n{statement}\nprint(*sys.modules)"
+    # S603: the program is written a few lines from here.
+    run = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+    assert run.returncode == 0, run.stderr
+    return {name.partition(".")[0] for name in run.stdout.split()}
+
+
+def test_fresh_interpreter_reports_what_it_loaded() -> None:
+    assert "earshot_protocol" in modules_after("import earshot_protocol")
+    assert "msgspec" in modules_after("import msgspec")
+
+
+@pytest.mark.parametrize("package", ["earshot_protocol", "earshot_client"])
+def test_importing_every_module_of_the_core_loads_nothing_heavy(package: str) -> None:
+    folder = PACKAGES[package]
+    modules = [
+        ".".join(path.relative_to(folder).with_suffix("").parts)
+        for path in (folder / package).rglob("*.py")
+        if path.stem not in {"__init__", "__main__"}
+    ]
+    loaded = modules_after("\n".join(f"import {name}" for name in [package, *modules]))
+    heavy = {"joblib", "matplotlib", "rich", "scipy", "sklearn", "soundfile", "soxr", "typer"}
+    assert not loaded & heavy
+
+
+@pytest.mark.parametrize(
+    ("package", "allowed"),
+    [
+        ("earshot_protocol", CORE | {"earshot_protocol"}),
+        ("earshot_client", CORE | {"earshot_client", "earshot_protocol"}),
+    ],
+)
+def test_the_core_names_no_other_dependency(package: str, allowed: set[str]) -> None:
+    extra = {"command.py": {"typer"}}  # the `phone` extra brings it
+    for path in (PACKAGES[package] / package).rglob("*.py"):
+        strangers = imported_names(path) - allowed - extra.get(path.name, set())
+        assert strangers <= sys.stdlib_module_names, f"{path} imports {sorted(strangers)}"
+
+
+def test_core_dependencies_are_exactly_three() -> None:
+    requirements = metadata.requires("earshot") or []
+    core = [line for line in requirements if "extra ==" not in line]
+    assert {re.split(r"[^A-Za-z0-9_.-]", line)[0] for line in core} == CORE
+
+
+def test_every_package_is_marked_as_typed() -> None:
+    for package, folder in PACKAGES.items():
+        assert (folder / package / "__init__.py").is_file()
+        assert (folder / package / "py.typed").is_file(), f"{package} has no py.typed"
+
+
+def test_no_file_is_called_utils() -> None:
+    assert SOURCES
+    assert not [path for path in SOURCES if path.stem in {"util", "utils", "helpers", "misc"}]
+
+
+def test_no_file_is_too_long_to_read() -> None:
+    lengths = {path: path.read_text(encoding="utf-8").count("\n") for path in SOURCES}
+    assert {path: lines for path, lines in lengths.items() if lines > LONGEST_FILE} == {}
+
+
+def test_the_lock_pins_every_version_and_names_no_place() -> None:
+    lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
+    entries = [line for line in lock.splitlines() if line and line[0] not in "# "]
+    assert len(entries) > len(CORE)
+    assert all(re.match(r"[a-z0-9-]+==[0-9][^ ]* \\$", line) for line in entries)
+    assert "/" not in lock
