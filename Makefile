@@ -47,12 +47,13 @@ format: .venv/.installed ## let ruff rewrite what it can
 lock: ## choose the newest versions that pyproject.toml allows and pin them
 	$(PYTHON) -m venv --clear .venv/lock
 	.venv/lock/bin/python -m pip --quiet install pip-tools==7.6.2
-	echo '# Exact versions of all that `make` installs. Written by `make lock`.' > requirements.new
-	.venv/lock/bin/pip-compile --quiet --no-config --upgrade --extra dev --strip-extras \
+	.venv/lock/bin/pip-compile --quiet --no-config --extra dev --strip-extras \
 		--generate-hashes --no-header --no-annotate --unsafe-package earshot \
 		--no-emit-index-url --no-emit-find-links --no-emit-trusted-host \
-		--output-file - pyproject.toml | sed '/^$$/,$$d' >> requirements.new
-	mv requirements.new requirements.lock
+		--output-file .venv/requirements.txt pyproject.toml
+	echo '# Exact versions of all that `make` installs. Written by `make lock`.' > requirements.lock
+	sed '/^$$/,$$d' .venv/requirements.txt >> requirements.lock
+	rm .venv/requirements.txt
 
 clean: ## remove what make made
 	rm -rf .venv out .coverage .coverage.* .pytest_cache .mypy_cache .ruff_cache .hypothesis \

@@ -72,8 +72,8 @@ class UnusableRecordingError(InvalidInputError):
 def one_second(samples: NDArray[np.generic], rate: int) -> NDArray[np.float32]:
     """The first full second of a recording, mono at 8 kHz.
 
-    Resampling cuts or pads the discrete spectrum of that second, so it is band-limited. The
-    checks apply to the second that is used, before channels are mixed and resampled.
+    Channels are averaged and a constant offset is removed. Resampling cuts or pads the discrete
+    spectrum of that second, so it is band-limited. Only what stays below 4 kHz counts as sound.
 
     Args:
         samples: (samples,) or (samples, channels), floats in [-1, 1], or signed 16- or 32-bit
@@ -92,12 +92,13 @@ def one_second(samples: NDArray[np.generic], rate: int) -> NDArray[np.float32]:
     channels = _channels(samples, rate)
     _check_heard(channels)
     mono = channels.mean(axis=1)
-    level = float(np.sqrt(np.mean(mono * mono)))
+    second = _resample(mono - mono.mean())
+    level = float(np.sqrt(np.mean(second * second)))
     if level < SILENT_RMS:
         raise UnusableRecordingError(
             Unusable.SILENT, f"its rms is {level:.1e}; {SILENT_RMS:.0e} is the least"
         )
-    return _resample(mono).astype(np.float32)
+    return second.astype(np.float32)
 
 
 def log_mel(samples: NDArray[np.floating]) -> NDArray[np.float32]:
@@ -134,9 +135,9 @@ def log_mel(samples: NDArray[np.floating]) -> NDArray[np.float32]:
 
 def _channels(samples: NDArray[np.generic], rate: int) -> NDArray[np.float64]:
     """The first second as float64 (rate, channels)."""
-    if not RATES[0] <= rate <= RATES[1]:
+    if not isinstance(rate, int | np.integer) or not RATES[0] <= rate <= RATES[1]:
         raise InvalidInputError(
-            f"rate must be {RATES[0]} to {RATES[1]} samples per second, not {rate}"
+            f"rate must be an integer, {RATES[0]} to {RATES[1]} samples per second, not {rate}"
         )
     array = np.asarray(samples)
     if array.ndim not in (1, 2) or (array.ndim == 2 and array.shape[1] == 0):

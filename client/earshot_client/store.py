@@ -18,11 +18,10 @@ import hmac
 import os
 import sqlite3
 import struct
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
-import msgspec
 import numpy as np
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
@@ -179,169 +178,6 @@ class Store(Protocol):
         """
 
 
-class _Content(NamedTuple):
-    """All that a `MemoryStore` holds. It is replaced, never changed, so a copy costs nothing."""
-
-    embeddings: NDArray[np.float32]
-    numbers: tuple[int, ...]
-    choices: tuple[str | None, ...]
-    next_number: int
-    values: dict[str, bytes]
-    ledger: tuple[bytes, ...]
-
-
-class _Saved(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    values: dict[str, bytes]
-    ledger: tuple[bytes, ...]
-
-
-class MemoryStore:
-    """A `Store` that lasts as long as its object: for simulations and tests.
-
-    Args:
-        embeddings: finite floats (recordings, dimensions); a float32 array is neither copied nor
-            written to, and may be shared by many stores.
-        choices: per recording the user's choice or None; by default there are none.
-
-    Raises:
-        InvalidInputError: the embeddings are no finite matrix, or the choices do not fit them.
-    """
-
-    def __init__(
-        self,
-        embeddings: NDArray[np.floating] | None = None,
-        choices: Iterable[str | None] | None = None,
-    ) -> None:
-        if embeddings is None:
-            embeddings = np.empty((0, EMBEDDING_DIMENSIONS), dtype=np.float32)
-        kept = _read_only(embeddings)
-        total = len(kept)
-        chosen = (None,) * total if choices is None else tuple(choices)
-        if len(chosen) != total:
-            raise InvalidInputError(f"{len(chosen)} choices for {total} recordings")
-        for choice in set(chosen):
-            if choice is not None:
-                _checked_name("choice", choice)
-        self._held: _Content | None = _Content(
-            kept, tuple(range(1, total + 1)), chosen, total + 1, {}, ()
-        )
-        self._depth = 0
-
-    @property
-    def _content(self) -> _Content:
-        if self._held is None:
-            raise WrongStateError("the store is closed")
-        return self._held
-
-    def add(self, embedding: NDArray[np.floating]) -> int:
-        """See `Store.add`."""
-        held = self._content
-        row = _checked_embedding(embedding, held.embeddings.shape[1])
-        self._held = held._replace(
-            embeddings=_read_only(np.concatenate((held.embeddings, row[None]))),
-            numbers=(*held.numbers, held.next_number),
-            choices=(*held.choices, None),
-            next_number=held.next_number + 1,
-        )
-        return held.next_number
-
-    def label(self, recording: int, choice: str) -> None:
-        """See `Store.label`."""
-        held = self._content
-        place = self._place(recording)
-        chosen = list(held.choices)
-        chosen[place] = _checked_name("choice", choice)
-        self._held = held._replace(choices=tuple(chosen))
-
-    def recordings(self) -> tuple[NDArray[np.float32], tuple[str | None, ...]]:
-        """See `Store.recordings`; the array is read-only."""
-        return self._content.embeddings, self._content.choices
-
-    def forget(self, recording: int) -> None:
-        """See `Store.forget`."""
-        held = self._content
-        place = self._place(recording)
-        self._held = held._replace(
-            embeddings=_read_only(np.delete(held.embeddings, place, axis=0)),
-            numbers=held.numbers[:place] + held.numbers[place + 1 :],
-            choices=held.choices[:place] + held.choices[place + 1 :],
-        )
-
-    def get(self, name: str) -> bytes | None:
-        """See `Store.get`."""
-        return self._content.values.get(name)
-
-    def put(self, name: str, value: bytes) -> None:
-        """See `Store.put`."""
-        held = self._content
-        values = {**held.values, _checked_name("name", name): bytes(value)}
-        self._held = held._replace(values=values)
-
-    def delete(self, name: str) -> None:
-        """See `Store.delete`."""
-        held = self._content
-        values = {kept: value for kept, value in held.values.items() if kept != name}
-        self._held = held._replace(values=values)
-
-    def ledger(self) -> tuple[bytes, ...]:
-        """See `Store.ledger`."""
-        return self._content.ledger
-
-    def append_ledger(self, entry: bytes) -> None:
-        """See `Store.append_ledger`."""
-        self._held = self._content._replace(ledger=(*self._content.ledger, bytes(entry)))
-
-    @contextlib.contextmanager
-    def transaction(self) -> Iterator[None]:
-        """See `Store.transaction`."""
-        before = self._content
-        self._depth += 1
-        try:
-            yield
-        except BaseException:
-            self._held = before
-            raise
-        finally:
-            self._depth -= 1
-
-    def close(self) -> None:
-        """See `Store.close`."""
-        _check_outside(self._depth > 0)
-        self._held = None
-
-    def to_bytes(self) -> bytes:
-        """The named values and the ledger; the recordings stay with who made the store."""
-        held = self._content
-        return msgspec.msgpack.encode(_Saved(held.values, held.ledger))
-
-    @classmethod
-    def from_bytes(
-        cls,
-        data: bytes,
-        embeddings: NDArray[np.floating] | None = None,
-        choices: Iterable[str | None] | None = None,
-    ) -> MemoryStore:
-        """A store with the values and ledger that `to_bytes` saved, and the given recordings.
-
-        Raises:
-            DamagedStoreError: the data are not what `to_bytes` made.
-            InvalidInputError: as when a store is made.
-        """
-        try:
-            saved = msgspec.msgpack.decode(data, type=_Saved)
-        except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
-            raise DamagedStoreError(f"not a saved store: {error}") from error
-        store = cls(embeddings, choices)
-        store._held = store._content._replace(values=saved.values, ledger=saved.ledger)
-        return store
-
-    def _place(self, recording: int) -> int:
-        try:
-            return self._content.numbers.index(recording)
-        except ValueError:
-            raise _no_recording(recording) from None
-
-
 class EncryptedStore:
     """A `Store` in one file, sealed under a key that the phone's system keeps.
 
@@ -386,7 +222,7 @@ class EncryptedStore:
 
     def add(self, embedding: NDArray[np.floating]) -> int:
         """See `Store.add`."""
-        row = _checked_embedding(embedding, self._dimensions)
+        row = checked_embedding(embedding, self._dimensions)
         with self.transaction():
             # The number is part of what is sealed, and SQLite gives it with the insertion.
             ((number,),) = self._rows("INSERT INTO recordings (sealed) VALUES (x'') RETURNING id")
@@ -396,10 +232,10 @@ class EncryptedStore:
     def label(self, recording: int, choice: str) -> None:
         """See `Store.label`."""
         number = _checked_number(recording)
-        _checked_name("choice", choice)
+        checked_name("choice", choice)
         rows = self._rows("SELECT sealed FROM recordings WHERE id = ?", number)
         if not rows:
-            raise _no_recording(recording)
+            raise no_recording(recording)
         embedding, _ = self._open_recording(number, rows[0][0])
         with self.transaction():
             self._put_recording(number, embedding, choice)
@@ -423,7 +259,7 @@ class EncryptedStore:
         number = _checked_number(recording)
         with self.transaction():
             if not self._rows("DELETE FROM recordings WHERE id = ? RETURNING id", number):
-                raise _no_recording(recording)
+                raise no_recording(recording)
 
     def get(self, name: str) -> bytes | None:
         """See `Store.get`.
@@ -436,7 +272,7 @@ class EncryptedStore:
 
     def put(self, name: str, value: bytes) -> None:
         """See `Store.put`."""
-        sealed = self._seal("named_values", _checked_name("name", name), value)
+        sealed = self._seal("named_values", checked_name("name", name), value)
         with self.transaction():
             self._rows("INSERT OR REPLACE INTO named_values VALUES (?, ?)", name, sealed)
 
@@ -483,7 +319,7 @@ class EncryptedStore:
         """See `Store.close`."""
         # A closed database does not even say whether it is in a transaction.
         with contextlib.suppress(sqlite3.ProgrammingError):
-            _check_outside(self._database.in_transaction)
+            check_outside(self._database.in_transaction)
         self._database.close()
 
     def _open(self, path: str, key: bytes) -> None:
@@ -640,18 +476,9 @@ def _make_private(path: str) -> None:
         raise StoreUnavailableError(f"the store cannot be made: {error}") from error
 
 
-def _read_only(embeddings: NDArray[np.floating]) -> NDArray[np.float32]:
-    kept = _as_float32(embeddings).view()
-    if kept.ndim != 2 or not kept.shape[1] or not np.isfinite(kept).all():
-        raise InvalidInputError(
-            f"embeddings of shape {kept.shape}: a finite matrix (recordings, dimensions) is needed"
-        )
-    kept.setflags(write=False)
-    return kept
-
-
-def _checked_embedding(embedding: NDArray[np.floating], dimensions: int) -> NDArray[np.float32]:
-    row = _as_float32(embedding)
+def checked_embedding(embedding: NDArray[np.floating], dimensions: int) -> NDArray[np.float32]:
+    """One finite row of so many numbers, as float32; anything else is refused by name."""
+    row = as_float32(embedding)
     if row.shape != (dimensions,) or not np.isfinite(row).all():
         raise InvalidInputError(
             f"an embedding of shape {row.shape}: {dimensions} finite numbers are needed"
@@ -659,7 +486,8 @@ def _checked_embedding(embedding: NDArray[np.floating], dimensions: int) -> NDAr
     return row
 
 
-def _as_float32(array: NDArray[np.floating]) -> NDArray[np.float32]:
+def as_float32(array: NDArray[np.floating]) -> NDArray[np.float32]:
+    """Real numbers as float32; what is too large becomes infinite."""
     if np.asarray(array).dtype.kind not in "iuf":
         raise InvalidInputError("embeddings are arrays of real numbers")
     # What is too large becomes infinite, and is refused as such.
@@ -667,7 +495,8 @@ def _as_float32(array: NDArray[np.floating]) -> NDArray[np.float32]:
         return np.asarray(array, dtype=np.float32)
 
 
-def _checked_name(what: str, name: str) -> str:
+def checked_name(what: str, name: str) -> str:
+    """A short printable name; anything else is refused."""
     if not (0 < len(name) <= LARGEST_NAME and name.isprintable()):
         raise InvalidInputError(
             f"{what} {name!r}: 1 to {LARGEST_NAME} printable characters are accepted"
@@ -678,14 +507,16 @@ def _checked_name(what: str, name: str) -> str:
 def _checked_number(recording: int) -> int:
     # SQLite's integers end at 63 bits, and it takes none of numpy's.
     if not 0 < recording < 2**63:
-        raise _no_recording(recording)
+        raise no_recording(recording)
     return int(recording)
 
 
-def _no_recording(recording: int) -> InvalidInputError:
+def no_recording(recording: int) -> InvalidInputError:
+    """The error for a number that no recording has."""
     return InvalidInputError(f"there is no recording {recording}")
 
 
-def _check_outside(in_transaction: bool) -> None:
+def check_outside(in_transaction: bool) -> None:
+    """Refuse to close a store within a transaction."""
     if in_transaction:
         raise WrongStateError("a store is not closed within a transaction")

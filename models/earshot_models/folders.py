@@ -123,8 +123,8 @@ def split(
     missing = set(sizes) - {clip.label for clip in held_out}
     if missing:
         raise InvalidInputError(
-            f"nothing can be held out of {', '.join(sorted(missing))}: each class needs clips "
-            "from at least two recordings"
+            f"nothing can be held out of {', '.join(sorted(missing))} without taking a class's "
+            "last training clips: each class needs clips from at least two recordings of its own"
         )
     return tuple(clip for clip in clips if clip.group not in chosen), held_out
 

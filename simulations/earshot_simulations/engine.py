@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from earshot_client.labels import LabelHierarchy
+from earshot_client.memory_store import MemoryStore
 from earshot_client.phone import Phone
 from earshot_client.policy import Policy
-from earshot_client.store import MemoryStore
 from earshot_protocol.errors import EarshotError, WrongStateError
 from earshot_protocol.messages import (
     Cluster,
@@ -132,7 +132,10 @@ def _answer(crowd: Crowd, step: Step, job: Job) -> Outcome:
     task = decode_task(job.task)
     points, choices = _recordings(crowd.population, job.phone, isinstance(task, _HEARD))
     started = time.process_time()
-    store = MemoryStore.from_bytes(job.state, points, choices) if job.state else MemoryStore(points, choices)
+    if job.state:
+        store = MemoryStore.from_bytes(job.state, points, choices)
+    else:
+        store = MemoryStore(points, choices)
     phone = Phone(
         store,
         HeardPoints(crowd.population.name, crowd.population.dimensions),

@@ -44,9 +44,7 @@ class IdealParticipant(Participant):
                     mask_key=b"\2" + _NOTHING[1:],
                 )
             case ShareKeys():
-                return SharedKeys(
-                    sum_id=sum_id, sender=sender, ciphertexts=(), commitment=_NOTHING
-                )
+                return SharedKeys(sum_id=sum_id, sender=sender, ciphertexts=(), commitment=_NOTHING)
             case MaskInput():
                 bits = state.parameters.modulus_bits
                 words = np.frombuffer(state.words, dtype=masks.word_type(bits))

@@ -11,12 +11,16 @@ import re
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
 
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
 from earshot_simulations.run import NOBODY, Floats, Integers, Run, StepRecord
+from earshot_simulations.wording import byte_size, counted, duration, printable, whole
 
 PALETTE = (
     "#0096ff",
@@ -50,7 +54,7 @@ _VARIABLES = {
     _LINE: "var(--line)",
     _CARD: "var(--card)",
 }
-_STYLE = {
+_STYLE: dict[Any, Any] = {
     "svg.fonttype": "none",
     "svg.hashsalt": "earshot",
     # A label such as "$5" is a label, not a formula.
@@ -78,9 +82,6 @@ _MOST_VECTORS = 1500
 """Above so many marks the marks, and only they, become pixels: the file stays small."""
 _MOST_MARKS = 20_000
 _MOST_ROWS = 40
-
-Axes: TypeAlias = Any
-"""matplotlib's; it is imported only where a picture is drawn."""
 
 
 @dataclass(frozen=True)
@@ -164,11 +165,11 @@ def heard(run: Run, plane: Frame) -> Picture:
     present = np.unique(run.scenes)
 
     def draw(axes: Axes) -> None:
-        _marks(axes, placed, run.scenes, size=5)
+        _marks(axes, placed, run.scenes, size=5.0)
         centres = np.array([placed[run.scenes == scene].mean(axis=0) for scene in present])
-        _names(axes, plane, centres, [run.scene_names[scene] for scene in present])
+        _names(axes, plane, centres, [run.scene_names[scene] for scene in present], 0.055)
 
-    alt = f"{_count(len(placed), 'recording')} of {_count(len(present), 'scene')}, by true scene."
+    alt = f"{counted(len(placed), 'recording')} of {counted(len(present), 'scene')}, by true scene."
     return _plane_picture(draw, plane, alt, "")
 
 
@@ -181,9 +182,9 @@ def published(run: Run, plane: Frame) -> Picture | None:
 
     def draw(axes: Axes) -> None:
         _background(axes, run, plane)
-        _marks(axes, shown, np.zeros(len(shown), dtype=np.int64), size=6)
+        _marks(axes, shown, np.zeros(len(shown), dtype=np.int64), size=6.0)
 
-    alt = f"{_count(len(placed), 'local centroid')} that phones published, noise included."
+    alt = f"{counted(len(placed), 'local centroid')} that phones published, noise included."
     return _plane_picture(draw, plane, alt, _left_out(plane, placed, len(shown)))
 
 
@@ -191,9 +192,9 @@ def discovered(run: Run, plane: Frame) -> Picture | None:
     """Local centroids coloured by cluster, outliers grey, global centroids as crosses."""
     if run.global_centroids is None:
         return None
-    placed, clusters = np.empty((0, 2)), np.empty(0, dtype=np.int64)
-    if run.local_centroids is not None and len(run.local_clusters):
-        placed, clusters = plane.place(run.local_centroids), run.local_clusters
+    placed, clusters = np.empty((0, 2)), run.local_clusters
+    if run.local_centroids is not None and len(clusters):
+        placed = plane.place(run.local_centroids)
     chosen = _sample(len(placed), _MOST_MARKS)
     centres = plane.place(run.global_centroids)
     colours = _cluster_colours(run)
@@ -203,16 +204,23 @@ def discovered(run: Run, plane: Frame) -> Picture | None:
         shown, cluster = placed[chosen], clusters[chosen]
         outlier = cluster == NOBODY
         axes.scatter(
-            *shown[outlier].T, s=4, c=_MUTED, linewidths=0, rasterized=len(shown) > _MOST_VECTORS
+            shown[outlier, 0],
+            shown[outlier, 1],
+            s=4,
+            c=_MUTED,
+            linewidths=0,
+            rasterized=len(shown) > _MOST_VECTORS,
         )
-        _marks(axes, shown[~outlier], colours[cluster[~outlier]], size=6)
-        axes.scatter(*centres.T, s=70, c=_CARD, marker="X", linewidths=0, zorder=4)
-        axes.scatter(*centres.T, s=34, c=_INK, marker="X", linewidths=0, zorder=5)
+        _marks(axes, shown[~outlier], colours[cluster[~outlier]], size=6.0)
+        axes.scatter(
+            centres[:, 0], centres[:, 1], s=70, c=_CARD, marker="X", linewidths=0, zorder=4
+        )
+        axes.scatter(centres[:, 0], centres[:, 1], s=34, c=_INK, marker="X", linewidths=0, zorder=5)
 
     outliers = int((clusters == NOBODY).sum())
     alt = (
-        f"{_count(len(centres), 'global centroid')} from {_count(len(placed), 'local centroid')}, "
-        f"of which {outliers} outliers."
+        f"{counted(len(centres), 'global centroid')} from "
+        f"{counted(len(placed), 'local centroid')}, {counted(outliers, 'outlier')} among them."
     )
     return _plane_picture(draw, plane, alt, _left_out(plane, placed, len(chosen)))
 
@@ -233,11 +241,10 @@ def labelled(run: Run, plane: Frame) -> Picture | None:
         _background(axes, run, plane)
         share = np.clip(votes / max(1, votes.max(initial=1)), 0.05, 1)
         _marks(axes, centres, colours, size=140 * share)
-        below = 0.035 * (plane.high[1] - plane.low[1])
-        _names(axes, plane, centres - [0, below], names)
+        _names(axes, plane, centres, names, 0.035)
 
     words = "; ".join(names[:_MOST_ROWS]) or "none"
-    alt = f"{_count(len(centres), 'kept centroid')} with label and votes: {words}."
+    alt = f"{counted(len(centres), 'kept centroid')} with label and votes: {words}."
     return _plane_picture(draw, plane, alt, _left_out(plane, centres, len(centres)))
 
 
@@ -250,10 +257,10 @@ def bytes_per_step(steps: Sequence[StepRecord]) -> Picture | None:
     down = [step.per_phone(step.bytes_down) for step in shown]
 
     def draw(axes: Axes) -> None:
-        _bars(axes, [_wrapped(step.step) for step in shown], {"up": up, "down": down}, size_text)
+        _bars(axes, [_wrapped(step.step) for step in shown], {"up": up, "down": down}, byte_size)
 
     listed = "; ".join(
-        f"{step.step}: {size_text(sent)} up, {size_text(received)} down"
+        f"{step.step}: {byte_size(sent)} up, {byte_size(received)} down"
         for step, sent, received in zip(shown, up, down, strict=True)
     )
     return _picture(draw, 0.45 * len(shown) + 0.5, f"Bytes per phone and step. {listed}.")
@@ -266,9 +273,9 @@ def seconds_per_step(steps: Sequence[StepRecord]) -> Picture | None:
     seconds = [step.seconds for step in steps]
 
     def draw(axes: Axes) -> None:
-        _bars(axes, [_wrapped(step.step) for step in steps], {"seconds": seconds}, seconds_text)
+        _bars(axes, [_wrapped(step.step) for step in steps], {"seconds": seconds}, duration)
 
-    listed = "; ".join(f"{step.step}: {seconds_text(step.seconds)}" for step in steps)
+    listed = "; ".join(f"{step.step}: {duration(step.seconds)}" for step in steps)
     return _picture(draw, 0.34 * len(steps) + 0.4, f"Wall-clock time per step. {listed}.")
 
 
@@ -280,7 +287,7 @@ def dropouts(steps: Sequence[StepRecord]) -> Picture | None:
         return None
 
     def draw(axes: Axes) -> None:
-        _bars(axes, [_wrapped(step.step) for step in shown], {"vanished": lost}, whole_text)
+        _bars(axes, [_wrapped(step.step) for step in shown], {"vanished": lost}, whole)
 
     listed = "; ".join(f"{step.step}: {count}" for step, count in zip(shown, lost, strict=True))
     return _picture(draw, 0.34 * len(shown) + 0.4, f"Phones that vanished, by step. {listed}.")
@@ -307,22 +314,22 @@ def centroid_votes(run: Run) -> Picture | None:
         axes.legend(loc="upper right")
 
     alt = (
-        f"Votes of {_count(len(votes), 'candidate')}, from {votes.max()} down to {votes.min()}; "
+        f"Votes of {counted(len(votes), 'candidate')}, from {votes.max()} down to {votes.min()}; "
         f"{len(run.top)} kept."
     )
     return _picture(draw, 2.6, alt, _not_shown(len(votes) - len(order), "candidate"))
 
 
 def label_histogram(run: Run) -> Picture | None:
-    """Recordings per label, as the published centroids name them and as they truly are."""
-    if not (len(run.label_histogram) and len(run.true_histogram)):
+    """Recordings per label, as published centroids name them and as they are; None if uncounted."""
+    if not (run.label_histogram.any() and run.true_histogram.any()):
         return None
     most = _largest(np.maximum(run.label_histogram, run.true_histogram))
     names = [_short(run.label_names[label]) for label in most]
     named, true = run.label_histogram[most], run.true_histogram[most]
 
     def draw(axes: Axes) -> None:
-        _bars(axes, names, {"published": named, "true": true}, whole_text)
+        _bars(axes, names, {"published": named, "true": true}, whole)
 
     listed = "; ".join(
         f"{name}: {ours} of {theirs}" for name, ours, theirs in zip(names, named, true, strict=True)
@@ -343,13 +350,13 @@ def label_votes(run: Run) -> Picture | None:
 
     def draw(axes: Axes) -> None:
         # Opacity instead of a colour scale: the same picture works on white and on black.
-        colours = np.dstack([np.broadcast_to(_channels(UP), (*strength.shape, 3)), strength])
+        colours = np.dstack([np.broadcast_to(_channels(UP), (*votes.shape, 3)), 0.75 * strength])
         axes.pcolormesh(
             np.arange(len(columns) + 1), np.arange(rows + 1), colours, edgecolor=_CARD, linewidth=1
         )
         if votes.size <= 150:
             for (row, column), count in np.ndenumerate(votes):
-                axes.text(column + 0.5, row + 0.5, count, ha="center", va="center", fontsize=7)
+                axes.text(column + 0.5, row + 0.5, str(count), ha="center", va="center", fontsize=7)
         axes.invert_yaxis()
         axes.set_xticks(np.arange(len(columns)) + 0.5)
         axes.set_xticklabels([_short(run.label_names[label]) for label in columns], rotation=90)
@@ -359,42 +366,14 @@ def label_votes(run: Run) -> Picture | None:
         axes.tick_params(length=0)
 
     alt = (
-        f"Label votes of {_count(len(run.label_votes), 'kept centroid')} for "
-        f"{_count(len(run.label_names), 'label')}; the largest entry is {run.label_votes.max()}."
+        f"Label votes of {counted(len(run.label_votes), 'kept centroid')} for "
+        f"{counted(len(run.label_names), 'label')}; the largest entry is {run.label_votes.max()}."
     )
     left_out = (
         _not_shown(len(run.label_votes) - rows, "centroid"),
         _not_shown(len(run.label_names) - len(columns), "label"),
     )
     return _picture(draw, 0.24 * rows + 1.7, alt, " ".join(filter(None, left_out)))
-
-
-def printable(text: str) -> str:
-    """The text without control characters and halves of characters, which no page may hold."""
-    return "".join(letter if letter.isprintable() else "\ufffd" for letter in text)
-
-
-def whole_text(value: float) -> str:
-    """A count, its thousands set apart."""
-    return f"{round(value):,}".replace(",", "\u202f")
-
-
-def size_text(value: float) -> str:
-    """A number of bytes, to three digits."""
-    units = ["TB", "GB", "MB", "kB", "B"]
-    while value >= 999.5 and len(units) > 1:
-        value /= 1000
-        units.pop()
-    return f"{value:.3g} {units[-1]}"
-
-
-def seconds_text(value: float) -> str:
-    """A duration, in the unit that suits it."""
-    if value >= 60:
-        return f"{int(value // 60)} min {value % 60:.0f} s"
-    if value >= 1:
-        return f"{value:.3g} s"
-    return f"{value * 1000:.3g} ms"
 
 
 def _picture(
@@ -443,16 +422,19 @@ def _plane_picture(draw: Callable[[Axes], None], plane: Frame, alt: str, remark:
 
 
 def _marks(
-    axes: Axes, placed: npt.NDArray[np.float64], group: Integers, size: float | Floats
+    axes: Axes,
+    placed: npt.NDArray[np.float64],
+    group: Integers,
+    size: float | npt.NDArray[np.float64],
 ) -> None:
     """Scatter points in the colour and shape of their group, at most one call per look."""
     looks = group % (len(PALETTE) * len(MARKERS))
-    sizes = np.broadcast_to(size, len(placed))
     for look in np.unique(looks):
         members = looks == look
         axes.scatter(
-            *placed[members].T,
-            s=sizes[members],
+            placed[members, 0],
+            placed[members, 1],
+            s=size if isinstance(size, float) else size[members],
             c=PALETTE[look % len(PALETTE)],
             marker=MARKERS[look // len(PALETTE)],
             linewidths=0,
@@ -466,25 +448,36 @@ def _background(axes: Axes, run: Run, plane: Frame) -> None:
     """The phones' points, faint: only a simulation knows them."""
     placed = plane.place(run.points)
     axes.scatter(
-        *placed.T, s=3, c=_MUTED, alpha=0.3, linewidths=0, rasterized=len(placed) > _MOST_VECTORS
+        placed[:, 0],
+        placed[:, 1],
+        s=3,
+        c=_MUTED,
+        alpha=0.3,
+        linewidths=0,
+        rasterized=len(placed) > _MOST_VECTORS,
     )
 
 
 def _names(
-    axes: Axes, plane: Frame, centres: npt.NDArray[np.float64], names: Sequence[str]
+    axes: Axes,
+    plane: Frame,
+    centres: npt.NDArray[np.float64],
+    names: Sequence[str],
+    below: float,
 ) -> None:
-    """Write names at their places, each moved down until it covers no other."""
+    """Write each name a fraction of the height below its place, or lower until it covers none."""
     width, height = (plane.high - plane.low) * (0.024, 0.052)
     taken: list[tuple[float, float, float]] = []
     for index in np.argsort(-centres[:, 1]) if len(centres) else ():
-        (x, y), text = centres[index], _short(names[index], 28)
+        text = _short(names[index], 28)
+        x, y = centres[index] - (0, below * (plane.high[1] - plane.low[1]))
         half = len(text) * width / 2
         for left, low, reach in taken:
             if abs(x - left) < half + reach and abs(y - low) < height:
                 y = low - height
         taken.append((x, y, half))
         axes.text(
-            np.clip(x, plane.low[0] + half, max(plane.low[0], plane.high[0]) - half),
+            np.clip(x, plane.low[0] + half, plane.high[0] - half),
             y,
             text,
             ha="center",
@@ -539,15 +532,13 @@ def _bars(
 
 def _left_out(plane: Frame, placed: npt.NDArray[np.float64], shown: int) -> str:
     outside = plane.outside(placed)
-    sampled = (
-        f"{whole_text(shown)} of {whole_text(len(placed))} drawn." if shown < len(placed) else ""
-    )
-    beyond = f"{whole_text(outside)} lie outside the picture." if outside else ""
+    sampled = f"{whole(shown)} of {whole(len(placed))} drawn." if shown < len(placed) else ""
+    beyond = f"{whole(outside)} lie outside the picture." if outside else ""
     return " ".join(filter(None, (sampled, beyond)))
 
 
 def _not_shown(count: int, noun: str) -> str:
-    return f"{_count(count, noun)} with fewer not shown." if count else ""
+    return f"{counted(count, noun)} with fewer not shown." if count else ""
 
 
 def _largest(amounts: Integers) -> Integers:
@@ -558,10 +549,6 @@ def _largest(amounts: Integers) -> Integers:
 def _sample(count: int, most: int) -> Integers:
     """Evenly spaced indices, all of them if they are few enough."""
     return np.linspace(0, count - 1, min(count, most)).astype(np.int64)
-
-
-def _count(number: int, noun: str) -> str:
-    return f"{whole_text(number)} {noun}{'' if number == 1 else 's'}"
 
 
 def _short(text: str, most: int = 22) -> str:

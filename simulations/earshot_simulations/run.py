@@ -9,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import numpy as np
@@ -19,7 +20,7 @@ from earshot_protocol.privacy.accounting import Release, total
 from earshot_simulations.populations.population import Skipped
 
 Floats = npt.NDArray[np.float32]
-Integers = npt.NDArray[np.int64]
+Integers = npt.NDArray[np.integer[Any]]
 
 NOBODY = -1
 """In `Run.labels`: nobody voted. In `Run.local_clusters`: the centroid is an outlier."""

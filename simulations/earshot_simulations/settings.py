@@ -17,7 +17,7 @@ SOUNDSCAPES = "soundscapes"
 
 _POINTS_BUDGET = Budget(clustering=1.0, selection=0.25, centroid_vote=0.5, label_vote=0.5)
 # Sound needs more: private clustering pays for every dimension, from one phone's recordings alone.
-_SOUND_BUDGET = Budget(clustering=8.0, selection=1.0, centroid_vote=0.5, label_vote=0.5)
+_SOUND_BUDGET = Budget(clustering=2.0, selection=0.5, centroid_vote=0.5, label_vote=0.5)
 
 
 def default_budget(data: str) -> Budget:
@@ -83,14 +83,15 @@ class Settings:
             )
         if self.seed < 0:
             raise InvalidParametersError(f"seed={self.seed}: must not be negative")
-        check_feasible(
-            self._parameters("", Geometry.EUCLIDEAN, self.dimensions, ("any label",))
-        )
+        check_feasible(self._parameters("", Geometry.EUCLIDEAN, self.dimensions, ("any label",)))
 
     def parameters(self, population: Population) -> PhaseParameters:
         """The parameters of a phase over this population."""
         return self._parameters(
-            population.name, population.geometry, population.dimensions, population.labels
+            population.name,
+            Geometry(population.geometry),
+            population.dimensions,
+            population.labels,
         )
 
     def _parameters(

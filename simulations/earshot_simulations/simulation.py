@@ -270,10 +270,11 @@ class _Simulation:
             notes.append("The secure sum was replaced by plain addition: nothing was protected.")
         if self.population.geometry == "spherical":
             notes.append(
-                "The interim encoder is log-mel statistics under a fixed projection, not a trained "
-                "network, and the local route spends each phone's budget against that phone's "
-                "recordings alone. With sound, a realistic ε leaves little of the clustering; "
-                "figures that look good here were bought with a large ε."
+                "The interim encoder is log-mel statistics under a fixed projection, fitted on "
+                "synthesized sound, which it therefore flatters; it is not a trained network. "
+                "The local route spends each phone's budget on that phone's recordings alone. "
+                "With real sound, the two together leave little of the clustering at a realistic "
+                "ε: read these figures as a baseline."
             )
         return tuple(notes)
 

@@ -121,8 +121,9 @@ class _EmbeddedSound(ABC):
         self.close()
 
     def __getstate__(self) -> dict[str, Any]:
-        # A copy answers from the file: the encoder is large, and a progress bar has one home.
-        return {**self.__dict__, "_encoder": None, "_progress": None}
+        # Once prepared, a copy answers from the file and needs no encoder, which is large.
+        encoder = self._encoder if self._points is None else None
+        return {**self.__dict__, "_encoder": encoder, "_progress": None}
 
     @abstractmethod
     def _embed_all(self) -> None:
@@ -139,6 +140,11 @@ class _EmbeddedSound(ABC):
         if file is None:
             raise WrongStateError("prepare the population first (or use it as a context manager)")
         return file
+
+    def _the_encoder(self) -> Encoder:
+        if self._encoder is None:
+            raise WrongStateError("only the population that was prepared first can be again")
+        return self._encoder
 
     def _report(self, done: int, total: int) -> None:
         if self._progress is not None:
@@ -202,7 +208,7 @@ class Soundscapes(_EmbeddedSound):
         self._starts.write(0, starts)
         self._points = ArrayFile(total, self.dimensions, np.float32)
         self._held_out = range(heard, total)
-        encoder = self._encoder or default_encoder()
+        encoder = self._the_encoder()
         tasks = ((crowd, row, phones, encoder, self.dimensions) for row, phones in _batches(starts))
         done = 0
         for row, embedded in _in_parallel(_embed_phones, tasks, self._jobs):
@@ -268,6 +274,10 @@ class SoundFolder(_EmbeddedSound):
         self._sides = split(clips, HELD_OUT_FRACTION, crowd.generator(Stream.SPLIT))
         self._seconds = _Seconds.index([[] for _ in labels])
 
+    def __getstate__(self) -> dict[str, Any]:
+        state = super().__getstate__()
+        return state if self._points is None else {**state, "_sides": ((), ())}
+
     def _embed_all(self) -> None:
         training, held_out = self._sides
         embedded = self._embed(training + held_out)
@@ -283,7 +293,7 @@ class SoundFolder(_EmbeddedSound):
         self._held_out = range(len(rows), len(rows) + len(kept))
 
     def _embed(self, clips: tuple[Clip, ...]) -> list[_EmbeddedClip]:
-        encoder = self._encoder or default_encoder()
+        encoder = self._the_encoder()
         tasks = (
             (clips[first : first + _BATCH_CLIPS], encoder, self.dimensions)
             for first in range(0, len(clips), _BATCH_CLIPS)

@@ -1,0 +1,220 @@
+"""What one secure sum costs a phone and the server, beside its floor and a peer, in one process.
+
+The floor is 2k X25519 exchanges per phone, timed in between the phones of the same run. The peer is
+sslib, which shares and recovers one secret; it is measured where it is installed. Phones that drop
+do so after they shared their keys, which is where a dropout costs the server most.
+"""
+
+from __future__ import annotations
+
+import os
+import statistics
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TypeVar
+
+import numpy as np
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+from earshot_protocol.errors import InvalidParametersError
+from earshot_protocol.messages import (
+    AdvertiseKeys,
+    decode_answer,
+    decode_task,
+    encode,
+)
+from earshot_protocol.secure_sum import shamir
+from earshot_protocol.secure_sum.aggregator import Aggregator, Round
+from earshot_protocol.secure_sum.parameters import SumParameters, choose
+from earshot_protocol.secure_sum.participant import Participant
+
+Progress = Callable[[str, int, int], None]
+
+_T = TypeVar("_T")
+_ROUNDS = (Round.ADVERTISE_KEYS, Round.SHARE_KEYS, Round.MASKED_INPUT, Round.UNMASK)
+_LARGEST_ENTRY = 1000
+_FLOOR_EXCHANGES = 20
+_PEER_REPEATS = 5
+_SEALING_BYTES = 12 + 16  # AEAD nonce and tag
+
+
+@dataclass
+class _Clock:
+    """CPU seconds of this process, spent in calls."""
+
+    seconds: float = 0.0
+
+    def time(self, call: Callable[[], _T]) -> _T:
+        started = time.process_time()
+        result = call()
+        self.seconds += time.process_time() - started
+        return result
+
+
+@dataclass
+class _Measured:
+    server: _Clock = field(default_factory=_Clock)
+    phones: dict[Round, list[float]] = field(default_factory=lambda: {r: [] for r in _ROUNDS})
+    floor: list[float] = field(default_factory=list)
+    up: dict[int, int] = field(default_factory=dict)
+    down: dict[int, int] = field(default_factory=dict)
+
+
+def benchmark(
+    phones: int,
+    neighbours: int | None,
+    length: int,
+    dropout: float,
+    corrupted: float = 0.05,
+    progress: Progress = lambda what, done, total: None,
+) -> dict[str, object]:
+    """Run one real sum over random vectors and measure it.
+
+    Args:
+        phones: n.
+        neighbours: k; None for the smallest that is safe.
+        length: entries of a vector, each between −1000 and 1000.
+        dropout: ρ, and the fraction of phones that drop.
+        corrupted: γ.
+        progress: called as rounds go on.
+
+    Returns:
+        The figures, by the names of the JSON output; times in milliseconds of CPU, medians over
+        phones.
+
+    Raises:
+        InvalidParametersError: no sum is safe under these parameters.
+    """
+    if length < 1:
+        raise InvalidParametersError(f"length={length}: must be at least 1")
+    parameters = choose(
+        phones, (length,), _LARGEST_ENTRY, dropout, corrupted, neighbours=neighbours
+    )
+    generator = np.random.default_rng(0)
+    values = generator.integers(-_LARGEST_ENTRY, _LARGEST_ENTRY + 1, (phones, length))
+    dropped = set(
+        generator.choice(phones, parameters.largest_dropout_count, replace=False).tolist()
+    )
+    measured = _Measured()
+    aggregator = Aggregator(os.urandom(16), parameters)
+    participants: dict[int, Participant] = {}
+    for current in _ROUNDS:
+        present = [
+            phone
+            for phone in range(phones)
+            if current in (Round.ADVERTISE_KEYS, Round.SHARE_KEYS) or phone not in dropped
+        ]
+        for done, phone in enumerate(present, start=1):
+            _answer(aggregator, participants, phone, values[phone], current, measured)
+            if current in (Round.SHARE_KEYS, Round.MASKED_INPUT):
+                measured.floor.append(_exchange_seconds())
+            progress(current, done, len(present))
+        measured.server.time(aggregator.advance)
+    survivors = [phone for phone in range(phones) if phone not in dropped]
+    exact = bool(np.array_equal(aggregator.result(), values[survivors].sum(axis=0)))
+    return _figures(parameters, measured, survivors, exact)
+
+
+def _answer(
+    aggregator: Aggregator,
+    participants: dict[int, Participant],
+    phone: int,
+    values: np.ndarray[tuple[int, ...], np.dtype[np.int64]],
+    current: Round,
+    measured: _Measured,
+) -> None:
+    """One phone in one round, both ends, with the messages as they travel."""
+    task = measured.server.time(lambda: aggregator.task_for(phone))
+    if isinstance(task, AdvertiseKeys):
+        opening = task
+        clock = _Clock()
+        participants[phone] = clock.time(lambda: Participant(opening, values))
+        answer = clock.time(lambda: encode(participants[phone].answer(opening)))
+        measured.down[phone] = len(_wire(opening))
+    else:
+        sent = measured.server.time(lambda: encode(task))  # type: ignore[arg-type]
+        clock = _Clock()
+        answer = clock.time(lambda: encode(participants[phone].answer(decode_task(sent))))  # type: ignore[arg-type]
+        measured.down[phone] += len(sent)
+    measured.phones[current].append(clock.seconds)
+    measured.up[phone] = measured.up.get(phone, 0) + len(answer)
+    measured.server.time(lambda: aggregator.accept(phone, decode_answer(answer)))  # type: ignore[arg-type]
+
+
+def _wire(opening: AdvertiseKeys) -> bytes:
+    import msgspec
+
+    return msgspec.msgpack.encode(opening)
+
+
+def _exchange_seconds() -> float:
+    """CPU seconds of one X25519 exchange, now."""
+    private = X25519PrivateKey.generate()
+    public = X25519PrivateKey.generate().public_key()
+    started = time.process_time()
+    for _ in range(_FLOOR_EXCHANGES):
+        private.exchange(public)
+    return (time.process_time() - started) / _FLOOR_EXCHANGES
+
+
+def _figures(
+    parameters: SumParameters, measured: _Measured, survivors: list[int], exact: bool
+) -> dict[str, object]:
+    degree = parameters.degree
+    per_round = {
+        current.value: 1000 * statistics.median(measured.phones[current]) for current in _ROUNDS
+    }
+    phone = sum(per_round.values())
+    floor = 1000 * 2 * degree * statistics.median(measured.floor)
+    up = statistics.mean(measured.up[phone] for phone in survivors)
+    vector = -(-parameters.length * parameters.modulus_bits // 8)
+    return {
+        "phones": parameters.phones,
+        "survivors": len(survivors),
+        "neighbours": degree,
+        "threshold": parameters.threshold,
+        "length": parameters.length,
+        "modulus_bits": parameters.modulus_bits,
+        "phone_cpu_ms": phone,
+        "phone_cpu_ms_per_round": per_round,
+        "floor_ms": floor,
+        "ratio": phone / floor,
+        "server_cpu_ms_per_survivor": 1000 * measured.server.seconds / len(survivors),
+        "bytes_up": up,
+        "bytes_up_formula": 64 + degree * (65 + _SEALING_BYTES) + vector + 33 * degree,
+        "bytes_down": statistics.mean(measured.down[phone] for phone in survivors),
+        "exact": exact,
+        "peer": _peer(degree, parameters.threshold),
+    }
+
+
+def _peer(count: int, threshold: int) -> dict[str, object] | None:
+    """CPU milliseconds to share and to recover one secret: sslib, and ours; None without sslib."""
+    try:
+        from importlib.metadata import version
+
+        from sslib import shamir as peer
+    except ImportError:
+        return None
+    secret = bytes(1) + os.urandom(31)
+
+    def median(call: Callable[[], object]) -> float:
+        clocks = [_Clock() for _ in range(_PEER_REPEATS)]
+        for clock in clocks:
+            clock.time(call)
+        return 1000 * statistics.median(clock.seconds for clock in clocks)
+
+    theirs = peer.split_secret(secret, threshold, count)
+    theirs["shares"] = theirs["shares"][:threshold]
+    ours = {
+        point: int.from_bytes(share.tobytes())
+        for point, share in enumerate(shamir.split([secret], threshold, count)[0], start=1)
+    }
+    return {
+        "name": f"sslib {version('sslib')}",
+        "split_ms": median(lambda: peer.split_secret(secret, threshold, count)),
+        "recover_ms": median(lambda: peer.recover_secret(theirs)),
+        "our_split_ms": median(lambda: shamir.split([secret], threshold, count)),
+        "our_recover_ms": median(lambda: shamir.recover(ours, count)),
+    }

@@ -1,0 +1,44 @@
+"""`earshot bench`."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from earshot_simulations.commands.progress import shown
+
+app = typer.Typer(add_completion=False, no_args_is_help=True)
+
+
+@app.callback()
+def bench() -> None:
+    """Measure, each time beside a peer and the physical floor, in one run."""
+
+
+@app.command("secure-sum")
+def secure_sum(
+    phones: Annotated[int, typer.Option(help="Phones in the sum.")] = 300,
+    neighbours: Annotated[
+        int | None, typer.Option(help="Neighbours of a phone; default: the fewest that are safe.")
+    ] = None,
+    length: Annotated[int, typer.Option(help="Entries of a vector.")] = 1000,
+    dropout: Annotated[
+        float, typer.Option(help="Fraction of phones that drop after sharing their keys.")
+    ] = 0.0,
+    corrupted: Annotated[
+        float, typer.Option(help="Fraction of phones an adversary may control.")
+    ] = 0.05,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """One secure sum: CPU of phone and server, bytes, and whether it was exact."""
+    from earshot_simulations.benchmarks.secure_sum import benchmark
+
+    with shown() as progress:
+        figures = benchmark(phones, neighbours, length, dropout, corrupted, progress)
+    if as_json:
+        print(json.dumps(figures, indent=2))
+        return
+    for name, value in figures.items():
+        print(f"{name:<28} {f'{value:.3f}' if isinstance(value, float) else value}")

@@ -1,0 +1,434 @@
+"""`report.html`: what a simulated learning phase did, on one page that loads nothing else."""
+
+from __future__ import annotations
+
+import html
+import shlex
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from importlib import resources
+from string import Template
+
+from earshot_protocol.privacy.accounting import Release, total
+from earshot_protocol.privacy.mechanisms import Cost, Unit
+from earshot_simulations import pictures
+from earshot_simulations.pictures import Picture
+from earshot_simulations.run import Run
+from earshot_simulations.wording import byte_size, counted, duration, printable, whole
+
+_VACUOUS_EPSILON = 20.0
+_VACUOUS_DELTA = 0.01
+_MOST_NOTES = 3
+_MOST_ROWS = 200
+_MOST_PHONES = 1000
+_NOTHING = "–"
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+
+
+def render(run: Run) -> str:
+    """The whole report as one HTML document.
+
+    Args:
+        run: finished or ended early; what it never reached is said, not left blank.
+    """
+    page = Template(
+        resources.files(__package__).joinpath("report.html").read_text(encoding="utf-8")
+    )
+    sections = (
+        _learning_phase(run),
+        _environments(run),
+        _privacy(run.privacy, run.interrupted is not None),
+        _dropouts(run),
+        _costs(run),
+        _skipped(run),
+        _configuration(run),
+        _notes(run),
+    )
+    return page.substitute(
+        title=_text(f"{run.survivors} of {run.phones} phones"),
+        population=_text(run.population),
+        headline=_text(headline(run)),
+        notes="".join(_alert(note) for note in run.notes[:_MOST_NOTES]),
+        figures=_figures(run),
+        sections="\n".join(filter(None, sections)),
+        version=_text(run.version),
+    )
+
+
+def headline(run: Run) -> str:
+    """The outcome in one plain sentence."""
+    who = f"{whole(run.survivors)} of {counted(run.phones, 'phone')}"
+    if run.interrupted is not None:
+        return f"The run ended early: {run.interrupted}."
+    found = len({name for name in run.names if name is not None})
+    if not found:
+        return f"{who} stayed to the end, but no environment was found and named."
+    clauses = [f"{who} found {counted(found, 'environment')}"]
+    if run.label_accuracy is not None:
+        clauses.append(
+            f"a new recording gets the right name {_percent(run.label_accuracy)} of the time"
+        )
+    if run.privacy:
+        cost = total(run.privacy)[Unit.RECORDING]
+        clauses.append(f"total privacy cost ε = {_real(cost.epsilon)} per recording")
+    return "; ".join(clauses) + "."
+
+
+def command_line(configuration: Mapping[str, object]) -> str:
+    """The command that repeats the run, quoted for a shell."""
+    words = ["earshot", "simulate"]
+    for name, value in configuration.items():
+        if value is None or value is False:
+            continue
+        words.append("--" + name.replace("_", "-"))
+        if isinstance(value, Mapping):
+            pairs = (f"{key.replace('_', '-')}={entry}" for key, entry in value.items())
+            words.append(",".join(pairs))
+        elif value is not True:
+            words.append(str(value))
+    return shlex.join(printable(word) for word in words)
+
+
+# ----------------------------------------------------------------------------- the sections
+
+
+def _figures(run: Run) -> str:
+    costs = total(run.privacy)
+    shown = {
+        "phones stayed": f"{whole(run.survivors)} / {whole(run.phones)}",
+        "centroids kept / found": _NOTHING
+        if run.global_centroids is None
+        else f"{len(run.top)} / {whole(len(run.global_centroids))}",
+        "clustering (ARI), held out": _optional(run.ari_test),
+        "clustering (ARI), heard": _optional(run.ari_train),
+        "right name, held out": _NOTHING
+        if run.label_accuracy is None
+        else _percent(run.label_accuracy),
+        "ε per recording": _real(costs[Unit.RECORDING].epsilon) if run.privacy else _NOTHING,
+        "wall-clock time": duration(run.seconds),
+        "peak memory": f"{whole(run.peak_memory_mb)} MB",
+    }
+    pairs = (f"<div><dt>{_text(name)}</dt><dd>{value}</dd></div>" for name, value in shown.items())
+    return f'<dl class="figures">{"".join(pairs)}</dl>'
+
+
+def _learning_phase(run: Run) -> str:
+    plane = pictures.frame(run.points)
+    lead = "Every picture shows the same plane. Grey points are what the phones heard."
+    if plane.explained is not None:
+        lead += (
+            f" The {run.points.shape[1]} dimensions are projected on the two in which the points "
+            f"differ most; these hold {_percent(plane.explained)} of their variance."
+        )
+    shown = (
+        _figure(
+            "1. What the phones heard",
+            f"A sample of {counted(len(run.points), 'recording')}, coloured by true scene. "
+            "No phone and no server knows this picture.",
+            pictures.heard(run, plane),
+        ),
+        _figure(
+            "2. What they published",
+            "The top centroids of all phones, with the noise that protects each recording.",
+            pictures.published(run, plane),
+        ),
+        _figure(
+            "3. What the server found",
+            "Centroids in one colour went into one global centroid, marked by a cross; "
+            "grey ones are outliers.",
+            pictures.discovered(run, plane),
+        ),
+        _figure(
+            "4. What the votes made of it",
+            "The kept global centroids with the label and the centroid votes each received.",
+            pictures.labelled(run, plane),
+        ),
+    )
+    return _section("The learning phase", _lead(lead) + _grid(*shown))
+
+
+def _environments(run: Run) -> str:
+    if run.centroid_votes is None:
+        return _section("Environments found", _lead("The run ended before the vote on centroids."))
+    rows = []
+    for row, (index, name) in enumerate(zip(run.top, run.names, strict=True)):
+        cells = [_NOTHING if name is None else name, str(index)]
+        cells.append(whole(run.centroid_votes[index]))
+        if run.label_votes is None or name is None:
+            cells += [_NOTHING, _NOTHING]
+        else:
+            votes = run.label_votes[row]
+            cast, most = votes.clip(0).sum(), votes[run.labels[row]]
+            cells.append(whole(most))
+            cells.append(_percent(most / cast) if cast else _NOTHING)
+        rows.append(cells)
+    table = _table(
+        "Kept global centroids. Votes carry noise; the share is that of the winning label among "
+        "the label votes for its centroid.",
+        ("Label", "#Centroid", "#Votes to keep it", "#Votes for the label", "#Share"),
+        rows[:_MOST_ROWS],
+    )
+    shown = (
+        _figure(
+            "Labels, published and true",
+            "Held-out recordings by the name that the published centroids give them, "
+            "beside their true one.",
+            pictures.label_histogram(run),
+        ),
+        _figure(
+            "Votes to keep a centroid",
+            "Noisy sums of the first vote.",
+            pictures.centroid_votes(run),
+        ),
+        _figure(
+            "Votes for a label",
+            "Noisy sums of the second vote; a strong colour is a large sum.",
+            pictures.label_votes(run),
+        ),
+    )
+    return _section("Environments found", table + _left_out(len(rows)) + _grid(*shown))
+
+
+def _privacy(spent: Sequence[Release], interrupted: bool) -> str:
+    title = "Privacy spent"
+    if not spent:
+        words = (
+            "The run ended before the phase published its costs; what phones had released by then "
+            "counts against their budgets all the same."
+            if interrupted
+            else "Nothing was released, so nothing was spent."
+        )
+        return _section(title, _lead(words))
+    lead = (
+        "An outsider who sees everything published learns little about one recording, or one "
+        "phone: being there or not changes the probability of any outcome by at most the factor "
+        "e<sup>ε</sup>, except with probability δ. Costs add up over the steps."
+    )
+    costs = total(spent)
+    rows = [
+        [step, mechanism, *_cost_cells(by_unit)]
+        for (step, mechanism), by_unit in _by_mechanism(spent).items()
+    ]
+    table = _table(
+        "Cost of every step, per recording and per phone.",
+        ("Step", "Mechanism", "#ε recording", "#δ recording", "#ε phone", "#δ phone"),
+        rows,
+        ["Total", "", *_cost_cells(costs)],
+    )
+    warnings = (_vacuous(unit, cost) for unit, cost in costs.items() if _is_vacuous(cost))
+    return _section(title, f'<p class="lead">{lead}</p>{table}{"".join(warnings)}')
+
+
+def _by_mechanism(spent: Iterable[Release]) -> dict[tuple[str, str], dict[Unit, Cost]]:
+    releases: dict[tuple[str, str], list[Release]] = {}
+    for release in spent:
+        releases.setdefault((release.step, release.mechanism), []).append(release)
+    return {key: total(group) for key, group in releases.items()}
+
+
+def _cost_cells(costs: Mapping[Unit, Cost]) -> list[str]:
+    return [
+        _real(number)
+        for unit in (Unit.RECORDING, Unit.PHONE)
+        for number in (costs[unit].epsilon, costs[unit].delta)
+    ]
+
+
+def _is_vacuous(cost: Cost) -> bool:
+    return cost.epsilon > _VACUOUS_EPSILON or cost.delta > _VACUOUS_DELTA
+
+
+def _vacuous(unit: Unit, cost: Cost) -> str:
+    return _alert(
+        f"Per {unit.value} this promises nothing: ε = {_real(cost.epsilon)} and δ = "
+        f"{_real(cost.delta)} allow an attacker to be all but certain. A promise begins well below "
+        f"ε = {_VACUOUS_EPSILON:.0f}, and needs a tiny δ."
+    )
+
+
+def _dropouts(run: Run) -> str:
+    title = "Who vanished when"
+    asked = [step for step in run.steps if step.asked]
+    lost = sum(len(step.dropped) for step in asked)
+    if not asked:
+        return _section(title, _lead("No phone was asked anything."))
+    lead = f"{counted(lost, 'phone')} of {whole(run.phones)} vanished during the phase."
+    table = _table(
+        "Phones in every step.",
+        ("Step", "#Asked", "#Answered", "#Vanished"),
+        [
+            [step.step, *map(whole, (step.asked, step.answered, len(step.dropped)))]
+            for step in asked
+        ],
+    )
+    if not lost:
+        return _section(title, _lead("No phone vanished.") + table)
+    picture = _figure("Phones that vanished", "By step.", pictures.dropouts(run.steps))
+    numbers = "".join(
+        f"<li>{_text(step.step)}: {_listed(step.dropped)}</li>" for step in asked if step.dropped
+    )
+    return _section(
+        title,
+        _lead(lead)
+        + table
+        + f'<div class="grid narrow">{picture}</div>'
+        + f"<details><summary>Their numbers</summary><ul>{numbers}</ul></details>",
+    )
+
+
+def _listed(phones: Sequence[int]) -> str:
+    shown = ", ".join(str(phone) for phone in phones[:_MOST_PHONES])
+    more = len(phones) - _MOST_PHONES
+    return f"{shown} and {whole(more)} more" if more > 0 else shown
+
+
+def _costs(run: Run) -> str:
+    title = "Time and traffic"
+    if not run.steps:
+        return _section(title, _lead("The run ended before the first step."))
+    amounts = [
+        (
+            step.per_phone(step.bytes_up),
+            step.per_phone(step.bytes_down),
+            step.per_phone(step.phone_cpu_seconds),
+            step.server_cpu_seconds,
+            step.seconds,
+        )
+        for step in run.steps
+    ]
+    table = _table(
+        "Per phone: means over the phones that answered. All phones share this machine, so "
+        "wall-clock time is that of the simulation.",
+        ("Step", "#Up per phone", "#Down per phone", "#Phone CPU", "#Server CPU", "#Wall clock"),
+        [
+            [step.step, *_amount_cells(row, bool(step.asked))]
+            for step, row in zip(run.steps, amounts, strict=True)
+        ],
+        ["Total", *_amount_cells([sum(column) for column in zip(*amounts, strict=True)], True)],
+    )
+    shown = (
+        _figure("Bytes", "Per phone and step.", pictures.bytes_per_step(run.steps)),
+        _figure("Seconds", "Wall-clock time per step.", pictures.seconds_per_step(run.steps)),
+    )
+    return _section(title, table + _grid(*shown))
+
+
+def _amount_cells(amounts: Sequence[float], by_phones: bool) -> list[str]:
+    up, down, *durations = amounts
+    cells = [byte_size(up), byte_size(down), *map(duration, durations)]
+    return cells if by_phones else [_NOTHING] * 3 + cells[3:]
+
+
+def _skipped(run: Run) -> str:
+    if not run.skipped:
+        return ""
+    reasons = Counter(entry.reason for entry in run.skipped).most_common(_MOST_ROWS)
+    counts = _table(
+        f"{counted(len(run.skipped), 'recording')} could not be used.",
+        ("Reason", "#Recordings"),
+        [[reason, whole(count)] for reason, count in reasons],
+    )
+    listed = _table(
+        f"The first {min(_MOST_ROWS, len(run.skipped))} of {whole(len(run.skipped))}.",
+        ("Recording", "Reason"),
+        [[entry.recording, entry.reason] for entry in run.skipped[:_MOST_ROWS]],
+    )
+    details = f"<details><summary>Which ones</summary>{listed}</details>"
+    return _section("What was skipped", counts + details)
+
+
+def _configuration(run: Run) -> str:
+    lead = _lead(
+        "This command repeats the run. Keys and masks come from the operating system and differ "
+        "each time."
+    )
+    return _section(
+        "How to repeat it", f"{lead}<pre>{_text(command_line(run.configuration))}</pre>"
+    )
+
+
+def _notes(run: Run) -> str:
+    if len(run.notes) <= _MOST_NOTES:
+        return ""
+    items = "".join(f"<li><p>{_text(note)}</p></li>" for note in run.notes)
+    return _section("Notes", f'<ul class="notes">{items}</ul>')
+
+
+# ----------------------------------------------------------------------------- their parts
+
+
+def _section(title: str, content: str) -> str:
+    return f"<section><h2>{title}</h2>\n{content}</section>"
+
+
+def _lead(words: str) -> str:
+    return f'<p class="lead">{_text(words)}</p>'
+
+
+def _alert(words: str) -> str:
+    return f'<p class="alert">{_text(words)}</p>'
+
+
+def _grid(*figures: str) -> str:
+    return f'<div class="grid">{"".join(figures)}</div>'
+
+
+def _figure(title: str, words: str, picture: Picture | None) -> str:
+    if picture is None:
+        shown = '<p class="missing">Nothing to show: the run did not get this far.</p>'
+    else:
+        words = f"{words} {picture.remark}".rstrip()
+        shown = f'<img alt="{_text(picture.alt)}" src="{picture.source}">'
+    caption = f"<figcaption><strong>{title}</strong>{_text(words)}</figcaption>"
+    return f"<figure>{caption}{shown}</figure>"
+
+
+def _table(
+    caption: str,
+    columns: Sequence[str],
+    rows: Sequence[Sequence[str]],
+    foot: Sequence[str] = (),
+) -> str:
+    """A table whose columns marked with # hold numbers; the first cell of a row is its heading."""
+    marks = [' class="number"' if column.startswith("#") else "" for column in columns]
+    heads = "".join(
+        f'<th scope="col"{mark}>{_text(column.removeprefix("#"))}</th>'
+        for mark, column in zip(marks, columns, strict=True)
+    )
+    body = "".join(_row(row, marks) for row in rows)
+    total_row = f"<tfoot>{_row(foot, marks)}</tfoot>" if foot else ""
+    return (
+        f'<div class="scroll"><table><caption>{_text(caption)}</caption>'
+        f"<thead><tr>{heads}</tr></thead><tbody>{body}</tbody>{total_row}</table></div>"
+    )
+
+
+def _row(cells: Sequence[str], marks: Sequence[str]) -> str:
+    others = "".join(
+        f"<td{mark}>{_text(cell)}</td>" for mark, cell in zip(marks[1:], cells[1:], strict=True)
+    )
+    return f'<tr><th scope="row">{_text(cells[0])}</th>{others}</tr>'
+
+
+def _left_out(rows: int) -> str:
+    more = rows - _MOST_ROWS
+    return _lead(f"{whole(more)} more are in result.json.") if more > 0 else ""
+
+
+def _text(text: str) -> str:
+    return html.escape(printable(text))
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.0f}\u202f%"
+
+
+def _real(number: float) -> str:
+    if number == 0 or number >= 1000:
+        return whole(number) if number < float("inf") else "∞"
+    digits, _, exponent = f"{number:.3g}".partition("e")
+    return f"{digits}·10{str(int(exponent)).translate(_RAISED)}" if exponent else digits
+
+
+def _optional(number: float | None) -> str:
+    return _NOTHING if number is None else f"{number:.2f}"

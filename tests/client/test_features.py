@@ -1,0 +1,190 @@
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from earshot_client.features import (
+    CLIPPED_FRACTION,
+    SAMPLE_RATE,
+    SILENT_RMS,
+    WINDOW,
+    Unusable,
+    UnusableRecordingError,
+    log_mel,
+    one_second,
+)
+from earshot_protocol.errors import InvalidInputError
+
+
+def tone(hertz: float, rate: int, seconds: float = 1.0, level: float = 0.5) -> np.ndarray:
+    return level * np.sin(2 * np.pi * hertz * np.arange(int(seconds * rate)) / rate + 0.3)
+
+
+def slaney_mel(hertz: float) -> float:
+    return 3 * hertz / 200 if hertz < 1000 else 15 + 27 * math.log(hertz / 1000) / math.log(6.4)
+
+
+def textbook_log_mel(samples: np.ndarray, frame: int) -> list[float]:
+    """One frame, by the definitions: a window, a slow Fourier sum, and triangles in hertz."""
+    window = [0.5 * (1 - math.cos(2 * math.pi * i / 256)) for i in range(256)]
+    energy = sum(w * w for w in window)
+    piece = samples[frame * 128 : frame * 128 + 256].astype(float) * window
+    time = np.arange(256)
+    power = [abs(np.sum(piece * np.exp(-2j * np.pi * k * time / 256))) ** 2 for k in range(129)]
+    # The edges of the bands are found by bisection of the scale, not by its inverse.
+    step = (slaney_mel(4000) - slaney_mel(50)) / 65
+    edges = []
+    for i in range(66):
+        low, high = 0.0, 8000.0
+        for _ in range(80):
+            middle = (low + high) / 2
+            low, high = (
+                (middle, high) if slaney_mel(middle) < slaney_mel(50) + i * step else (low, middle)
+            )
+        edges.append(low)
+    bands = []
+    for low, centre, high in zip(edges, edges[1:], edges[2:], strict=False):
+        weights = []
+        for k in range(129):
+            hertz = k * 31.25
+            if low < hertz <= centre:
+                weights.append((hertz - low) / (centre - low))
+            elif centre < hertz < high:
+                weights.append((high - hertz) / (high - centre))
+            else:
+                weights.append(0.0)
+        mean = sum(w * p for w, p in zip(weights, power, strict=True)) / sum(weights) / energy
+        bands.append(math.log(mean + 1e-8))
+    return bands
+
+
+def test_log_mel_agrees_with_the_textbook() -> None:
+    generator = np.random.default_rng(0)
+    batch = generator.uniform(-0.5, 0.5, (2, WINDOW)).astype(np.float32)
+    batch[1] = tone(440, SAMPLE_RATE)
+    spectra = log_mel(batch)
+    assert spectra.shape == (2, 61, 64)
+    assert spectra.dtype == np.float32
+    for clip in (0, 1):
+        for frame in (0, 17, 60):
+            expected = textbook_log_mel(batch[clip], frame)
+            np.testing.assert_allclose(spectra[clip, frame], expected, atol=2e-3)
+
+
+@pytest.mark.parametrize("deviation", [0.01, 0.3])
+def test_white_noise_reads_its_variance_in_every_band(deviation: float) -> None:
+    noise = np.random.default_rng(1).normal(0, deviation, (400, WINDOW))
+    power = np.exp(log_mel(noise)).mean(axis=(0, 1))
+    np.testing.assert_allclose(power, deviation**2, rtol=0.05)
+
+
+def test_log_mel_of_a_batch_is_that_of_its_clips() -> None:
+    batch = np.random.default_rng(2).normal(0, 0.1, (5, WINDOW)).astype(np.float32)
+    one_by_one = np.concatenate([log_mel(batch[i : i + 1]) for i in range(5)])
+    np.testing.assert_allclose(log_mel(batch), one_by_one, atol=1e-4)
+    assert log_mel(batch[:0]).shape == (0, 61, 64)
+
+
+@pytest.mark.parametrize("shape", [(WINDOW,), (1, WINDOW - 1), (1, 1, WINDOW)])
+def test_log_mel_refuses_other_shapes(shape: tuple[int, ...]) -> None:
+    with pytest.raises(InvalidInputError, match="8000"):
+        log_mel(np.zeros(shape, dtype=np.float32))
+    with pytest.raises(InvalidInputError, match="int16"):
+        log_mel(np.zeros((1, WINDOW), dtype=np.int16))
+
+
+@given(
+    rate=st.sampled_from([4000, 8000, 11_025, 16_000, 22_050, 44_100, 48_000, 8001, 7999]),
+    hertz=st.integers(1, 1900),
+)
+@settings(max_examples=40, deadline=None)
+def test_a_tone_survives_resampling(rate: int, hertz: int) -> None:
+    second = one_second(tone(hertz, rate, 1.3), rate)
+    assert second.dtype == np.float32
+    np.testing.assert_allclose(second, tone(hertz, SAMPLE_RATE), atol=1e-5)
+
+
+def test_what_8_khz_cannot_hold_does_not_alias() -> None:
+    heard = tone(1000, 44_100, level=0.3)
+    second = one_second(heard + tone(7000, 44_100, level=0.3), 44_100)
+    np.testing.assert_allclose(second, tone(1000, SAMPLE_RATE, level=0.3), atol=1e-5)
+    with pytest.raises(UnusableRecordingError) as caught:
+        one_second(tone(7000, 44_100), 44_100)
+    assert caught.value.reason is Unusable.SILENT
+
+
+def test_channels_are_averaged_and_an_offset_is_removed() -> None:
+    left, right = tone(300, 16_000, level=0.6), tone(700, 16_000, level=0.2)
+    second = one_second(np.stack([left, right], axis=1) + 0.1, 16_000)
+    expected = tone(300, SAMPLE_RATE, level=0.3) + tone(700, SAMPLE_RATE, level=0.1)
+    np.testing.assert_allclose(second, expected, atol=1e-5)
+
+
+@pytest.mark.parametrize("dtype", [np.int16, np.int32])
+def test_integers_are_scaled(dtype: type) -> None:
+    sound = tone(500, SAMPLE_RATE)
+    scaled = (sound * -float(np.iinfo(dtype).min)).astype(dtype)
+    np.testing.assert_allclose(one_second(scaled, SAMPLE_RATE), sound, atol=1e-4)
+
+
+def test_only_the_first_full_second_counts() -> None:
+    sound = tone(500, SAMPLE_RATE, 2.0)
+    sound[WINDOW:] = np.nan
+    np.testing.assert_allclose(one_second(sound, SAMPLE_RATE), sound[:WINDOW], atol=1e-6)
+
+
+def unusable(samples: np.ndarray, rate: int = SAMPLE_RATE) -> Unusable:
+    with pytest.raises(UnusableRecordingError) as caught:
+        one_second(samples, rate)
+    assert caught.value.reason in str(caught.value)
+    assert isinstance(caught.value, InvalidInputError)
+    return caught.value.reason
+
+
+def test_unusable_recordings_are_named() -> None:
+    sound = tone(500, SAMPLE_RATE)
+    assert unusable(sound[:-1]) is Unusable.TOO_SHORT
+    assert unusable(sound[:0]) is Unusable.TOO_SHORT
+    assert unusable(sound * 0) is Unusable.SILENT
+    assert unusable(sound * 0 + 0.4) is Unusable.SILENT
+    assert unusable(np.clip(4 * sound, -1, 1)) is Unusable.CLIPPED
+    assert unusable(np.full(WINDOW, -32768, dtype=np.int16)) is Unusable.CLIPPED
+    for value in (np.nan, np.inf, -np.inf):
+        sound[77] = value
+        assert unusable(sound) is Unusable.NOT_FINITE
+
+
+def test_the_thresholds_are_those_that_are_stated() -> None:
+    quiet = tone(500, SAMPLE_RATE, level=SILENT_RMS * math.sqrt(2))
+    assert len(one_second(quiet * 1.01, SAMPLE_RATE)) == WINDOW
+    assert unusable(quiet * 0.99) is Unusable.SILENT
+    peaks = int(CLIPPED_FRACTION * WINDOW)
+    sound = tone(500, SAMPLE_RATE)
+    sound[:peaks] = 1.0
+    assert len(one_second(sound, SAMPLE_RATE)) == WINDOW
+    sound[peaks] = 1.0
+    assert unusable(sound) is Unusable.CLIPPED
+    # One overdriven channel of two is clipped, though the average is not.
+    assert unusable(np.stack([sound, sound * 0.1], axis=1)) is Unusable.CLIPPED
+
+
+@pytest.mark.parametrize(
+    ("samples", "rate"),
+    [
+        (np.zeros((2, 2, 2)), 8000),
+        (np.zeros((9000, 0)), 8000),
+        (np.zeros(9000, dtype=np.uint8), 8000),
+        (np.zeros(9000, dtype=complex), 8000),
+        (np.zeros(9000), 0),
+        (np.zeros(9000), -8000),
+        (np.zeros(9000), 8000.5),
+    ],
+)
+def test_other_arrays_and_rates_are_refused(samples: np.ndarray, rate: int) -> None:
+    with pytest.raises(InvalidInputError) as caught:
+        one_second(samples, rate)
+    assert not isinstance(caught.value, UnusableRecordingError)
