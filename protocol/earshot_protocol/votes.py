@@ -44,4 +44,5 @@ def noisy_ballot(
 ) -> npt.NDArray[np.int64]:
     """The ballot plus this phone's share of the noise, clipped to the bound of the sum."""
     share = mechanism.noise_share(ballot.shape, random)
-    return np.clip(ballot + share, -bound, bound)
+    noisy: npt.NDArray[np.int64] = np.clip(ballot + share, -bound, bound)
+    return noisy

@@ -6,6 +6,8 @@ clear; who may drop when, and what is summed, stays exactly as it is in the real
 
 from __future__ import annotations
 
+import hashlib
+
 import numpy as np
 
 from earshot_protocol.messages import (
@@ -36,12 +38,12 @@ class IdealParticipant(Participant):
         sum_id, sender = state.sum_id, state.index
         match task:
             case AdvertiseKeys():
-                # Distinct, because a phone's two keys have to be.
+                # The aggregator checks that keys are usable and differ; any 32 bytes nearly are.
                 return AdvertisedKeys(
                     sum_id=sum_id,
                     sender=sender,
-                    cipher_key=b"\1" + _NOTHING[1:],
-                    mask_key=b"\2" + _NOTHING[1:],
+                    cipher_key=hashlib.sha256(b"cipher" + sender.to_bytes(4)).digest(),
+                    mask_key=hashlib.sha256(b"mask" + sender.to_bytes(4)).digest(),
                 )
             case ShareKeys():
                 return SharedKeys(sum_id=sum_id, sender=sender, ciphertexts=(), commitment=_NOTHING)
@@ -60,10 +62,6 @@ class IdealAggregator(Aggregator):
     def _index(self) -> None:
         self._present = dict.fromkeys(self._state.keys, ())
         self._mailboxes = {phone: ([], []) for phone in self._state.shared}
-
-    def _take_keys(self, phone: int, answer: AdvertisedKeys) -> None:
-        self._once(phone, self._state.keys)
-        self._state.keys[phone] = (answer.cipher_key, answer.mask_key)
 
     def _masks(self) -> masks.Words:
         return np.zeros_like(self._total)

@@ -78,10 +78,13 @@ _STYLE: dict[Any, Any] = {
 }
 _WIDTH = 4.6
 """Inches; also what keeps text legible when a page scales the picture down to a phone."""
+_LETTER, _LINE_HEIGHT = 0.024, 0.052
+"""Size of text as fractions of the width and height of a picture of the plane."""
 _MOST_VECTORS = 1500
 """Above so many marks the marks, and only they, become pixels: the file stays small."""
 _MOST_MARKS = 20_000
 _MOST_ROWS = 40
+_MOST_CELLS = 200
 
 
 @dataclass(frozen=True)
@@ -163,14 +166,15 @@ def heard(run: Run, plane: Frame) -> Picture:
     """The phones' points, coloured by true scene."""
     placed = plane.place(run.points)
     present = np.unique(run.scenes)
+    centres = np.array([placed[run.scenes == scene].mean(axis=0) for scene in present])
+    names = _spread(plane, centres, [run.scene_names[scene] for scene in present], 0.055)
 
     def draw(axes: Axes) -> None:
         _marks(axes, placed, run.scenes, size=5.0)
-        centres = np.array([placed[run.scenes == scene].mean(axis=0) for scene in present])
-        _names(axes, plane, centres, [run.scene_names[scene] for scene in present], 0.055)
+        _write(axes, names)
 
     alt = f"{counted(len(placed), 'recording')} of {counted(len(present), 'scene')}, by true scene."
-    return _plane_picture(draw, plane, alt, "")
+    return _plane_picture(draw, plane, alt, _unnamed(len(present) - len(names)))
 
 
 def published(run: Run, plane: Frame) -> Picture | None:
@@ -236,16 +240,18 @@ def labelled(run: Run, plane: Frame) -> Picture | None:
         for name, count in zip(run.names, votes, strict=True)
     ]
     colours = _cluster_colours(run)[run.top]
+    written = _spread(plane, centres, names, 0.05)
 
     def draw(axes: Axes) -> None:
         _background(axes, run, plane)
         share = np.clip(votes / max(1, votes.max(initial=1)), 0.05, 1)
         _marks(axes, centres, colours, size=140 * share)
-        _names(axes, plane, centres, names, 0.035)
+        _write(axes, written)
 
     words = "; ".join(names[:_MOST_ROWS]) or "none"
     alt = f"{counted(len(centres), 'kept centroid')} with label and votes: {words}."
-    return _plane_picture(draw, plane, alt, _left_out(plane, centres, len(centres)))
+    left_out = _left_out(plane, centres, len(centres)), _unnamed(len(names) - len(written))
+    return _plane_picture(draw, plane, alt, " ".join(filter(None, left_out)))
 
 
 def bytes_per_step(steps: Sequence[StepRecord]) -> Picture | None:
@@ -303,10 +309,11 @@ def centroid_votes(run: Run) -> Picture | None:
 
     def draw(axes: Axes) -> None:
         rank = np.arange(len(order))
-        axes.bar(rank[kept], votes[order][kept], color=UP, label="kept")
-        axes.bar(rank[~kept], votes[order][~kept], color=_MUTED, label="not kept")
-        axes.set_xticks(rank if len(rank) <= 25 else [])
-        axes.set_xticklabels(order if len(rank) <= 25 else [])
+        for members, colour, name in ((kept, UP, "kept"), (~kept, _MUTED, "not kept")):
+            if members.any():
+                axes.bar(rank[members], votes[order][members], color=colour, label=name)
+        axes.set_xticks(rank if len(rank) <= 16 else [])
+        axes.set_xticklabels(order if len(rank) <= 16 else [])
         axes.set_xlabel("global centroid")
         axes.set_ylabel("votes")
         axes.grid(axis="y", linewidth=0.6)
@@ -351,12 +358,14 @@ def label_votes(run: Run) -> Picture | None:
     def draw(axes: Axes) -> None:
         # Opacity instead of a colour scale: the same picture works on white and on black.
         colours = np.dstack([np.broadcast_to(_channels(UP), (*votes.shape, 3)), 0.75 * strength])
-        axes.pcolormesh(
-            np.arange(len(columns) + 1), np.arange(rows + 1), colours, edgecolor=_CARD, linewidth=1
-        )
-        if votes.size <= 150:
+        edges = np.arange(len(columns) + 1), np.arange(rows + 1)
+        if votes.size > _MOST_CELLS:
+            axes.pcolormesh(*edges, colours, rasterized=True)
+        else:
+            axes.pcolormesh(*edges, colours, edgecolor=_CARD, linewidth=1)
             for (row, column), count in np.ndenumerate(votes):
-                axes.text(column + 0.5, row + 0.5, str(count), ha="center", va="center", fontsize=7)
+                x, y = column + 0.5, row + 0.5
+                axes.text(x, y, str(count), ha="center", va="center", fontsize=7)
         axes.invert_yaxis()
         axes.set_xticks(np.arange(len(columns)) + 0.5)
         axes.set_xticklabels([_short(run.label_names[label]) for label in columns], rotation=90)
@@ -392,7 +401,7 @@ def _picture(
         draw(axes)
         file = io.StringIO()
         nobody = dict.fromkeys(("Creator", "Date", "Format", "Type"))
-        figure.savefig(file, format="svg", transparent=True, dpi=200, metadata=nobody)
+        figure.savefig(file, format="svg", transparent=True, dpi=160, metadata=nobody)
     return Picture(_themed(file.getvalue()), alt, remark)
 
 
@@ -458,34 +467,36 @@ def _background(axes: Axes, run: Run, plane: Frame) -> None:
     )
 
 
-def _names(
-    axes: Axes,
-    plane: Frame,
-    centres: npt.NDArray[np.float64],
-    names: Sequence[str],
-    below: float,
-) -> None:
-    """Write each name a fraction of the height below its place, or lower until it covers none."""
-    width, height = (plane.high - plane.low) * (0.024, 0.052)
-    taken: list[tuple[float, float, float]] = []
+def _spread(
+    plane: Frame, centres: npt.NDArray[np.float64], names: Sequence[str], below: float
+) -> list[tuple[float, float, str]]:
+    """Where to write each name: below its centre, or lower until it covers no other.
+
+    Names that then fall out of the picture are left out.
+    """
+    width, height = (plane.high - plane.low) * (_LETTER, _LINE_HEIGHT)
+    written: list[tuple[float, float, str]] = []
     for index in np.argsort(-centres[:, 1]) if len(centres) else ():
         text = _short(names[index], 28)
-        x, y = centres[index] - (0, below * (plane.high[1] - plane.low[1]))
         half = len(text) * width / 2
-        for left, low, reach in taken:
-            if abs(x - left) < half + reach and abs(y - low) < height:
+        x = float(np.clip(centres[index, 0], plane.low[0] + half, plane.high[0] - half))
+        y = float(centres[index, 1]) - below * float(plane.high[1] - plane.low[1])
+        for other, low, words in sorted(written, key=lambda name: -name[1]):
+            if abs(x - other) < half + len(words) * width / 2 and abs(y - low) < height:
                 y = low - height
-        taken.append((x, y, half))
-        axes.text(
-            np.clip(x, plane.low[0] + half, plane.high[0] - half),
-            y,
-            text,
-            ha="center",
-            va="center",
-            zorder=6,
-            clip_on=False,
-            bbox={"facecolor": _CARD, "alpha": 0.75, "linewidth": 0, "boxstyle": "round,pad=0.15"},
-        )
+        if plane.low[1] <= y <= plane.high[1]:
+            written.append((x, y, text))
+    return written
+
+
+def _write(axes: Axes, names: Sequence[tuple[float, float, str]]) -> None:
+    box = {"facecolor": _CARD, "alpha": 0.75, "linewidth": 0, "boxstyle": "round,pad=0.15"}
+    for x, y, text in names:
+        axes.text(x, y, text, ha="center", va="center", zorder=6, bbox=box)
+
+
+def _unnamed(count: int) -> str:
+    return f"{counted(count, 'name')} left out for want of room." if count else ""
 
 
 def _cluster_colours(run: Run) -> Integers:
@@ -499,11 +510,13 @@ def _cluster_colours(run: Run) -> Integers:
     if run.global_centroids is None:
         return np.empty(0, dtype=np.int64)
     present = np.unique(run.scenes)
-    colours = np.arange(len(run.global_centroids)) + len(run.scene_names)
+    colours = np.full(len(run.global_centroids), -1)
     if len(present):
         means = np.array([run.points[run.scenes == scene].mean(axis=0) for scene in present])
         centroids, scenes = linear_sum_assignment(cdist(run.global_centroids, means))
         colours[centroids] = present[scenes]
+    left = colours < 0
+    colours[left] = len(run.scene_names) + np.arange(left.sum())
     return colours
 
 
@@ -521,7 +534,7 @@ def _bars(
         axes.bar_label(bars, [text(value) for value in values], padding=3, fontsize=7.5)
     axes.set_yticks(rows)
     axes.set_yticklabels(names)
-    axes.invert_yaxis()
+    axes.set_ylim(len(names) - 0.5, -0.5)
     axes.tick_params(length=0)
     axes.set_xticks([])
     axes.set_xlim(0, 1.22 * max(1e-9, *(max(values) for values in series.values())))

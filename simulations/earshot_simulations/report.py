@@ -37,7 +37,7 @@ def render(run: Run) -> str:
     sections = (
         _learning_phase(run),
         _environments(run),
-        _privacy(run.privacy, run.interrupted is not None),
+        _privacy(run.privacy),
         _dropouts(run),
         _costs(run),
         _skipped(run),
@@ -75,18 +75,19 @@ def headline(run: Run) -> str:
 
 
 def command_line(configuration: Mapping[str, object]) -> str:
-    """The command that repeats the run, quoted for a shell."""
-    words = ["earshot", "simulate"]
+    """The command that repeats the run, quoted for a shell, one option a line."""
+    parts = ["earshot simulate"]
     for name, value in configuration.items():
         if value is None or value is False:
             continue
-        words.append("--" + name.replace("_", "-"))
+        words = ["--" + name.replace("_", "-")]
         if isinstance(value, Mapping):
             pairs = (f"{key.replace('_', '-')}={entry}" for key, entry in value.items())
             words.append(",".join(pairs))
         elif value is not True:
             words.append(str(value))
-    return shlex.join(printable(word) for word in words)
+        parts.append(shlex.join(printable(word) for word in words))
+    return " \\\n  ".join(parts)
 
 
 # ----------------------------------------------------------------------------- the sections
@@ -98,7 +99,8 @@ def _figures(run: Run) -> str:
         "phones stayed": f"{whole(run.survivors)} / {whole(run.phones)}",
         "centroids kept / found": _NOTHING
         if run.global_centroids is None
-        else f"{len(run.top)} / {whole(len(run.global_centroids))}",
+        else f"{_NOTHING if run.centroid_votes is None else len(run.top)} / "
+        f"{whole(len(run.global_centroids))}",
         "clustering (ARI), held out": _optional(run.ari_test),
         "clustering (ARI), heard": _optional(run.ari_train),
         "right name, held out": _NOTHING
@@ -176,44 +178,39 @@ def _environments(run: Run) -> str:
             pictures.label_histogram(run),
         ),
         _figure(
-            "Votes to keep a centroid",
-            "Noisy sums of the first vote.",
-            pictures.centroid_votes(run),
-        ),
-        _figure(
             "Votes for a label",
             "Noisy sums of the second vote; a strong colour is a large sum.",
             pictures.label_votes(run),
+        ),
+        _figure(
+            "Votes to keep a centroid",
+            "Noisy sums of the first vote.",
+            pictures.centroid_votes(run),
         ),
     )
     return _section("Environments found", table + _left_out(len(rows)) + _grid(*shown))
 
 
-def _privacy(spent: Sequence[Release], interrupted: bool) -> str:
+def _privacy(spent: Sequence[Release]) -> str:
     title = "Privacy spent"
     if not spent:
-        words = (
-            "The run ended before the phase published its costs; what phones had released by then "
-            "counts against their budgets all the same."
-            if interrupted
-            else "Nothing was released, so nothing was spent."
-        )
-        return _section(title, _lead(words))
+        return _section(title, _lead("Nothing was released, so nothing was spent."))
     lead = (
-        "An outsider who sees everything published learns little about one recording, or one "
-        "phone: being there or not changes the probability of any outcome by at most the factor "
+        "The most that everything published can tell about one recording, or about one phone: "
+        "whether it took part changes the probability of any outcome by at most the factor "
         "e<sup>ε</sup>, except with probability δ. Costs add up over the steps."
     )
     costs = total(spent)
     rows = [
-        [step, mechanism, *_cost_cells(by_unit)]
+        [step, *_cost_cells(by_unit), mechanism]
         for (step, mechanism), by_unit in _by_mechanism(spent).items()
     ]
     table = _table(
-        "Cost of every step, per recording and per phone.",
-        ("Step", "Mechanism", "#ε recording", "#δ recording", "#ε phone", "#δ phone"),
+        "Cost of every step, per recording, and per phone that has as many recordings as the phase "
+        "counts on.",
+        ("Step", "#ε recording", "#δ recording", "#ε phone", "#δ phone", "Mechanism"),
         rows,
-        ["Total", "", *_cost_cells(costs)],
+        ["Total", *_cost_cells(costs), ""],
     )
     warnings = (_vacuous(unit, cost) for unit, cost in costs.items() if _is_vacuous(cost))
     return _section(title, f'<p class="lead">{lead}</p>{table}{"".join(warnings)}')
@@ -330,8 +327,8 @@ def _skipped(run: Run) -> str:
     )
     listed = _table(
         f"The first {min(_MOST_ROWS, len(run.skipped))} of {whole(len(run.skipped))}.",
-        ("Recording", "Reason"),
-        [[entry.recording, entry.reason] for entry in run.skipped[:_MOST_ROWS]],
+        ("Recording", "Reason", "Detail"),
+        [[entry.recording, entry.reason, entry.detail] for entry in run.skipped[:_MOST_ROWS]],
     )
     details = f"<details><summary>Which ones</summary>{listed}</details>"
     return _section("What was skipped", counts + details)
@@ -343,7 +340,7 @@ def _configuration(run: Run) -> str:
         "each time."
     )
     return _section(
-        "How to repeat it", f"{lead}<pre>{_text(command_line(run.configuration))}</pre>"
+        "How to repeat it", f"{lead}<pre>{html.escape(command_line(run.configuration))}</pre>"
     )
 
 
@@ -351,7 +348,8 @@ def _notes(run: Run) -> str:
     if len(run.notes) <= _MOST_NOTES:
         return ""
     items = "".join(f"<li><p>{_text(note)}</p></li>" for note in run.notes)
-    return _section("Notes", f'<ul class="notes">{items}</ul>')
+    summary = f"<summary>All {whole(len(run.notes))}</summary>"
+    return _section("Notes", f'<details>{summary}<ul class="notes">{items}</ul></details>')
 
 
 # ----------------------------------------------------------------------------- their parts
@@ -398,7 +396,7 @@ def _table(
     body = "".join(_row(row, marks) for row in rows)
     total_row = f"<tfoot>{_row(foot, marks)}</tfoot>" if foot else ""
     return (
-        f'<div class="scroll"><table><caption>{_text(caption)}</caption>'
+        f'<div class="scroll" tabindex="0"><table><caption>{_text(caption)}</caption>'
         f"<thead><tr>{heads}</tr></thead><tbody>{body}</tbody>{total_row}</table></div>"
     )
 
@@ -420,14 +418,19 @@ def _text(text: str) -> str:
 
 
 def _percent(share: float) -> str:
-    return f"{100 * share:.0f}\u202f%"
+    # Only everything is 100 %: 0.997 is not rounded up to it.
+    whole_percent = round(100 * share) if share >= 1 else min(99, round(100 * share))
+    return f"{whole_percent}\u202f%"
 
 
 def _real(number: float) -> str:
     if number == 0 or number >= 1000:
         return whole(number) if number < float("inf") else "∞"
     digits, _, exponent = f"{number:.3g}".partition("e")
-    return f"{digits}·10{str(int(exponent)).translate(_RAISED)}" if exponent else digits
+    if not exponent:
+        return digits
+    power = f"10{str(int(exponent)).translate(_RAISED)}"
+    return power if digits == "1" else f"{digits}·{power}"
 
 
 def _optional(number: float | None) -> str:

@@ -1,14 +1,11 @@
-"""What one simulated learning phase did: the record, and the files a person keeps of it."""
+"""What one simulated learning phase did."""
 
 from __future__ import annotations
 
-import json
 import math
-import os
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import Any
 
 import msgspec
@@ -181,7 +178,10 @@ def result(run: Run) -> dict[str, object]:
 
     Counts of what a run that ended early never reached are null, too.
     """
-    skipped = [{"recording": entry.recording, "reason": entry.reason} for entry in run.skipped]
+    skipped = [
+        {"recording": entry.recording, "reason": entry.reason, "detail": entry.detail}
+        for entry in run.skipped
+    ]
     described: dict[str, object] = {
         "version": run.version,
         "interrupted": run.interrupted,
@@ -260,40 +260,3 @@ def plain(value: object) -> object:
             return [plain(entry) for entry in value]
         case _:
             return plain(str(value))
-
-
-def write(run: Run, folder: Path) -> None:
-    """Write `result.json` and `report.html`, each whole or not at all.
-
-    The numbers are written first, so that they survive a report that cannot be drawn.
-
-    Args:
-        run: finished or ended early.
-        folder: created if it is not there.
-
-    Raises:
-        InvalidInputError: the path is a file, or lies below one.
-    """
-    from earshot_simulations.report import render
-
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except (FileExistsError, NotADirectoryError):
-        raise InvalidInputError(
-            f"cannot write the results to {folder}: it, or a part of its path, is a file; "
-            "give a folder"
-        ) from None
-    _replace(folder / "result.json", json.dumps(result(run), indent=2, allow_nan=False) + "\n")
-    _replace(folder / "report.html", render(run))
-
-
-def _replace(path: Path, text: str) -> None:
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with temporary.open("w", encoding="utf-8") as file:
-            file.write(text)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)

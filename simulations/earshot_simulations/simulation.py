@@ -15,6 +15,14 @@ import numpy.typing as npt
 from earshot_protocol.errors import RemoteError
 from earshot_protocol.messages import Matrix, decode_answer, encode
 from earshot_protocol.phase import STEPS, Step
+from earshot_protocol.privacy.accounting import (
+    CENTROID_VOTE,
+    CLUSTER,
+    LABEL_VOTE,
+    SELECT,
+    Release,
+    phase_releases,
+)
 from earshot_protocol.secure_sum.aggregator import Aggregator
 from earshot_protocol.secure_sum.participant import Participant
 from earshot_server.coordinator import Coordinator
@@ -32,6 +40,12 @@ Progress = Callable[[str, int, int], None]
 """Told what is going on, how many phones or recordings are done, and of how many."""
 
 DISCOVER = "discover"
+_RELEASED_IN = {
+    Step.LOCAL_CENTROIDS: (CLUSTER, SELECT),
+    Step.CENTROID_VOTE_MASK: (CENTROID_VOTE,),
+    Step.LABEL_VOTE_MASK: (LABEL_VOTE,),
+}
+"""The step in which something leaves the phones, and which private steps it pays for."""
 _PICTURED_POINTS = 4000
 _PICTURED_PHONES = 200
 _SIDES: dict[Summation, tuple[type[Participant], type[Aggregator]]] = {
@@ -240,7 +254,7 @@ class _Simulation:
             ari_train=scores.ari_train if scores else None,
             ari_test=scores.ari_test if scores else None,
             label_accuracy=scores.label_accuracy if scores else None,
-            privacy=result.privacy if result else (),
+            privacy=self._spent(),
             label_histogram=scores.published if scores else zeros,
             true_histogram=scores.true if scores else zeros,
             steps=tuple(self.steps),
@@ -250,6 +264,14 @@ class _Simulation:
             peak_memory_mb=sum(self._peaks.values()) / 2**20,
             seconds=seconds,
         )
+
+    def _spent(self) -> tuple[Release, ...]:
+        """What has left the phones so far."""
+        # A step that was interrupted counts in full: some phones may have answered.
+        done = {record.step for record in self.steps if record.answered} | {self.at}
+        released = {name for step, names in _RELEASED_IN.items() if step in done for name in names}
+        parameters = self.settings.parameters(self.population)
+        return tuple(r for r in phase_releases(parameters) if r.step in released)
 
     def _heard(self) -> Recordings:
         """What some phones heard: enough to score and to draw."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -20,12 +21,16 @@ class NothingFoundError(RemoteError):
 class Optics:
     """OPTICS with clusters extracted by the ξ method.
 
+    The least number of points in a cluster grows with the square root of all points, as chance
+    accumulations do. It is kept low on purpose: a cluster too many costs one candidate, which the
+    vote throws out; a cluster missed is an environment lost.
+
     Attributes:
-        smallest_share: a cluster holds at least this share of the points.
+        least_per_root: least points of a cluster, per square root of the number of all points.
         xi: the steepness that bounds a cluster, between 0 and 1.
     """
 
-    smallest_share: float = 0.01
+    least_per_root: float = 0.3
     xi: float = 0.02
 
     def discover(self, points: npt.NDArray[np.float32], geometry: Geometry) -> Discovered:
@@ -50,12 +55,12 @@ class Optics:
         spherical = geometry is Geometry.SPHERICAL
         # On the unit sphere Euclidean distance grows with the angle, so one index serves both.
         rows = unit_rows(points.astype(np.float64)) if spherical else points.astype(np.float64)
-        least = max(2, round(self.smallest_share * len(points)))
-        clusters = (
-            OPTICS(min_samples=least, xi=self.xi, min_cluster_size=least)
-            .fit_predict(rows)
-            .astype(np.int64)
-        )
+        least = min(len(points), max(5, round(self.least_per_root * math.sqrt(len(points)))))
+        # Points that coincide have reachability zero, by which the ξ method divides; the infinite
+        # and undefined ratios that come of it compare as they should.
+        with np.errstate(divide="ignore", invalid="ignore"):
+            found = OPTICS(min_samples=least, xi=self.xi, min_cluster_size=least).fit_predict(rows)
+        clusters = found.astype(np.int64)
         total = int(clusters.max()) + 1
         if not total:
             raise NothingFoundError(

@@ -111,7 +111,8 @@ def simulate(
     if out is not None and out.exists() and not out.is_dir():
         raise InvalidInputError(f"--out {out}: a file is in the way; name a folder")
 
-    from earshot_simulations.run import result, write
+    from earshot_simulations.files import write
+    from earshot_simulations.run import result
     from earshot_simulations.simulation import simulate as run_phase
 
     with shown() as progress:

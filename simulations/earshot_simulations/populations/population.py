@@ -51,11 +51,13 @@ class Skipped:
 
     Attributes:
         recording: which one, such as a file's path relative to its folder.
-        reason: why.
+        reason: why, in a word or two that many share.
+        detail: what exactly was found.
     """
 
     recording: str
     reason: str
+    detail: str = ""
 
 
 class Population(Protocol):

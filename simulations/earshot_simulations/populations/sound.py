@@ -418,7 +418,7 @@ def _embed_clip(clip: Clip, encoder: Encoder, dimensions: int) -> _EmbeddedClip:
         samples, rate = read_clip(clip)
     except UnreadableFileError as error:
         nothing = np.empty((0, dimensions), dtype=np.float32)
-        skipped = Skipped(clip.name, f"{Unusable.UNREADABLE}: {error}")
+        skipped = Skipped(clip.name, Unusable.UNREADABLE, str(error))
         return _EmbeddedClip(clip.label, nothing, (skipped,))
     usable, unusable = _cut(clip.name, samples, rate)
     points = _points(np.array(usable, np.float32).reshape(-1, SAMPLE_RATE), encoder, dimensions)
@@ -437,7 +437,7 @@ def _cut(
             usable.append(one_second(samples[second * rate : (second + 1) * rate], rate))
         except UnusableRecordingError as error:
             recording = name if seconds == 1 else f"{name}, second {second + 1}"
-            unusable.append(Skipped(recording, f"{error.reason}: {error.detail}"))
+            unusable.append(Skipped(recording, error.reason, error.detail))
     return usable, unusable
 
 

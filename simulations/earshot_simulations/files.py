@@ -1,0 +1,46 @@
+"""The files that a person keeps of a simulated learning phase."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+
+from earshot_protocol.errors import InvalidInputError
+from earshot_simulations.report import render
+from earshot_simulations.run import Run, result
+
+
+def write(run: Run, folder: Path) -> None:
+    """Write `result.json` and `report.html`, each whole or not at all.
+
+    The numbers are written first, so that they survive a report that cannot be drawn.
+
+    Args:
+        run: finished or ended early.
+        folder: created if it is not there.
+
+    Raises:
+        InvalidInputError: the path is a file, or lies below one.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except (FileExistsError, NotADirectoryError):
+        raise InvalidInputError(
+            f"cannot write the results to {folder}: it, or a part of its path, is a file; "
+            "give a folder"
+        ) from None
+    _replace(folder / "result.json", json.dumps(result(run), indent=2, allow_nan=False) + "\n")
+    _replace(folder / "report.html", render(run))
+
+
+def _replace(path: Path, text: str) -> None:
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        with temporary.open("w", encoding="utf-8") as file:
+            file.write(text)
+            file.flush()
+            os.fsync(file.fileno())
+        temporary.replace(path)
+    finally:
+        temporary.unlink(missing_ok=True)

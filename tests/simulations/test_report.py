@@ -1,0 +1,453 @@
+from __future__ import annotations
+
+import base64
+import itertools
+import shlex
+import xml.etree.ElementTree as ET
+from collections.abc import Callable
+from html.parser import HTMLParser
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from earshot_protocol.privacy.accounting import Release
+from earshot_protocol.privacy.mechanisms import Unit
+from earshot_simulations import pictures
+from earshot_simulations.populations.population import Skipped
+from earshot_simulations.report import command_line, headline, render
+from earshot_simulations.run import Run
+from earshot_simulations.wording import byte_size, counted, duration, printable, whole
+
+MakeRun = Callable[..., Run]
+VOID = {"meta", "link", "img", "br"}
+SVG = "data:image/svg+xml;base64,"
+HOSTILE = "<script>alert('\"&$x_{\udce9}\x00\u202e日本 {title} ${version}"
+
+
+class Page(HTMLParser):
+    """Checks that elements nest and close, and collects what a test asks about."""
+
+    def __init__(self, document: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.elements: list[tuple[str, dict[str, str | None]]] = []
+        self.words: list[str] = []
+        self.cells: list[str] = []
+        self.rows: list[list[str]] = []
+        self.feed(document)
+        self.close()
+        assert not self.open, f"never closed: {self.open}"
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        assert len({name for name, _ in attrs}) == len(attrs), f"{tag} repeats an attribute"
+        self.elements.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+        if tag == "tr":
+            self.rows.append([])
+        if tag in ("td", "th"):
+            self.rows[-1].append("")
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open.pop() == tag
+
+    def handle_data(self, data: str) -> None:
+        if self.open and self.open[-1] not in ("style", "script"):
+            self.words.append(data)
+        if {"td", "th"} & set(self.open):
+            self.rows[-1][-1] += data
+
+    @property
+    def text(self) -> str:
+        return " ".join(self.words).replace("\u202f", " ")
+
+    def row(self, *start: str) -> list[str]:
+        (found,) = [row for row in self.rows if tuple(row[: len(start)]) == start]
+        return [cell.replace("\u202f", " ") for cell in found]
+
+    def pictures(self) -> list[ET.Element]:
+        sources = [attrs["src"] or "" for tag, attrs in self.elements if tag == "img"]
+        assert all(source.startswith(SVG) for source in sources)
+        # S314: the markup was made here.
+        return [ET.fromstring(base64.b64decode(source[len(SVG) :])) for source in sources]  # noqa: S314
+
+
+def check_alone(page: Page) -> None:
+    """Nothing in the page or in its pictures points anywhere else, and nothing runs."""
+    for tag, attributes in page.elements:
+        assert tag not in ("script", "iframe", "object", "embed", "base", "form")
+        for name, value in attributes.items():
+            assert not name.startswith("on")
+            if name in ("src", "href", "srcset", "action", "data", "poster"):
+                assert (value or "").startswith(("data:", "#"))
+            if name == "style":
+                assert "url(" not in (value or "")
+        if tag == "img":
+            assert attributes.get("alt", "").strip()
+    for svg in page.pictures():
+        for element in svg.iter():
+            assert element.tag.rpartition("}")[2] not in ("script", "foreignObject")
+            for name, value in element.attrib.items():
+                if name.rpartition("}")[2] == "href":
+                    assert value.startswith(("data:", "#"))
+                assert "url(" not in value.replace("url(#", "")
+
+
+@pytest.mark.parametrize("dimensions", [1, 2, 16])
+def test_report_is_whole_and_stands_alone(make_run: MakeRun, dimensions: int) -> None:
+    document = render(make_run(dimensions=dimensions))
+    page = Page(document)
+    check_alone(page)
+    assert len(page.pictures()) == 10
+    assert [tag for tag, _ in page.elements].count("h1") == 1
+    assert "url(" not in document.split("</style>")[0]
+    assert "@import" not in document
+
+
+def test_report_is_the_same_every_time(make_run: MakeRun) -> None:
+    assert render(make_run(dimensions=16)) == render(make_run(dimensions=16))
+
+
+def test_headline_says_the_outcome(make_run: MakeRun) -> None:
+    assert headline(make_run()).replace("\u202f", " ") == (
+        "92 of 100 phones found 2 environments; a new recording gets the right name 97 % of the "
+        "time; total privacy cost ε = 2.5 per recording."
+    )
+
+
+def test_two_centroids_of_one_name_are_one_environment(make_run: MakeRun) -> None:
+    assert "found 1 environment;" in headline(make_run(labels=np.array([1, 1, -1])))
+
+
+def test_only_everything_is_a_hundred_percent(make_run: MakeRun) -> None:
+    assert "right name 99\u202f% of" in headline(make_run(label_accuracy=0.9999))
+    assert "right name 100\u202f% of" in headline(make_run(label_accuracy=1.0))
+
+
+def test_headline_of_a_failure_claims_nothing(make_run: MakeRun) -> None:
+    nobody = np.full(3, -1)
+    assert "no environment was found" in headline(make_run(labels=nobody))
+    stopped = headline(make_run(interrupted="the server caught fire"))
+    assert stopped == "The run ended early: the server caught fire."
+
+
+def test_tables_hold_the_numbers_of_the_run(make_run: MakeRun) -> None:
+    page = Page(render(make_run()))
+    assert page.row("park", "1") == ["park", "1", "50", "30", "97 %"]
+    assert page.row("bus", "0") == ["bus", "0", "40", "25", "93 %"]
+    assert page.row("–", "2") == ["–", "2", "30", "–", "–"]
+    assert page.row("clustering") == ["clustering", "1.5", "0", "300", "0", "Lloyd"]
+    assert page.row("Total", "2.5") == ["Total", "2.5", "10⁻⁶", "302", "3·10⁻⁶", ""]
+    assert page.row("label vote: share keys", "94") == ["label vote: share keys", "94", "93", "1"]
+    assert page.row("label vote: share keys", "1 kB") == [
+        "label vote: share keys", "1 kB", "2 kB", "10 ms", "250 ms", "500 ms",
+    ]  # fmt: skip
+    assert page.row("discover") == ["discover", "–", "–", "–", "1.75 s", "2 s"]
+    assert page.row("Total", "8 kB") == ["Total", "8 kB", "16 kB", "80 ms", "3.75 s", "6 s"]
+    assert page.row("short") == ["short", "2"]
+    assert "8 phones of 100 vanished" in page.text
+    assert "label vote: share keys: 76" in page.text
+
+
+def test_columns_of_numbers_are_marked(make_run: MakeRun) -> None:
+    document = render(make_run())
+    assert '<td class="number">50</td>' in document
+    assert '<th scope="col" class="number">ε recording</th>' in document
+
+
+def test_a_promise_that_promises_nothing_is_called_so(make_run: MakeRun) -> None:
+    assert "Per phone this promises nothing: ε = 302" in Page(render(make_run())).text
+    small = (
+        Release("vote", Unit.RECORDING, 1.0, 0.0, "m"),
+        Release("vote", Unit.PHONE, 19.0, 0.0, "m"),
+    )
+    assert "promises nothing" not in render(make_run(privacy=small))
+    sure = (
+        Release("vote", Unit.RECORDING, 1.0, 1.0, "m"),
+        Release("vote", Unit.PHONE, 1.0, 0.0, "m"),
+    )
+    assert "Per recording this promises nothing" in render(make_run(privacy=sure))
+
+
+def test_hostile_text_stays_text(make_run: MakeRun) -> None:
+    names = (HOSTILE, HOSTILE + "2", "$\\frac{$")
+    document = render(
+        make_run(
+            label_names=names,
+            scene_names=names,
+            population=HOSTILE,
+            version=HOSTILE,
+            interrupted=HOSTILE,
+            notes=(HOSTILE,) * 5,
+            skipped=(Skipped(HOSTILE, HOSTILE),),
+            configuration={"data": HOSTILE, HOSTILE: HOSTILE},
+            privacy=(Release(HOSTILE, Unit.RECORDING, 1.0, 0.0, HOSTILE),),
+        )
+    )
+    document.encode("utf-8")
+    assert "\x00" not in document
+    page = Page(document)
+    check_alone(page)
+    shown = printable(HOSTILE)
+    assert [shown, "1", "0", "0", "0", shown] in page.rows
+    assert page.words.count(shown) >= 8
+    drawn = "".join("".join(svg.itertext()) for svg in page.pictures())
+    assert "<script>" in drawn
+    assert "$\\frac{$" in drawn
+
+
+@pytest.mark.parametrize("stage", range(5))
+def test_report_of_a_run_that_ended_early(cut_short: Callable[[int], Run], stage: int) -> None:
+    page = Page(render(cut_short(stage)))
+    check_alone(page)
+    assert "The run ended early: too few phones stayed." in page.text
+    assert page.text.count("the run did not get this far") == {0: 3, 1: 3, 2: 2, 3: 1, 4: 2}[stage]
+    assert "Nothing was released, so nothing was spent." in page.text
+
+
+def test_report_when_nothing_was_found(make_run: MakeRun) -> None:
+    empty = make_run(
+        local_clusters=np.full(7, -1),
+        global_centroids=np.empty((0, 2), np.float32),
+        centroid_votes=np.empty(0, np.int64),
+        top=np.empty(0, np.int64),
+        label_votes=np.empty((0, 3), np.int64),
+        labels=np.empty(0, np.int64),
+        notes=("The budget was too small for this data.",),
+    )
+    page = Page(render(empty))
+    check_alone(page)
+    assert "no environment was found" in page.text
+    assert "The budget was too small for this data." in page.text
+    assert "7 outliers" in " ".join(attributes.get("alt") or "" for _, attributes in page.elements)
+
+
+def test_every_note_is_shown_once_there_are_many(make_run: MakeRun) -> None:
+    notes = tuple(f"phone {number} refused" for number in range(100))
+    page = Page(render(make_run(notes=notes)))
+    assert all(note in page.words for note in notes)
+
+
+def test_long_lists_are_cut_and_say_so(make_run: MakeRun) -> None:
+    skipped = tuple(Skipped(f"{number}.wav", "short") for number in range(5000))
+    first = make_run().steps[0]
+    steps = (type(first)(step="x", asked=9000, answered=1, dropped=tuple(range(8999))),)
+    document = render(make_run(skipped=skipped, steps=steps))
+    text = Page(document).text
+    assert "The first 200 of 5 000." in text
+    assert "998, 999 and 7 999 more" in text
+    assert len(document) < 1_000_000
+
+
+def test_large_runs_keep_the_report_small(make_run: MakeRun) -> None:
+    random = np.random.default_rng(1)
+    many = random.normal(0, 5, (60_000, 2)).astype(np.float32)
+    names = tuple(f"label {number}" for number in range(200))
+    run = make_run(
+        points=many[:4000],
+        scenes=random.integers(0, 200, 4000),
+        scene_names=names,
+        label_names=names,
+        local_centroids=many,
+        local_clusters=random.integers(-1, 500, 60_000),
+        global_centroids=many[:500],
+        centroid_votes=np.arange(500),
+        top=np.arange(400, 500),
+        label_votes=random.integers(-9, 90, (100, 200)),
+        labels=random.integers(0, 200, 100),
+        label_histogram=np.arange(200),
+        true_histogram=np.arange(200),
+    )
+    document = render(run)
+    assert len(document.encode()) < 3_000_000
+    text = Page(document).text
+    assert "names left out for want of room." in text
+    assert "20 000 of 60 000 drawn." in text
+    assert "160 labels with fewer not shown." in text
+
+
+# ----------------------------------------------------------------------------- the pictures
+
+
+def svg_texts(picture: pictures.Picture | None) -> list[str]:
+    assert picture is not None
+    root = ET.fromstring(picture.svg)  # noqa: S314
+    return [element.text or "" for element in root.iter() if element.tag.endswith("}text")]
+
+
+def test_colours_mean_the_same_scene_in_every_picture(make_run: MakeRun) -> None:
+    run = make_run()
+    assert pictures._cluster_colours(run).tolist() == [0, 1, 2, 3]
+    swapped = make_run(global_centroids=run.global_centroids[[2, 0, 1, 3]])
+    assert pictures._cluster_colours(swapped).tolist() == [2, 0, 1, 3]
+
+
+def test_far_centroids_do_not_shrink_the_picture_but_are_counted(make_run: MakeRun) -> None:
+    run = make_run()
+    plane = pictures.frame(run.points)
+    picture = pictures.published(run, plane)
+    assert picture is not None
+    assert picture.remark == "1 lie outside the picture."
+    assert float(plane.high.max()) < 20
+
+
+def test_pictures_name_scenes_and_labels(make_run: MakeRun) -> None:
+    run = make_run()
+    plane = pictures.frame(run.points)
+    assert set(svg_texts(pictures.heard(run, plane))) == {"bus", "park", "office"}
+    assert set(svg_texts(pictures.labelled(run, plane))) == {"park 50", "bus 40", "no label 30"}
+
+
+def test_names_cover_no_other() -> None:
+    random = np.random.default_rng(2)
+    plane = pictures.frame(random.normal(size=(300, 2)).astype(np.float32))
+    written = pictures._spread(plane, random.normal(size=(60, 2)) / 2, ["twelve chars"] * 60, 0.05)
+    assert 10 < len(written) < 60
+    width, height = (plane.high - plane.low) * (pictures._LETTER, pictures._LINE_HEIGHT)
+    for (x, y, text), (other_x, other_y, _) in itertools.combinations(written, 2):
+        apart = abs(x - other_x) >= 0.999 * len(text) * width
+        assert apart or abs(y - other_y) >= 0.999 * height
+
+
+def test_no_picture_before_its_step(cut_short: Callable[[int], Run]) -> None:
+    run = cut_short(1)
+    plane = pictures.frame(run.points)
+    assert pictures.published(run, plane) is None
+    assert pictures.discovered(run, plane) is None
+    assert pictures.labelled(run, plane) is None
+    assert pictures.centroid_votes(run) is None
+    assert pictures.label_votes(run) is None
+    assert pictures.label_histogram(run) is None
+    assert pictures.bytes_per_step(()) is None
+    assert pictures.seconds_per_step(()) is None
+    assert pictures.dropouts(()) is None
+
+
+def test_pictures_follow_the_theme_of_the_reader(make_run: MakeRun) -> None:
+    picture = pictures.centroid_votes(make_run())
+    assert picture is not None
+    assert "prefers-color-scheme:dark" in picture.svg
+    body = picture.svg.split("</style>", 1)[1]
+    assert "var(--ink)" in body
+    assert "#1b1e23" not in body
+    assert "#000000" not in body
+
+
+def test_two_dimensions_are_shown_as_they_are() -> None:
+    points = np.array([[0.0, 1.0], [4.0, 2.0]], np.float32)
+    plane = pictures.frame(points)
+    np.testing.assert_array_equal(plane.place(points), points)
+    assert plane.explained is None
+
+
+def test_projection_is_the_one_of_scikit_learn() -> None:
+    from sklearn.decomposition import PCA
+
+    random = np.random.default_rng(4)
+    points = (random.normal(size=(200, 9)) * np.arange(1, 10) + 3).astype(np.float32)
+    plane = pictures.frame(points)
+    other = PCA(2, svd_solver="full").fit(points.astype(np.float64))
+    placed = other.transform(points.astype(np.float64))
+    np.testing.assert_allclose(np.abs(plane.place(points)), np.abs(placed), atol=1e-3)
+    assert plane.explained == pytest.approx(other.explained_variance_ratio_.sum(), abs=1e-5)
+
+
+@given(
+    count=st.integers(0, 4),
+    dimensions=st.integers(1, 6),
+    constant=st.sampled_from([0.0, 1.0, -1e6]),
+)
+def test_frame_has_room_for_any_points(count: int, dimensions: int, constant: float) -> None:
+    plane = pictures.frame(np.full((count, dimensions), constant, np.float32))
+    assert plane.directions.shape == (2, dimensions)
+    assert (plane.high > plane.low).all()
+    placed = plane.place(np.full((count, dimensions), constant, np.float32))
+    assert plane.outside(placed) == 0
+
+
+MACHADO = {  # Machado, Oliveira and Fernandes 2009, severity 1.0, on linear RGB, row by row.
+    "none": [1, 0, 0, 0, 1, 0, 0, 0, 1],
+    "protan": [
+        0.152286, 1.052583, -0.204868, 0.114503, 0.786281, 0.099216, -0.003882, -0.048116, 1.051998,
+    ],
+    "deutan": [
+        0.367322, 0.860646, -0.227968, 0.280085, 0.672501, 0.047413, -0.011820, 0.042940, 0.968881,
+    ],
+    "tritan": [
+        1.255528, -0.076749, -0.178779, -0.078411, 0.930809, 0.147602, 0.004733, 0.691367, 0.303900,
+    ],
+}  # fmt: skip
+
+
+def linear(colour: str) -> np.ndarray:
+    channels = np.array([int(colour[place : place + 2], 16) / 255 for place in (1, 3, 5)])
+    return np.where(channels <= 0.04045, channels / 12.92, ((channels + 0.055) / 1.055) ** 2.4)
+
+
+def lab(rgb: np.ndarray) -> np.ndarray:
+    """CIE L*a*b* under D65."""
+    to_xyz = [[0.4124, 0.3576, 0.1805], [0.2126, 0.7152, 0.0722], [0.0193, 0.1192, 0.9505]]
+    ratio = np.array(to_xyz) @ np.clip(rgb, 0, 1) / [0.9505, 1.0, 1.089]
+    x, y, z = np.where(ratio > 0.008856, np.cbrt(ratio), 7.787 * ratio + 16 / 116)
+    return np.array([116 * y - 16, 500 * (x - y), 200 * (y - z)])
+
+
+@pytest.mark.parametrize("vision", MACHADO)
+def test_palette_stays_apart_under_colour_vision_deficiency(vision: str) -> None:
+    filtered = np.reshape(MACHADO[vision], (3, 3))
+    seen = [lab(filtered @ linear(colour)) for colour in pictures.PALETTE]
+    closest = min(np.linalg.norm(one - other) for one, other in itertools.combinations(seen, 2))
+    assert closest > 12
+
+
+def test_palette_stands_out_on_white_and_on_black() -> None:
+    for colour in pictures.PALETTE:
+        luminance = float(linear(colour) @ [0.2126, 0.7152, 0.0722])
+        assert 1.05 / (luminance + 0.05) > 1.9
+        assert (luminance + 0.05) / (float(linear("#181b20").mean()) + 0.05) > 2.2
+
+
+# ----------------------------------------------------------------------------- the words
+
+
+def test_command_line_repeats_the_run() -> None:
+    line = command_line(
+        {
+            "phones": 100,
+            "data": "my sounds; rm -rf",
+            "budget": {"clustering": 1.0, "centroid_vote": 0.5},
+            "top_local_centroids": 2,
+            "json": True,
+            "quiet": False,
+            "out": None,
+        }
+    )
+    assert shlex.split(line.replace("\\\n", "")) == [
+        "earshot", "simulate", "--phones", "100", "--data", "my sounds; rm -rf",
+        "--budget", "clustering=1.0,centroid-vote=0.5", "--top-local-centroids", "2", "--json",
+    ]  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("written", "expected"),
+    [
+        (whole(1234567), "1\u202f234\u202f567"),
+        (whole(-3), "-3"),
+        (byte_size(0), "0 B"),
+        (byte_size(999.4), "999 B"),
+        (byte_size(999.6), "1 kB"),
+        (byte_size(5_250), "5.25 kB"),
+        (byte_size(3.2e15), "3.2e+03 TB"),
+        (duration(0.0004), "0.4 ms"),
+        (duration(0.9996), "1 s"),
+        (duration(59.97), "1 min 0 s"),
+        (duration(3661), "61 min 1 s"),
+        (counted(1, "phone"), "1 phone"),
+        (counted(0, "phone"), "0 phones"),
+        (printable("a\tb\x00c\udce9é日"), "a b\ufffdc\ufffdé日"),
+    ],
+)
+def test_wording(written: str, expected: str) -> None:
+    assert written == expected

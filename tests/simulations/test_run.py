@@ -1,0 +1,232 @@
+from __future__ import annotations
+
+import json
+import math
+import os
+from collections.abc import Callable
+from pathlib import Path
+from types import MappingProxyType
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.phase import Budget, Step
+from earshot_simulations.files import write
+from earshot_simulations.run import Run, StepRecord, plain, result
+
+MakeRun = Callable[..., Run]
+
+FIELDS = {
+    # What the design promises of result.json …
+    "phones",
+    "survivors",
+    "seed",
+    "ari_train",
+    "ari_test",
+    "label_accuracy",
+    "global_centroids",
+    "top_global_centroids",
+    "privacy",
+    "seconds",
+    "bytes_up_per_phone",
+    "bytes_down_per_phone",
+    "peak_memory_mb",
+    "version",
+    # … and what a run that was less than perfect adds.
+    "skipped",
+    "interrupted",
+    "labels",
+    "configuration",
+    "notes",
+}
+
+
+def through_json(run: Run) -> dict[str, object]:
+    figures: dict[str, object] = json.loads(json.dumps(result(run), allow_nan=False))
+    return figures
+
+
+def test_result_has_the_promised_fields_and_survives_json(make_run: MakeRun) -> None:
+    figures = result(make_run())
+    assert set(figures) == FIELDS
+    assert json.loads(json.dumps(figures, allow_nan=False)) == figures
+
+
+def test_result_says_what_happened(make_run: MakeRun) -> None:
+    figures = through_json(make_run())
+    assert (figures["phones"], figures["survivors"], figures["seed"]) == (100, 92, 5)
+    assert (figures["global_centroids"], figures["top_global_centroids"]) == (4, 3)
+    assert figures["privacy"]["total"] == {
+        "recording": {"epsilon": 2.5, "delta": 1e-6},
+        "phone": {"epsilon": 302.0, "delta": 3e-6},
+    }
+    assert figures["privacy"]["releases"][0] == {
+        "step": "clustering",
+        "unit": "recording",
+        "epsilon": 1.5,
+        "delta": 0.0,
+        "mechanism": "Lloyd",
+    }
+    assert figures["seconds"]["total"] == 6.5
+    assert figures["seconds"]["steps"]["discover"] == 2.0
+    assert figures["bytes_up_per_phone"][Step.CENTROID_VOTE_MASK] == 1000.0
+    assert figures["bytes_down_per_phone"][Step.CENTROID_VOTE_MASK] == 2000.0
+    assert figures["bytes_up_per_phone"]["discover"] == 0.0
+    assert figures["skipped"]["count"] == 3
+    assert figures["skipped"]["reasons"] == {"short": 2, "silent": 1}
+    assert figures["skipped"]["list"][0] == {
+        "recording": "a.wav",
+        "reason": "silent",
+        "detail": "",
+    }
+
+
+def test_labels_follow_the_kept_centroids(make_run: MakeRun) -> None:
+    first, second, third = through_json(make_run())["labels"]
+    assert first["label"] == "park"
+    assert first["votes"] == {"bus": 1, "park": 30, "office": -4}
+    assert first["centroid_votes"] == 50
+    assert first["centroid"] == [0.0, 10.0]
+    assert second["label"] == "bus"
+    assert third["label"] is None
+
+
+@pytest.mark.parametrize("stage", range(5))
+def test_result_of_a_run_that_ended_early(cut_short: Callable[[int], Run], stage: int) -> None:
+    figures = through_json(cut_short(stage))
+    assert set(figures) == FIELDS
+    assert figures["interrupted"] == "too few phones stayed"
+    assert figures["label_accuracy"] is None
+    assert (figures["global_centroids"] is None) == (stage < 3)
+    assert (figures["top_global_centroids"] is None) == (stage < 4)
+    assert all(entry["label"] is None for entry in figures["labels"])
+
+
+def test_a_repeated_step_counts_as_one(make_run: MakeRun) -> None:
+    twice = (
+        StepRecord(step="sum", asked=4, answered=4, seconds=1.0, bytes_up=40, bytes_down=8),
+        StepRecord(step="sum", asked=4, answered=2, seconds=2.0, bytes_up=40, bytes_down=8),
+    )
+    figures = through_json(make_run(steps=twice))
+    assert figures["seconds"]["steps"] == {"sum": 3.0}
+    assert figures["bytes_up_per_phone"] == {"sum": 10.0 + 20.0}
+
+
+def test_what_is_not_finite_is_null(make_run: MakeRun) -> None:
+    figures = through_json(
+        make_run(ari_test=math.nan, configuration={"budget": Budget(math.inf, 1.0, 1.0, 1.0)})
+    )
+    assert figures["ari_test"] is None
+    assert figures["configuration"]["budget"]["clustering"] is None
+
+
+def test_plain_knows_the_types_that_configurations_hold() -> None:
+    mixed = MappingProxyType(
+        {
+            "path": Path("x/y"),
+            "step": Step.PUBLISHED,
+            "count": np.int64(3),
+            "share": np.float32(0.5),
+            "flag": np.True_,
+            "array": np.arange(2),
+            "pair": (1, None),
+            "name": "caf\udce9",
+        }
+    )
+    assert plain(mixed) == {
+        "path": "x/y",
+        "step": "published",
+        "count": 3,
+        "share": 0.5,
+        "flag": True,
+        "array": [0, 1],
+        "pair": [1, None],
+        "name": "caf?",
+    }
+
+
+@given(
+    st.recursive(
+        st.none()
+        | st.booleans()
+        | st.integers()
+        | st.floats()
+        | st.text(st.characters(codec=None)),
+        lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner),
+        max_leaves=10,
+    )
+)
+def test_plain_is_always_json_that_can_be_stored(value: object) -> None:
+    assert json.dumps(plain(value), allow_nan=False, ensure_ascii=False).encode("utf-8")
+
+
+def test_write_leaves_two_whole_files(make_run: MakeRun, tmp_path: Path) -> None:
+    folder = tmp_path / "new" / "folder"
+    write(make_run(), folder)
+    assert sorted(path.name for path in folder.iterdir()) == ["report.html", "result.json"]
+    assert json.loads((folder / "result.json").read_text()) == result(make_run())
+    assert (folder / "report.html").read_text(encoding="utf-8").endswith("</html>\n")
+    write(make_run(seconds=7.5), folder)
+    assert json.loads((folder / "result.json").read_text())["seconds"]["total"] == 7.5
+
+
+@pytest.mark.parametrize("stage", range(5))
+def test_write_takes_a_run_that_ended_early(
+    cut_short: Callable[[int], Run], stage: int, tmp_path: Path
+) -> None:
+    write(cut_short(stage), tmp_path)
+    assert "too few phones stayed" in (tmp_path / "report.html").read_text(encoding="utf-8")
+
+
+@pytest.mark.parametrize("below", ["", "deeper/still"])
+def test_write_refuses_a_file_by_name(make_run: MakeRun, tmp_path: Path, below: str) -> None:
+    file = tmp_path / "results.txt"
+    file.write_text("precious")
+    with pytest.raises(InvalidInputError, match=r"results\.txt"):
+        write(make_run(), file / below)
+    assert file.read_text() == "precious"
+
+
+def test_a_failed_write_keeps_the_old_file(
+    make_run: MakeRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    write(make_run(), tmp_path)
+    before = (tmp_path / "result.json").read_bytes()
+
+    def full(_: int) -> None:
+        raise OSError("no space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(OSError, match="no space"):
+        write(make_run(seconds=9.0), tmp_path)
+    assert (tmp_path / "result.json").read_bytes() == before
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["report.html", "result.json"]
+
+
+@pytest.mark.parametrize(
+    ("field", "wrong"),
+    [
+        ("points", np.zeros(6, np.float32)),
+        ("scenes", np.zeros(59, np.int64)),
+        ("scenes", np.full(60, 3)),
+        ("scenes", np.full(60, -1)),
+        ("local_centroids", np.zeros((7, 3), np.float32)),
+        ("local_clusters", np.zeros(6, np.int64)),
+        ("local_clusters", np.full(7, 4)),
+        ("centroid_votes", np.zeros(3, np.int64)),
+        ("top", np.array([0, 1, 4])),
+        ("label_votes", np.zeros((3, 4), np.int64)),
+        ("labels", np.array([0, 1])),
+        ("labels", np.array([0, 1, 3])),
+        ("label_histogram", np.zeros(2, np.int64)),
+        ("true_histogram", np.zeros((3, 1), np.int64)),
+    ],
+)
+def test_arrays_that_do_not_belong_together_are_refused(
+    make_run: MakeRun, field: str, wrong: np.ndarray
+) -> None:
+    with pytest.raises(InvalidInputError, match=field):
+        make_run(**{field: wrong})
