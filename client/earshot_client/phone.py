@@ -19,12 +19,23 @@ import numpy.typing as npt
 
 from earshot_client import clustering, features, selection
 from earshot_client.encoder import Encoder, default_encoder
-from earshot_client.labels import LabelHierarchy, default_hierarchy, label_counts
+from earshot_client.labels import (
+    UNLABELLED,
+    LabelHierarchy,
+    UnknownLabelError,
+    default_hierarchy,
+    label_counts,
+)
 from earshot_client.policy import Policy
 from earshot_client.store import EncryptedStore, Store
 from earshot_client.transport import Transport
 from earshot_protocol import ballots
-from earshot_protocol.errors import RefusedError, UnexpectedMessageError, WrongStateError
+from earshot_protocol.errors import (
+    InvalidParametersError,
+    RefusedError,
+    UnexpectedMessageError,
+    WrongStateError,
+)
 from earshot_protocol.geometry import Geometry, counts, nearest
 from earshot_protocol.messages import (
     AdvertiseKeys,
@@ -217,6 +228,7 @@ class Phone:
         Raises:
             RefusedError: the task asks for what this phone's policy forbids.
             UnexpectedMessageError: the task does not fit what this phone is doing.
+            MalformedMessageError: a matrix whose data do not fill it, or are not finite.
             TooManyDropoutsError: too few neighbours remain.
         """
         if isinstance(task, Wait):
@@ -226,7 +238,10 @@ class Phone:
         if last is not None and last[: len(digest)] == digest:
             return decode_answer(last[len(digest) :])
         with self._store.transaction():
-            answer = _HANDLERS[type(task)](self, task)
+            try:
+                answer = _HANDLERS[type(task)](self, task)
+            except InvalidParametersError as error:
+                raise RefusedError(f"the task's parameters are not valid: {error}") from error
             if answer is not None:
                 self._store.put("answered", digest + encode(answer))
         return answer
@@ -239,6 +254,10 @@ class Phone:
             raise RefusedError(
                 f"the phase clusters embeddings of '{parameters.encoder}'; "
                 f"this phone's are of '{self._encoder.name}'"
+            )
+        if parameters.dimensions > self._encoder.dimensions:
+            raise RefusedError(
+                f"dimensions={parameters.dimensions}: an embedding has {self._encoder.dimensions}"
             )
         ledger = self.ledger
         self._policy.check_phase(parameters, accounting.phase_releases(parameters), ledger)
@@ -273,7 +292,7 @@ class Phone:
         centroids = _checked_centroids(task.centroids, parameters)
         points, choices = self._points(parameters)
         labels = np.array(
-            [self._hierarchy.index(choice, parameters.labels) for choice in choices], dtype=np.int16
+            [self._label_index(choice, parameters.labels) for choice in choices], dtype=np.int16
         )
         table = label_counts(points, labels, centroids, len(parameters.labels), parameters.geometry)
         ballot = ballots.label_votes(table, min(parameters.label_votes, len(centroids)))
@@ -321,20 +340,28 @@ class Phone:
         return answer
 
     def _finish(self, task: Result) -> None:
-        task.centroids.array()
-        if len(task.labels) != task.centroids.rows or any(
+        centroids = task.centroids.array()
+        if not len(centroids) or centroids.shape[1] > self._encoder.dimensions:
+            raise UnexpectedMessageError(
+                f"a result with centroids of shape {centroids.shape}; an embedding has "
+                f"{self._encoder.dimensions} dimensions"
+            )
+        if len(task.labels) != len(centroids) or any(
             label >= len(task.label_names) for label in task.labels
         ):
             raise UnexpectedMessageError("a result whose labels do not fit its centroids")
         self._store.put("result", encode(task))
-        self._leave()
+        self._leave(task.phase)
 
     def _fail(self, task: Failed) -> None:
-        self._leave()
+        self._leave(task.phase)
 
-    def _leave(self) -> None:
-        for name in ("membership", "sum", "answered"):
-            self._store.delete(name)
+    def _leave(self, phase: bytes) -> None:
+        """Forget this phase; another one that is under way goes on."""
+        membership = self._membership()
+        if membership is not None and membership.phase == phase:
+            for name in ("membership", "sum", "answered"):
+                self._store.delete(name)
 
     # ------------------------------------------------------------------------------ memory
 
@@ -355,6 +382,14 @@ class Phone:
         if not len(embeddings):
             return np.empty((0, parameters.dimensions), dtype=np.float32), ()
         return self._encoder.project(embeddings, parameters.dimensions), choices
+
+    def _label_index(self, choice: str | None, labels: tuple[str, ...]) -> int:
+        try:
+            return self._hierarchy.index(choice, labels)
+        except UnknownLabelError:
+            # A choice that polls offered once. If it stopped the phone from answering, the phone's
+            # silence would tell of that one recording.
+            return UNLABELLED
 
     def _record(
         self, ledger: Ledger, phase: bytes, parameters: PhaseParameters, *steps: str

@@ -43,7 +43,8 @@ from earshot_protocol.messages import (
 )
 from earshot_protocol.phase import NEXT, PhaseParameters, Step
 from earshot_protocol.privacy import accounting
-from earshot_protocol.privacy.mechanisms import BallotSum
+from earshot_protocol.privacy.mechanisms import BallotSum, Unit
+from earshot_protocol.privacy.noise import LARGEST_SHARED_SCALE
 from earshot_protocol.privacy.randomness import RandomBytes
 from earshot_protocol.secure_sum.aggregator import Aggregator
 from earshot_protocol.votes import vote_sum
@@ -188,8 +189,7 @@ class Coordinator:
             UnexpectedMessageError: the phone is not enrolled in this phase.
         """
         state = self._state
-        if not 0 <= phone < state.parameters.phones:
-            raise UnexpectedMessageError(f"phone {phone} is not enrolled in this phase")
+        self._check_enrolled(phone)
         if state.step is Step.FAILED:
             return Failed(phase=state.phase, reason=state.failure)
         if state.step is Step.PUBLISHED:
@@ -250,19 +250,27 @@ class Coordinator:
     def accept(self, phone: int, answer: Answer) -> None:
         """Take one phone's answer and keep it.
 
+        If the store fails, throw this coordinator away and `load` the phase again.
+
         Args:
             phone: who sent it, as authenticated by the caller.
             answer: its answer.
 
         Raises:
-            UnexpectedMessageError: late, early, of another phase or sum, or in another's name.
+            UnexpectedMessageError: late, early, of another phase or sum, in another's name, or
+                from a phone that is not enrolled.
             RepeatedMessageError: the phone has answered this step.
             MalformedMessageError: fields that contradict the phase.
         """
         self._take(phone, answer)
         self._store.add_answer(self.phase, phone, encode(answer))
 
+    def _check_enrolled(self, phone: int) -> None:
+        if not 0 <= phone < self._state.parameters.phones:
+            raise UnexpectedMessageError(f"phone {phone} is not enrolled in this phase")
+
     def _take(self, phone: int, answer: Answer) -> None:
+        self._check_enrolled(phone)
         if isinstance(answer, LocalCentroids):
             self._take_centroids(phone, answer)
         elif self._sum is None:
@@ -280,11 +288,8 @@ class Coordinator:
             )
         if answer.phase != self.phase:
             raise UnexpectedMessageError(f"phone {phone}: an answer to another phase")
-        if answer.sender != phone or not 0 <= phone < parameters.phones:
-            raise UnexpectedMessageError(
-                f"phone {phone}: an answer in the name of {answer.sender}, "
-                f"in a phase of {parameters.phones} phones"
-            )
+        if answer.sender != phone:
+            raise UnexpectedMessageError(f"phone {phone}: an answer in the name of {answer.sender}")
         if phone in self._local:
             raise RepeatedMessageError(f"phone {phone} has answered this step")
         shape = (parameters.top_local_centroids, parameters.dimensions)
@@ -302,7 +307,8 @@ class Coordinator:
         """Close the present step if all have answered or its time is over.
 
         A step that cannot be closed well (too few phones, nothing found) ends the phase as
-        `Step.FAILED`, with the reason in `state.failure`.
+        `Step.FAILED`, with the reason in `state.failure`. If the store fails, throw this
+        coordinator away and `load` the phase again.
 
         Args:
             now: seconds, on the clock that the phase was started with.
@@ -395,7 +401,17 @@ def check_feasible(parameters: PhaseParameters) -> None:
             f"dropout={parameters.dropout} and corrupted={parameters.corrupted}: together they "
             "must stay below 1"
         )
+    for vote in (accounting.CENTROID_VOTE, accounting.LABEL_VOTE):
+        _check_scale(vote, _ballots_of(parameters, vote))
     least_answers(parameters)
+
+
+def _check_scale(vote: str, mechanism: BallotSum) -> None:
+    if mechanism.scale > LARGEST_SHARED_SCALE:
+        least = mechanism.sensitivity(Unit.RECORDING) / LARGEST_SHARED_SCALE
+        raise InvalidParametersError(
+            f"budget {vote.replace(' ', '-')}={mechanism.epsilon}: must be at least {least:.3g}"
+        )
 
 
 def _ballots_of(parameters: PhaseParameters, vote: str) -> BallotSum:

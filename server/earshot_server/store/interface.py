@@ -33,13 +33,25 @@ class PhaseStore(Protocol):
         ...
 
     def replace(self, phase: bytes, snapshot: bytes) -> None:
-        """Put a new snapshot in place and delete the answers that went into it."""
+        """Put a new snapshot in place and delete the answers that went into it.
+
+        Raises:
+            InvalidInputError: no such phase.
+        """
         ...
 
     def add_answer(self, phase: bytes, phone: int, answer: bytes) -> None:
-        """Keep an accepted answer; durable when this returns."""
+        """Keep an accepted answer; durable when this returns.
+
+        Raises:
+            InvalidInputError: no such phase.
+        """
         ...
 
     def answers(self, phase: bytes) -> tuple[tuple[int, bytes], ...]:
-        """The answers accepted since the snapshot: (phone, answer), in order of arrival."""
+        """The answers accepted since the snapshot: (phone, answer), in order of arrival.
+
+        Raises:
+            InvalidInputError: no such phase.
+        """
         ...
