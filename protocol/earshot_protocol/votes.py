@@ -19,7 +19,8 @@ def vote_sum(
     """Parameters of the sum that adds up the ballots of a vote.
 
     The bound leaves room for a noise share in every entry: no entry of any phone exceeds it but
-    with probability 2^-σ (σ = 40), which is what clipping a share to it may change.
+    with probability 2^-80. Clipping to the bound changes nothing else, so what it adds to δ
+    vanishes beside the 2^-40 of the secure sum.
 
     Args:
         parameters: of the phase.
@@ -33,7 +34,7 @@ def vote_sum(
     return choose(
         parameters.phones,
         shape,
-        mechanism.share_bound(2.0**-40 / entries),
+        mechanism.share_bound(2.0**-80 / entries),
         parameters.dropout,
         parameters.corrupted,
     )
