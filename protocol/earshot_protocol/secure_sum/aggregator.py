@@ -12,7 +12,7 @@ from __future__ import annotations
 import enum
 import os
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 import numpy as np
@@ -21,6 +21,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X
 
 from earshot_protocol.errors import (
     EarshotError,
+    InvalidInputError,
     MalformedMessageError,
     RepeatedMessageError,
     TooManyDropoutsError,
@@ -100,6 +101,7 @@ class Aggregator:
         self._mailboxes: dict[int, tuple[list[int], list[bytes]]] = {}
         self._total = np.zeros(parameters.length, dtype=masks.word_type(parameters.modulus_bits))
         self._probe = X25519PrivateKey.generate()
+        self._seen: set[bytes] = set()
         self._state = _State(
             Round.ADVERTISE_KEYS, sum_id, parameters, self._graph.to_bytes(), b"", {}, {}, set(), {}
         )
@@ -127,15 +129,23 @@ class Aggregator:
         return msgspec.msgpack.encode(self._state)
 
     @classmethod
-    def restore(cls, saved: bytes) -> Aggregator:
-        """The aggregator that `save` wrote."""
+    def restore(cls, saved: bytes) -> Self:
+        """The aggregator that `save` wrote.
+
+        Raises:
+            InvalidInputError: the bytes are not a saved aggregator.
+        """
         aggregator = cls.__new__(cls)
-        state = msgspec.msgpack.decode(saved, type=_State)
+        try:
+            state = msgspec.msgpack.decode(saved, type=_State)
+        except msgspec.DecodeError as error:
+            raise InvalidInputError(f"not a saved aggregator: {error}") from error
         word = masks.word_type(state.parameters.modulus_bits)
         aggregator._state = state
         aggregator._graph = Graph.from_bytes(state.graph, state.parameters)
         aggregator._total = np.frombuffer(state.total, dtype=word).copy()
         aggregator._probe = X25519PrivateKey.generate()
+        aggregator._seen = {key for pair in state.keys.values() for key in pair}
         aggregator._index()
         return aggregator
 
@@ -144,25 +154,22 @@ class Aggregator:
         state = self._state
         if state.round is Round.ADVERTISE_KEYS:
             return set(range(state.parameters.phones))
-        return set(
-            {
-                Round.SHARE_KEYS: state.keys,
-                Round.MASKED_INPUT: state.shared,
-                Round.UNMASK: state.masked,
-            }.get(state.round, ())
-        )
+        if state.round is Round.SHARE_KEYS:
+            return set(state.keys)
+        if state.round is Round.MASKED_INPUT:
+            return set(state.shared)
+        return set(state.masked) if state.round is Round.UNMASK else set()
 
     def answered(self) -> set[int]:
         """The phones whose answer of the present round is in."""
         state = self._state
-        return set(
-            {
-                Round.ADVERTISE_KEYS: state.keys,
-                Round.SHARE_KEYS: state.shared,
-                Round.MASKED_INPUT: state.masked,
-                Round.UNMASK: state.revealed,
-            }.get(state.round, ())
-        )
+        if state.round is Round.ADVERTISE_KEYS:
+            return set(state.keys)
+        if state.round is Round.SHARE_KEYS:
+            return set(state.shared)
+        if state.round is Round.MASKED_INPUT:
+            return set(state.masked)
+        return set(state.revealed) if state.round is Round.UNMASK else set()
 
     # ------------------------------------------------------------------------------ tasks
 
@@ -254,12 +261,16 @@ class Aggregator:
         self._once(phone, state.keys)
         if answer.cipher_key == answer.mask_key:
             raise MalformedMessageError(f"phone {phone}: the two public keys are the same")
+        # A key that stands twice would make honest phones refuse their neighbourhood.
+        if answer.cipher_key in self._seen or answer.mask_key in self._seen:
+            raise MalformedMessageError(f"phone {phone}: another phone has advertised this key")
         for key in (answer.cipher_key, answer.mask_key):
             try:
                 self._probe.exchange(X25519PublicKey.from_public_bytes(key))
             except ValueError as error:
                 raise MalformedMessageError(f"phone {phone}: not a usable X25519 key") from error
         state.keys[phone] = (answer.cipher_key, answer.mask_key)
+        self._seen |= {answer.cipher_key, answer.mask_key}
 
     def _take_shares(self, phone: int, answer: SharedKeys) -> None:
         state = self._state

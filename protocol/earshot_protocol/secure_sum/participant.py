@@ -1,6 +1,6 @@
 """A phone's side of one secure sum: four tasks in, four answers out, no I/O.
 
-    created ──AdvertiseKeys──▸ advertised ──ShareKeys──▸ shared ──MaskInput──▸ masked ──Unmask──▸ done
+    created ─AdvertiseKeys─▸ advertised ─ShareKeys─▸ shared ─MaskInput─▸ masked ─Unmask─▸ done
 
 A task that does not fit the stage, the sum or the neighbourhood raises a `RemoteError` and leaves
 everything as it was. Between tasks the state can be saved to bytes, which hold secrets, and
@@ -13,7 +13,7 @@ import enum
 import os
 import struct
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 import numpy as np
@@ -22,7 +22,12 @@ from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from earshot_protocol.errors import RefusedError, TooManyDropoutsError, UnexpectedMessageError
+from earshot_protocol.errors import (
+    InvalidInputError,
+    RefusedError,
+    TooManyDropoutsError,
+    UnexpectedMessageError,
+)
 from earshot_protocol.messages import (
     REVEALED_SHARE_BYTES,
     AdvertisedKeys,
@@ -63,6 +68,7 @@ class _State(msgspec.Struct):
     sum_id: bytes
     parameters: SumParameters
     words: bytes
+    public_keys: tuple[bytes, bytes] = (b"", b"")
     cipher_private: bytes = b""
     mask_private: bytes = b""
     seed: bytes = b""
@@ -111,10 +117,17 @@ class Participant:
         return msgspec.msgpack.encode(self._state)
 
     @classmethod
-    def restore(cls, saved: bytes) -> Participant:
-        """The participant that `save` wrote."""
+    def restore(cls, saved: bytes) -> Self:
+        """The participant that `save` wrote.
+
+        Raises:
+            InvalidInputError: the bytes are not a saved participant.
+        """
         participant = cls.__new__(cls)
-        participant._state = msgspec.msgpack.decode(saved, type=_State)
+        try:
+            participant._state = msgspec.msgpack.decode(saved, type=_State)
+        except msgspec.DecodeError as error:
+            raise InvalidInputError(f"not a saved participant: {error}") from error
         return participant
 
     def answer(self, task: SumTask) -> SumAnswer:
@@ -142,12 +155,13 @@ def _advertise_keys(state: _State, task: AdvertiseKeys) -> AdvertisedKeys:
     cipher, mask = X25519PrivateKey.generate(), X25519PrivateKey.generate()
     state.cipher_private = cipher.private_bytes_raw()
     state.mask_private = mask.private_bytes_raw()
+    cipher_key, mask_key = state.public_keys = (
+        cipher.public_key().public_bytes_raw(),
+        mask.public_key().public_bytes_raw(),
+    )
     state.stage = Stage.ADVERTISED
     return AdvertisedKeys(
-        sum_id=state.sum_id,
-        sender=state.index,
-        cipher_key=cipher.public_key().public_bytes_raw(),
-        mask_key=mask.public_key().public_bytes_raw(),
+        sum_id=state.sum_id, sender=state.index, cipher_key=cipher_key, mask_key=mask_key
     )
 
 
@@ -155,6 +169,8 @@ def _share_keys(state: _State, task: ShareKeys) -> SharedKeys:
     us, sum_id, neighbours = state.index, state.sum_id, task.neighbours
     cipher_keys, mask_keys = _split_keys(task.cipher_keys), _split_keys(task.mask_keys)
     check_neighbourhood(us, neighbours, cipher_keys, mask_keys, state.parameters)
+    if not {*cipher_keys, *mask_keys}.isdisjoint(state.public_keys):
+        raise RefusedError("a neighbour is listed with this phone's own key")
     cipher = X25519PrivateKey.from_private_bytes(state.cipher_private)
     try:
         keys = tuple(
@@ -205,7 +221,8 @@ def _mask_input(state: _State, task: MaskInput) -> MaskedInput:
             f"shares of {len(held)} neighbours arrived; {parameters.threshold} are needed"
         )
     mask = X25519PrivateKey.from_private_bytes(state.mask_private)
-    added, removed = [state.seed], []
+    added: list[bytes] = [state.seed]
+    removed: list[bytes] = []
     try:
         for them in task.senders:
             key = masks.agree(mask, state.mask_keys[places[them]], masks.MASK, sum_id, us, them)

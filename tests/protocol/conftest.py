@@ -1,0 +1,122 @@
+"""A whole secure sum, driven round by round, for tests to disturb."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pytest
+
+from earshot_protocol.messages import (
+    AdvertiseKeys,
+    SumAnswer,
+    SumTask,
+    decode_answer,
+    decode_task,
+    encode,
+)
+from earshot_protocol.secure_sum.aggregator import Aggregator, Round
+from earshot_protocol.secure_sum.parameters import SumParameters
+from earshot_protocol.secure_sum.participant import Participant
+
+ROUNDS = (Round.ADVERTISE_KEYS, Round.SHARE_KEYS, Round.MASKED_INPUT, Round.UNMASK)
+
+
+@dataclass
+class Sum:
+    """Phones and server of one sum; `inputs` holds one array per phone."""
+
+    parameters: SumParameters
+    inputs: Sequence[np.ndarray]
+    restart: bool = False
+    """Save and restore both sides between any two rounds."""
+    aggregator: Aggregator = field(init=False)
+    participants: dict[int, Participant] = field(default_factory=dict)
+    answers: dict[Round, dict[int, SumAnswer]] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.aggregator = Aggregator(os.urandom(16), self.parameters)
+
+    def answer(self, phone: int) -> SumAnswer:
+        """The phone's answer to its present task, both as they travel."""
+        task = self.aggregator.task_for(phone)
+        assert task is not None
+        if isinstance(task, AdvertiseKeys):
+            self.participants[phone] = Participant(task, self.inputs[phone])
+        else:
+            task = self.travelled(task)
+        answer = self.participants[phone].answer(task)
+        received = decode_answer(encode(answer))
+        assert received == answer
+        self.answers.setdefault(self.aggregator.round, {})[phone] = answer
+        return answer
+
+    @staticmethod
+    def travelled(task: SumTask) -> SumTask:
+        received = decode_task(encode(task))  # type: ignore[arg-type]
+        assert received == task
+        return received  # type: ignore[return-value]
+
+    def collect(self, phones: Iterable[int]) -> None:
+        """Let these phones answer the present round."""
+        for phone in phones:
+            self.aggregator.accept(phone, self.answer(phone))
+
+    def close(self) -> None:
+        """Close the present round."""
+        self.aggregator.advance()
+        if self.restart:
+            self.aggregator = Aggregator.restore(self.aggregator.save())
+            self.participants = {
+                phone: Participant.restore(participant.save())
+                for phone, participant in self.participants.items()
+            }
+
+    def run(self, gone: Sequence[Iterable[int]] = ((), (), (), ())) -> set[int]:
+        """All four rounds; phones in `gone[r]` vanish for good before they answer round r.
+
+        Returns:
+            The phones whose input arrived.
+        """
+        present = set(range(self.parameters.phones))
+        arrived: set[int] = set()
+        for current, vanished in zip(ROUNDS, gone, strict=True):
+            present -= set(vanished)
+            self.collect(sorted(present))
+            if current is Round.MASKED_INPUT:
+                arrived = set(present)
+            self.close()
+        return arrived
+
+    def until(self, current: Round) -> None:
+        """Run all rounds before this one, with all phones."""
+        for earlier in ROUNDS[: ROUNDS.index(current)]:
+            assert self.aggregator.round is earlier
+            self.collect(range(self.parameters.phones))
+            self.close()
+
+    def expected(self, phones: Iterable[int]) -> np.ndarray:
+        """The plain sum of these phones' inputs."""
+        return np.sum([self.inputs[phone] for phone in phones], axis=0)
+
+
+@pytest.fixture
+def make_sum() -> Callable[..., Sum]:
+    """`make_sum(parameters, inputs=None, restart=False)`; random inputs within the bound."""
+
+    def make(
+        parameters: SumParameters,
+        inputs: Sequence[np.ndarray] | None = None,
+        restart: bool = False,
+        seed: int = 0,
+    ) -> Sum:
+        if inputs is None:
+            generator = np.random.default_rng(seed)
+            inputs = generator.integers(
+                -parameters.bound, parameters.bound + 1, (parameters.phones, *parameters.shape)
+            )
+        return Sum(parameters, inputs, restart)
+
+    return make

@@ -1,0 +1,179 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from earshot_protocol.errors import (
+    InvalidInputError,
+    TooManyDropoutsError,
+    WrongStateError,
+)
+from earshot_protocol.secure_sum.aggregator import Aggregator, Round
+from earshot_protocol.secure_sum.parameters import SumParameters, choose
+from earshot_protocol.secure_sum.participant import Participant, Stage
+
+MakeSum = Callable[..., "Sum"]  # type: ignore[name-defined] # noqa: F821
+
+ROUNDS = (Round.ADVERTISE_KEYS, Round.SHARE_KEYS, Round.MASKED_INPUT, Round.UNMASK)
+
+COMPLETE = choose(12, (5,), 100, 0.25, 0.1)
+# A ring of degree 20 among 30 phones of which 3 may drop: every phone keeps 17 neighbours, more
+# than the threshold, whatever the pattern, so recovery is certain and not only likely.
+SPARSE = choose(30, (4,), 50, 0.1, 0.0, neighbours=20, statistical_security=10, correctness=10)
+
+shared_fixture = settings(
+    max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
+
+
+def patterns(parameters: SumParameters, least: int, most: int) -> st.SearchStrategy[Pattern]:
+    """Phones that vanish per round, between `least` and `most` of them in all."""
+    phones = st.lists(
+        st.integers(0, parameters.phones - 1), min_size=least, max_size=most, unique=True
+    )
+
+    def spread(gone: list[int]) -> st.SearchStrategy[Pattern]:
+        return st.lists(
+            st.integers(0, len(ROUNDS) - 1), min_size=len(gone), max_size=len(gone)
+        ).map(
+            lambda rounds: [
+                [phone for phone, when in zip(gone, rounds, strict=True) if when == current]
+                for current in range(len(ROUNDS))
+            ]
+        )
+
+    return phones.flatmap(spread)
+
+
+def test_the_two_settings_are_a_complete_and_a_sparse_graph() -> None:
+    assert COMPLETE.complete
+    assert COMPLETE.largest_dropout_count == 3
+    assert not SPARSE.complete
+    assert SPARSE.degree - SPARSE.largest_dropout_count >= SPARSE.threshold
+
+
+@pytest.mark.parametrize("parameters", [COMPLETE, SPARSE], ids=["complete", "sparse"])
+@shared_fixture
+@given(data=st.data(), restart=st.booleans())
+def test_any_dropouts_within_rho_give_the_exact_sum_of_those_who_stayed(
+    make_sum: MakeSum, parameters: SumParameters, data: st.DataObject, restart: bool
+) -> None:
+    gone = data.draw(patterns(parameters, 0, parameters.largest_dropout_count))
+    current = make_sum(parameters, restart=restart)
+    arrived = current.run(gone)
+    assert arrived == set(range(parameters.phones)) - {p for r in gone[:3] for p in r}
+    assert current.aggregator.survivors() == arrived
+    assert np.array_equal(current.aggregator.result(), current.expected(arrived))
+
+
+@pytest.mark.parametrize("parameters", [COMPLETE, SPARSE], ids=["complete", "sparse"])
+@shared_fixture
+@given(data=st.data())
+def test_any_dropouts_beyond_rho_end_the_sum_and_open_nothing(
+    make_sum: MakeSum, parameters: SumParameters, data: st.DataObject
+) -> None:
+    beyond = parameters.largest_dropout_count + 1
+    gone = data.draw(patterns(parameters, beyond, beyond + 3))
+    current = make_sum(parameters)
+    with pytest.raises(TooManyDropoutsError, match="at least"):
+        current.run(gone)
+    aggregator = current.aggregator
+    assert aggregator.round is Round.FAILED
+    with pytest.raises(WrongStateError):
+        aggregator.result()
+    with pytest.raises(WrongStateError):
+        aggregator.advance()
+    saved = msgspec.msgpack.decode(aggregator.save())
+    assert not any(saved["total"])
+    assert saved["shared"] == {}
+    assert saved["revealed"] == {}
+    assert all(aggregator.task_for(phone) is None for phone in range(parameters.phones))
+
+
+def test_a_failed_sum_is_started_afresh_with_new_keys(make_sum: MakeSum) -> None:
+    first = make_sum(COMPLETE)
+    with pytest.raises(TooManyDropoutsError):
+        first.run(((), range(6), (), ()))
+    second = make_sum(COMPLETE, inputs=first.inputs)
+    arrived = second.run(((1,), (), (2,), ()))
+    assert np.array_equal(second.aggregator.result(), second.expected(arrived))
+    old, new = (s.answers[Round.ADVERTISE_KEYS] for s in (first, second))
+    keys = [key for a in (*old.values(), *new.values()) for key in (a.cipher_key, a.mask_key)]
+    assert len(set(keys)) == len(keys)
+
+
+def test_sums_in_immediate_succession_of_any_shape_and_precision(make_sum: MakeSum) -> None:
+    for shape in ((1,), (3, 4), (2, 3, 5)):
+        parameters = choose(8, shape, 10**6, 0.1, 0.1)
+        current = make_sum(parameters)
+        current.run()
+        assert current.aggregator.result().shape == shape
+        assert np.array_equal(current.aggregator.result(), current.expected(range(8)))
+    parameters = choose(8, (2, 2), 10**6, 0.1, 0.1, precision=3)
+    decimals = np.random.default_rng(5).uniform(-900, 900, (8, 2, 2)).round(3)
+    current = make_sum(parameters, inputs=decimals)
+    current.run()
+    np.testing.assert_allclose(current.aggregator.result(), decimals.sum(axis=0), atol=1e-9)
+
+
+def test_the_largest_entries_do_not_wrap(make_sum: MakeSum) -> None:
+    for bound in (1, 2**7, 2**31, 2**58):
+        parameters = choose(10, (3,), bound, 0.1, 0.1)
+        for sign in (1, -1):
+            inputs = np.full((10, 3), sign * bound, dtype=np.int64)
+            current = make_sum(parameters, inputs=inputs)
+            current.run()
+            assert current.aggregator.result().tolist() == [sign * 10 * bound] * 3
+
+
+def test_masked_inputs_of_equal_phones_look_uniform(make_sum: MakeSum) -> None:
+    parameters = choose(10, (4000,), 1, 0.1, 0.1)
+    current = make_sum(parameters, inputs=np.zeros((10, 4000), dtype=np.int64))
+    current.until(Round.MASKED_INPUT)
+    current.collect(range(10))
+    vectors = [current.answers[Round.MASKED_INPUT][phone].vector for phone in range(10)]
+    assert len(set(vectors)) == 10
+    counts = np.bincount(np.frombuffer(b"".join(vectors), np.uint8), minlength=256)
+    expected = counts.sum() / 256
+    statistic = ((counts - expected) ** 2 / expected).sum()
+    # 255 degrees of freedom: mean 255, deviation 22.6; ten deviations either way.
+    assert 30 < statistic < 481
+
+
+def test_the_total_before_unmasking_is_not_the_sum(make_sum: MakeSum) -> None:
+    parameters = choose(10, (64,), 1, 0.1, 0.1)
+    current = make_sum(parameters)
+    current.until(Round.UNMASK)
+    saved = msgspec.msgpack.decode(current.aggregator.save())
+    words = np.frombuffer(saved["total"], "<u2") % 2**parameters.modulus_bits
+    true = current.expected(range(10)) % 2**parameters.modulus_bits
+    assert (words != true).mean() > 0.5
+
+
+def test_secrets_are_forgotten_when_they_are_done(make_sum: MakeSum) -> None:
+    current = make_sum(COMPLETE)
+    kept = {
+        Stage.ADVERTISED: {"words", "cipher_private", "mask_private", "public_keys"},
+        Stage.SHARED: {"words", "mask_private", "seed", "share_keys"},
+        Stage.MASKED: {"held"},
+        Stage.DONE: set(),
+    }
+    secret = {"words", "cipher_private", "mask_private", "seed", "share_keys", "held"}
+    for current_round in ROUNDS:
+        current.collect(range(12))
+        current.close()
+        state = msgspec.msgpack.decode(current.participants[3].save(), strict=False)
+        held = {name for name in secret if state[name]}
+        assert held == kept[Stage(state["stage"])] & secret, current_round
+
+
+def test_what_was_not_saved_by_either_side_is_not_restored() -> None:
+    for restore in (Participant.restore, Aggregator.restore):
+        for junk in (b"", b"\x00", b"\x80", b"junk"):
+            with pytest.raises(InvalidInputError, match="not a saved"):
+                restore(junk)
