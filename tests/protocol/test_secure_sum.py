@@ -31,6 +31,10 @@ shared_fixture = settings(
 )
 
 
+Pattern = list[list[int]]
+"""Per round, the phones that vanish before they answer it."""
+
+
 def patterns(parameters: SumParameters, least: int, most: int) -> st.SearchStrategy[Pattern]:
     """Phones that vanish per round, between `least` and `most` of them in all."""
     phones = st.lists(

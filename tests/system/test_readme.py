@@ -19,7 +19,8 @@ def test_readme_has_an_example_for_apps_and_one_for_operators() -> None:
 
 
 @pytest.mark.parametrize(
-    ("example", "printed"), list(zip(EXAMPLES, ["[]", "local centroids waits for 500"], strict=True))
+    ("example", "printed"),
+    list(zip(EXAMPLES, ["[]", "local centroids waits for 500"], strict=True)),
 )
 def test_an_example_of_the_readme_runs(example: str, printed: str, tmp_path: Path) -> None:
     run = subprocess.run(  # noqa: S603
@@ -31,5 +32,5 @@ def test_an_example_of_the_readme_runs(example: str, printed: str, tmp_path: Pat
 
 
 def test_every_file_that_the_readme_names_is_there() -> None:
-    for name in re.findall(r"\]\(([^)#:]+)\)", README) + ["CONTRIBUTING.md", "docs/decisions"]:
+    for name in [*re.findall(r"\]\(([^)#:]+)\)", README), "CONTRIBUTING.md", "docs/decisions"]:
         assert (ROOT / name).exists(), name

@@ -1,0 +1,446 @@
+"""The rows of "what can go wrong": each fault, and what both sides make of it."""
+
+from __future__ import annotations
+
+import random
+from collections import Counter
+from collections.abc import Callable, Iterator
+
+import msgspec
+import numpy as np
+import pytest
+
+from earshot_protocol.errors import (
+    MalformedMessageError,
+    RefusedError,
+    RemoteError,
+    RepeatedMessageError,
+    TooManyDropoutsError,
+    UnexpectedMessageError,
+    WrongStateError,
+)
+from earshot_protocol.messages import (
+    REVEALED_SHARE_BYTES,
+    AdvertisedKeys,
+    MaskInput,
+    ShareKeys,
+    Unmask,
+    Unmasked,
+    decode_answer,
+    decode_task,
+    encode,
+)
+from earshot_protocol.secure_sum.aggregator import Round
+from earshot_protocol.secure_sum.decoding import UnrecoverableSecretError
+from earshot_protocol.secure_sum.parameters import choose
+
+MakeSum = Callable[..., "Sum"]  # type: ignore[name-defined] # noqa: F821
+
+ROUNDS = (Round.ADVERTISE_KEYS, Round.SHARE_KEYS, Round.MASKED_INPUT, Round.UNMASK)
+PHONES = 16
+PARAMETERS = choose(PHONES, (6,), 1000, 0.125, 0.2)
+EVERYONE = range(PHONES)
+
+replace = msgspec.structs.replace
+
+
+def ending(message: bytes, value: int = 1) -> bytes:
+    """The same bytes with the last one changed."""
+    return message[:-1] + bytes([message[-1] ^ value])
+
+
+# -------------------------------------------------------------------- ten thousand messages
+
+
+def mutations(encoded: bytes, others: list[bytes], chance: random.Random) -> Iterator[bytes]:
+    """Endless corruptions of one message as it travels."""
+    while True:
+        kind = chance.randrange(6)
+        raw = bytearray(encoded)
+        at = chance.randrange(len(raw))
+        if kind == 0:
+            raw[at] ^= 1 << chance.randrange(8)
+        elif kind == 1:
+            raw = raw[:at]
+        elif kind == 2:
+            raw[at:at] = chance.randbytes(chance.randrange(1, 40))
+        elif kind == 3:
+            length = chance.randrange(1, 32)
+            raw[at : at + length] = chance.randbytes(length)
+        elif kind == 4:
+            raw = bytearray(chance.choice(others))
+        else:
+            end = min(len(raw), at + chance.randrange(1, 64))
+            del raw[at:end]
+        if bytes(raw) != encoded:
+            yield bytes(raw)
+
+
+def test_ten_thousand_corrupted_answers_change_no_state(make_sum: MakeSum) -> None:
+    """Each is refused by name and leaves the aggregator as it was, to the byte.
+
+    What no server can tell from an honest answer (a flipped bit in a key, a ciphertext, a masked
+    vector or a share has the form of a right one) is not given to this sum, but to a copy of it,
+    and counted.
+    """
+    current = make_sum(PARAMETERS)
+    chance = random.Random(20201109)
+    seen: Counter[str] = Counter()
+    earlier: list[bytes] = []
+    for _ in ROUNDS:
+        honest = {phone: encode(current.answer(phone)) for phone in EVERYONE}
+        others = earlier + list(honest.values())
+        before = current.aggregator.save()
+        for phone in EVERYONE:
+            corrupted = mutations(honest[phone], others, chance)
+            for _ in range(160):
+                message = next(corrupted)
+                try:
+                    answer = decode_answer(message)
+                except MalformedMessageError:
+                    seen["undecodable"] += 1
+                    continue
+                copy = type(current.aggregator).restore(before)
+                try:
+                    copy.accept(phone, answer)
+                except RemoteError as error:
+                    assert copy.save() == before
+                    with pytest.raises(type(error)):
+                        current.aggregator.accept(phone, answer)
+                    seen[type(error).__name__] += 1
+                else:
+                    # It must differ from the honest answer in nothing but opaque bytes.
+                    original = decode_answer(honest[phone])
+                    assert type(answer) is type(original)
+                    assert (answer.sum_id, answer.sender) == (original.sum_id, phone)
+                    seen["opaque"] += 1
+        assert current.aggregator.save() == before
+        for phone in EVERYONE:
+            current.aggregator.accept(phone, decode_answer(honest[phone]))
+        before = current.aggregator.save()
+        for phone in EVERYONE:
+            with pytest.raises(RepeatedMessageError):
+                current.aggregator.accept(phone, decode_answer(honest[phone]))
+        assert current.aggregator.save() == before
+        earlier += list(honest.values())
+        current.close()
+    assert seen.total() == 4 * PHONES * 160 > 10_000
+    assert min(seen["undecodable"], seen["UnexpectedMessageError"], seen["opaque"]) > 500
+    assert np.array_equal(current.aggregator.result(), current.expected(EVERYONE))
+
+
+def test_corrupted_tasks_change_no_phone(make_sum: MakeSum) -> None:
+    """A task that a phone refuses leaves it as it was; the honest one is answered after that."""
+    current = make_sum(PARAMETERS)
+    chance = random.Random(7)
+    current.until(Round.SHARE_KEYS)
+    seen: Counter[str] = Counter()
+    earlier: list[bytes] = []
+    for _ in ROUNDS[1:]:
+        tasks = {phone: encode(current.aggregator.task_for(phone)) for phone in EVERYONE}
+        for phone in EVERYONE:
+            participant = current.participants[phone]
+            before = participant.save()
+            corrupted = mutations(tasks[phone], earlier + list(tasks.values()), chance)
+            for _ in range(60):
+                copy = type(participant).restore(before)
+                try:
+                    copy.answer(decode_task(next(corrupted)))
+                except RemoteError as error:
+                    assert copy.save() == before
+                    seen[type(error).__name__] += 1
+                else:
+                    seen["opaque"] += 1
+        earlier += list(tasks.values())
+        current.collect(EVERYONE)
+        current.close()
+    assert seen["RefusedError"] > 50
+    assert seen["MalformedMessageError"] > 500
+    assert np.array_equal(current.aggregator.result(), current.expected(EVERYONE))
+
+
+# ------------------------------------------------------------------------------- wrong keys
+
+
+def test_unusable_and_repeated_keys_are_refused_by_the_server(make_sum: MakeSum) -> None:
+    current = make_sum(PARAMETERS)
+    first, second = current.answer(0), current.answer(1)
+    assert isinstance(first, AdvertisedKeys)
+    before = current.aggregator.save()
+    low_order = (bytes(32), b"\x01" + bytes(31))
+    for key in low_order:
+        for name in ("cipher_key", "mask_key"):
+            with pytest.raises(MalformedMessageError, match="X25519"):
+                current.aggregator.accept(0, replace(first, **{name: key}))
+    with pytest.raises(MalformedMessageError, match="the same"):
+        current.aggregator.accept(0, replace(first, cipher_key=first.mask_key))
+    assert current.aggregator.save() == before
+    current.aggregator.accept(0, first)
+    for name, key in (("cipher_key", first.mask_key), ("mask_key", first.mask_key)):
+        with pytest.raises(MalformedMessageError, match="another phone"):
+            current.aggregator.accept(1, replace(second, **{name: key}))
+    current.aggregator.accept(1, second)
+
+
+def test_a_phone_refuses_unusable_keys_and_its_own(make_sum: MakeSum) -> None:
+    current = make_sum(PARAMETERS)
+    current.until(Round.SHARE_KEYS)
+    task = current.aggregator.task_for(0)
+    assert isinstance(task, ShareKeys)
+    own = current.answers[Round.ADVERTISE_KEYS][0]
+    before = current.participants[0].save()
+    cases = [
+        (replace(task, cipher_keys=bytes(32) + task.cipher_keys[32:]), "cipher key"),
+        (replace(task, cipher_keys=own.cipher_key + task.cipher_keys[32:]), "own key"),
+        (replace(task, mask_keys=own.mask_key + task.mask_keys[32:]), "own key"),
+        (replace(task, mask_keys=task.mask_keys[:-32]), "keys"),
+        (replace(task, mask_keys=task.cipher_keys), "distinct"),
+        (replace(task, neighbours=task.neighbours[:-1]), "keys"),
+        (replace(task, neighbours=task.neighbours[::-1]), "ascending"),
+        (replace(task, neighbours=(0, *task.neighbours[1:])), "own neighbour"),
+    ]
+    for wrong, words in cases:
+        with pytest.raises(RefusedError, match=words):
+            current.participants[0].answer(wrong)
+        assert current.participants[0].save() == before
+    # A mask key is first used one round later; there too nothing changes.
+    participant = current.participants[0]
+    participant.answer(replace(task, mask_keys=bytes(32) + task.mask_keys[32:]))
+    current.collect(EVERYONE[1:])
+    sealed = tuple(current.answers[Round.SHARE_KEYS][them].ciphertexts[0] for them in EVERYONE[1:])
+    before = participant.save()
+    with pytest.raises(RefusedError, match="mask key"):
+        participant.answer(
+            MaskInput(sum_id=task.sum_id, senders=task.neighbours, ciphertexts=sealed)
+        )
+    assert participant.save() == before
+
+
+# ----------------------------------------------------------------------- wrong ciphertexts
+
+
+def test_a_ciphertext_that_does_not_open_spoils_nothing(make_sum: MakeSum) -> None:
+    current = make_sum(PARAMETERS)
+    current.until(Round.SHARE_KEYS)
+    for phone in EVERYONE:
+        answer = current.answer(phone)
+        if phone in (2, 9):
+            damaged = list(answer.ciphertexts)
+            damaged[0], damaged[5] = ending(damaged[0]), ending(damaged[5])
+            answer = replace(answer, ciphertexts=tuple(damaged))
+        current.aggregator.accept(phone, answer)
+    current.close()
+    current.collect(EVERYONE)
+    current.close()
+    current.collect(phone for phone in EVERYONE if phone != 4)
+    current.close()
+    assert np.array_equal(current.aggregator.result(), current.expected(EVERYONE))
+
+
+def test_a_phone_stops_when_too_few_ciphertexts_open(make_sum: MakeSum) -> None:
+    current = make_sum(PARAMETERS)
+    current.until(Round.MASKED_INPUT)
+    task = current.aggregator.task_for(3)
+    assert isinstance(task, MaskInput)
+    before = current.participants[3].save()
+    spoilt = len(task.senders) - PARAMETERS.threshold + 1
+    damaged = tuple(
+        ending(sealed) if i < spoilt else sealed for i, sealed in enumerate(task.ciphertexts)
+    )
+    with pytest.raises(TooManyDropoutsError, match="shares of"):
+        current.participants[3].answer(replace(task, ciphertexts=damaged))
+    assert current.participants[3].save() == before
+    current.collect([3])
+
+
+def test_a_ciphertext_opens_for_its_own_sum_sender_and_recipient_only(make_sum: MakeSum) -> None:
+    current = make_sum(PARAMETERS)
+    current.until(Round.MASKED_INPUT)
+    task = current.aggregator.task_for(0)
+    assert isinstance(task, MaskInput)
+    other_recipient = current.aggregator.task_for(1)
+    swapped = (task.ciphertexts[1], task.ciphertexts[0], *task.ciphertexts[2:])
+    moved = (*other_recipient.ciphertexts[:-1], task.ciphertexts[-1])
+
+    def opened(ciphertexts: tuple[bytes, ...]) -> set[int]:
+        copy = type(current.participants[0]).restore(current.participants[0].save())
+        copy.answer(replace(task, ciphertexts=ciphertexts))
+        return set(msgspec.msgpack.decode(copy.save(), strict=False)["held"])
+
+    assert opened(task.ciphertexts) == set(task.senders)
+    assert opened(swapped) == set(task.senders[2:])
+    with pytest.raises(TooManyDropoutsError):
+        opened(moved)
+    foreign = make_sum(PARAMETERS)
+    foreign.until(Round.MASKED_INPUT)
+    with pytest.raises(TooManyDropoutsError):
+        opened(foreign.aggregator.task_for(0).ciphertexts)
+
+
+# ----------------------------------------------------------------------------- wrong shares
+
+
+def unmask_with(
+    current: Sum,  # type: ignore[name-defined] # noqa: F821
+    spoil: Callable[[int, Unmasked], Unmasked],
+) -> None:
+    for phone in sorted(current.aggregator.expected()):
+        current.aggregator.accept(phone, spoil(phone, current.answer(phone)))
+    current.close()
+
+
+def spoilt(answer: Unmasked, change: Callable[[bytes], bytes]) -> Unmasked:
+    size = REVEALED_SHARE_BYTES
+    shares = [answer.shares[at : at + size] for at in range(0, len(answer.shares), size)]
+    return replace(answer, shares=b"".join(map(change, shares)))
+
+
+CHANGES: dict[str, Callable[[bytes], bytes]] = {
+    "wrong value": ending,
+    "beyond the prime": lambda share: share[:1] + b"\xff" * 32,
+    "wrong index": lambda share: bytes([share[0] % 15 + 1]) + share[1:],
+    "no share": lambda share: bytes(33),
+    "index out of range": lambda share: b"\xff" + share[1:],
+}
+
+
+@pytest.mark.parametrize("change", CHANGES.values(), ids=CHANGES)
+@pytest.mark.parametrize("liars", [1, 2])
+def test_wrong_shares_are_corrected(
+    make_sum: MakeSum, change: Callable[[bytes], bytes], liars: int
+) -> None:
+    current = make_sum(PARAMETERS)
+    assert (PHONES - 2 - PARAMETERS.threshold) // 2 >= liars
+    current.until(Round.MASKED_INPUT)
+    present = [phone for phone in EVERYONE if phone != 7]  # whose mask key must be rebuilt too
+    current.collect(present)
+    current.close()
+    unmask_with(current, lambda phone, a: spoilt(a, change) if phone < liars else a)
+    assert np.array_equal(current.aggregator.result(), current.expected(present))
+
+
+def test_too_many_wrong_shares_open_nothing(make_sum: MakeSum) -> None:
+    current = make_sum(PARAMETERS)
+    current.until(Round.UNMASK)
+    wrong = (PHONES - 1 - PARAMETERS.threshold) // 2 + 2
+    with pytest.raises(UnrecoverableSecretError):
+        unmask_with(
+            current,
+            lambda phone, a: spoilt(a, CHANGES["wrong value"]) if phone < wrong else a,
+        )
+    assert current.aggregator.round is Round.FAILED
+    with pytest.raises(WrongStateError):
+        current.aggregator.result()
+    assert not any(msgspec.msgpack.decode(current.aggregator.save())["total"])
+
+
+def test_a_seed_that_breaks_its_commitment_opens_nothing(make_sum: MakeSum) -> None:
+    current = make_sum(PARAMETERS)
+    current.until(Round.SHARE_KEYS)
+    for phone in EVERYONE:
+        answer = current.answer(phone)
+        if phone == 5:
+            answer = replace(answer, commitment=ending(answer.commitment))
+        current.aggregator.accept(phone, answer)
+    current.close()
+    current.collect(EVERYONE)
+    current.close()
+    current.collect(EVERYONE)
+    with pytest.raises(UnrecoverableSecretError):
+        current.close()
+    with pytest.raises(WrongStateError):
+        current.aggregator.result()
+
+
+# ------------------------------------------------------------------------ a server that lies
+
+
+@pytest.fixture
+def masked(make_sum: MakeSum) -> tuple[object, Unmask]:
+    current = make_sum(PARAMETERS)
+    current.until(Round.MASKED_INPUT)
+    current.collect(phone for phone in EVERYONE if phone not in (6, 11))
+    current.close()
+    task = current.aggregator.task_for(0)
+    assert isinstance(task, Unmask)
+    assert task.dropped == (6, 11)
+    return current, task
+
+
+def test_a_phone_refuses_lists_that_contradict_what_it_knows(
+    masked: tuple[object, Unmask],
+) -> None:
+    current, task = masked
+    participant = current.participants[0]  # type: ignore[attr-defined]
+    before = participant.save()
+    survivors, dropped = task.survivors, task.dropped
+    few = survivors[: PARAMETERS.threshold - 1]
+    rest = tuple(sorted({*dropped, *survivors} - {*few}))
+    cases: list[tuple[Unmask, type[RemoteError], str]] = [
+        (replace(task, survivors=tuple(sorted((*survivors, 6)))), RefusedError, "both"),
+        (replace(task, survivors=survivors[:-1]), RefusedError, "neither"),
+        (replace(task, dropped=()), RefusedError, "neither"),
+        (replace(task, survivors=(*survivors, 4000)), RefusedError, "stranger"),
+        (replace(task, survivors=(0, *survivors)), RefusedError, "stranger"),
+        (replace(task, survivors=survivors[::-1]), RefusedError, "ascending"),
+        (replace(task, survivors=(survivors[0], *survivors)), RefusedError, "ascending"),
+        (replace(task, survivors=few, dropped=rest), TooManyDropoutsError, "needed"),
+        (replace(task, sum_id=bytes(16)), UnexpectedMessageError, "another sum"),
+    ]
+    for wrong, error, words in cases:
+        with pytest.raises(error, match=words):
+            participant.answer(wrong)
+        assert participant.save() == before
+    participant.answer(task)
+
+
+def test_a_second_list_is_refused_and_no_neighbour_is_opened_twice(
+    masked: tuple[object, Unmask],
+) -> None:
+    current, task = masked
+    participant = current.participants[0]  # type: ignore[attr-defined]
+    held = msgspec.msgpack.decode(participant.save(), strict=False)["held"]
+    answer = participant.answer(task)
+    size = REVEALED_SHARE_BYTES
+    shares = [answer.shares[at : at + size] for at in range(0, len(answer.shares), size)]
+    listed = task.survivors + task.dropped
+    for them, share in zip(listed, shares, strict=True):
+        seed_share, key_share = held[them][1:33], held[them][33:]
+        assert share[0] == held[them][0]
+        assert share[1:] == (seed_share if them in task.survivors else key_share)
+        hidden = key_share if them in task.survivors else seed_share
+        assert hidden not in answer.shares
+    moved = replace(task, survivors=task.survivors[1:], dropped=(task.survivors[0], *task.dropped))
+    for again in (task, moved):
+        with pytest.raises(UnexpectedMessageError, match="once"):
+            participant.answer(again)
+
+
+def test_tasks_out_of_turn_are_refused(make_sum: MakeSum) -> None:
+    current = make_sum(PARAMETERS)
+    tasks = []
+    for _ in ROUNDS:
+        tasks.append(current.aggregator.task_for(0))
+        current.collect(EVERYONE)
+        current.close()
+    for task in tasks:
+        with pytest.raises(UnexpectedMessageError):
+            current.participants[0].answer(task)
+
+
+def test_phones_that_are_out_stay_out(make_sum: MakeSum) -> None:
+    current = make_sum(PARAMETERS)
+    current.collect(phone for phone in EVERYONE if phone != 2)
+    late = current.answer(2)
+    current.close()
+    with pytest.raises(UnexpectedMessageError, match="belongs to the round"):
+        current.aggregator.accept(2, late)
+    assert current.aggregator.task_for(2) is None
+    stranger = replace(current.answers[Round.ADVERTISE_KEYS][3], sender=2)
+    with pytest.raises(UnexpectedMessageError):
+        current.aggregator.accept(2, stranger)
+    borrowed = replace(current.answer(3), sender=2)
+    with pytest.raises(UnexpectedMessageError, match="no longer"):
+        current.aggregator.accept(2, borrowed)
+    with pytest.raises(UnexpectedMessageError, match="in the name of"):
+        current.aggregator.accept(3, borrowed)
