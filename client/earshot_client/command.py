@@ -64,22 +64,21 @@ def main() -> None:
             print(installed("earshot"))
             raise typer.Exit
 
-    for name, command in SUB_COMMANDS.items():
-        # Only the one that is called is loaded; the others are lines of the help text.
-        loaded = _load(name, command) if name == wanted else typer.Typer()
-        app.add_typer(loaded, name=name, help=command.help)
     try:
+        for name, command in SUB_COMMANDS.items():
+            # Only the one that is called is loaded; the others are lines of the help text.
+            called = name == wanted
+            loaded = importlib.import_module(command.module).app if called else typer.Typer()
+            app.add_typer(loaded, name=name, help=command.help)
         app()
     except EarshotError as error:
         print(f"earshot: {error}", file=sys.stderr)
         sys.exit(2)
-
-
-def _load(name: str, command: SubCommand):  # type: ignore[no-untyped-def]
-    try:
-        return importlib.import_module(command.module).app
-    except ImportError as error:
+    except ModuleNotFoundError as error:
+        # Heavy imports happen where they are used, so this may come from deep within.
+        if wanted not in SUB_COMMANDS or (error.name or "").startswith("earshot"):
+            raise
         sys.exit(
-            f"earshot {name} needs an extra ({error.name} is missing): "
-            f"pip install 'earshot[{command.extra}]'"
+            f"earshot {wanted} needs an extra ({error.name} is missing): "
+            f"pip install 'earshot[{SUB_COMMANDS[wanted].extra}]'"
         )

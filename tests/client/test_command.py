@@ -1,0 +1,61 @@
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+
+def earshot(*words: str, without: str = "") -> subprocess.CompletedProcess[str]:
+    """Run the command; `without` is a module that cannot be imported."""
+    program = f"""
+import sys
+sys.argv = ["earshot", *{words!r}]
+if {without!r}:
+    sys.modules[{without!r}] = None
+from earshot_client.command import main
+main()
+"""
+    return subprocess.run(  # noqa: S603
+        [sys.executable, "-c", program], capture_output=True, text=True, check=False
+    )
+
+
+def test_help_names_every_sub_command() -> None:
+    shown = earshot("--help")
+    assert shown.returncode == 0
+    assert "simulate" in shown.stdout
+    assert "bench" in shown.stdout
+
+
+def test_the_version_is_shown() -> None:
+    shown = earshot("--version")
+    assert (shown.returncode, shown.stderr) == (0, "")
+    assert shown.stdout.strip()[0].isdigit()
+
+
+@pytest.mark.parametrize(
+    ("without", "words", "extra"),
+    [
+        ("typer", ("--help",), "phone"),
+        ("earshot_simulations", ("simulate",), None),
+        ("sklearn", ("simulate", "--phones", "20", "--recordings", "5"), "simulations"),
+        ("joblib", ("simulate", "--phones", "20", "--recordings", "5"), "simulations"),
+    ],
+)
+def test_a_missing_extra_is_named(without: str, words: tuple[str, ...], extra: str | None) -> None:
+    run = earshot(*words, without=without)
+    assert run.returncode == 1
+    if extra is None:  # a package of ours that is missing is no missing extra, but a broken install
+        assert "Traceback" in run.stderr
+    else:
+        assert f"pip install 'earshot[{extra}]'" in run.stderr
+        assert "Traceback" not in run.stderr
+
+
+def test_a_mistake_is_one_line_and_exit_status_two() -> None:
+    run = earshot("simulate", "--phones", "2")
+    assert run.returncode == 2
+    assert run.stderr.startswith("earshot: ")
+    assert run.stderr.count("\n") == 1
+    assert run.stdout == ""

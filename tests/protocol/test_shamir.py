@@ -1,0 +1,191 @@
+from __future__ import annotations
+
+import itertools
+import random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sslib import shamir as sslib
+
+from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.secure_sum import shamir
+from earshot_protocol.secure_sum.decoding import UnrecoverableSecretError, recover_checked
+from earshot_protocol.secure_sum.shamir import PRIME
+
+SECRETS = st.integers(0, PRIME - 1).map(lambda number: number.to_bytes(32))
+MARK = b"*"
+"""sslib puts this byte before every secret."""
+
+
+def lagrange(shares: dict[int, int], at: int) -> int:
+    """The textbook: f(at) = Σ y_i ∏ (at − x_j) / (x_i − x_j) mod p."""
+    total = 0
+    for i, y in shares.items():
+        term = y
+        for j in shares:
+            if j != i:
+                term = term * (at - j) * pow(i - j, -1, PRIME) % PRIME
+        total += term
+    return total % PRIME
+
+
+def shares_of(secret: bytes, threshold: int, count: int) -> dict[int, int]:
+    shares = shamir.split([secret], threshold, count)
+    assert shares.shape == (1, count, 32)
+    return {x: int.from_bytes(share.tobytes()) for x, share in enumerate(shares[0], start=1)}
+
+
+@st.composite
+def sharings(draw: st.DrawFn) -> tuple[bytes, int, int, list[int]]:
+    count = draw(st.integers(1, 40))
+    threshold = draw(st.integers(1, count))
+    size = draw(st.integers(threshold, count))
+    points = draw(st.permutations(range(1, count + 1)))[:size]
+    return draw(SECRETS), threshold, count, points
+
+
+def test_the_prime_is_the_largest_below_2_to_the_256() -> None:
+    def is_prime(number: int) -> bool:
+        chance = random.Random(1)
+        odd, twos = number - 1, 0
+        while odd % 2 == 0:
+            odd, twos = odd // 2, twos + 1
+        for _ in range(40):
+            x = pow(chance.randrange(2, number - 1), odd, number)
+            if x in (1, number - 1):
+                continue
+            if not any((x := x * x % number) == number - 1 for _ in range(twos - 1)):
+                return False
+        return True
+
+    assert is_prime(PRIME)
+    assert not any(is_prime(number) for number in range(PRIME + 2, 2**256, 2))
+
+
+@settings(max_examples=60)
+@given(sharing=sharings())
+def test_any_threshold_of_shares_gives_the_secret_to_us_to_sslib_and_to_the_textbook(
+    sharing: tuple[bytes, int, int, list[int]],
+) -> None:
+    secret, threshold, count, points = sharing
+    shares = shares_of(secret, threshold, count)
+    chosen = {point: shares[point] for point in points}
+    number = int.from_bytes(secret)
+    assert shamir.recover(chosen, count) == number
+    assert lagrange(chosen, 0) == number
+    assert sslib.shamir.lagrange_interpolation(0, list(chosen.items()), PRIME) == number
+    # All shares lie on one polynomial of the right degree.
+    few = dict(itertools.islice(shares.items(), threshold))
+    assert all(lagrange(few, x) == y for x, y in shares.items())
+
+
+@settings(max_examples=30)
+@given(secret=st.binary(min_size=1, max_size=30), data=st.data())
+def test_we_recover_what_sslib_shared(secret: bytes, data: st.DataObject) -> None:
+    count = data.draw(st.integers(1, 25))
+    threshold = data.draw(st.integers(1, count))
+    theirs = sslib.split_secret(secret, threshold, count, prime_mod=PRIME)
+    chosen = data.draw(st.permutations(theirs["shares"]))[:threshold]
+    shares = {x: int.from_bytes(y) for x, y in chosen}
+    assert shamir.recover(shares, count) == int.from_bytes(MARK + secret)
+
+
+@settings(max_examples=30)
+@given(secret=SECRETS, other=SECRETS, threshold=st.integers(2, 12))
+def test_one_share_fewer_fits_every_secret(secret: bytes, other: bytes, threshold: int) -> None:
+    shares = shares_of(secret, threshold, threshold + 3)
+    few = dict(itertools.islice(shares.items(), threshold - 1))
+    # A polynomial through these shares and any other secret exists, and is as likely.
+    forged = few | {0: int.from_bytes(other)}
+    assert lagrange(forged, 0) == int.from_bytes(other)
+    assert all(lagrange(forged, x) == y for x, y in few.items())
+
+
+def test_coefficients_are_fresh_and_spread_over_the_whole_field() -> None:
+    secret = bytes(32)
+    shares = [shares_of(secret, 2, 3)[1] for _ in range(400)]
+    assert len(set(shares)) == 400
+    # f(1) = c is uniform: its top byte takes many values, and both halves of the field are hit.
+    assert len({share >> 248 for share in shares}) > 150
+    assert 120 < sum(share > PRIME // 2 for share in shares) < 280
+
+
+@pytest.mark.parametrize("secret", [0, 1, PRIME - 1, 2**255])
+@pytest.mark.parametrize(("threshold", "count"), [(1, 1), (1, 254), (254, 254), (128, 254)])
+def test_extremes(secret: int, threshold: int, count: int) -> None:
+    shares = shares_of(secret.to_bytes(32), threshold, count)
+    assert shamir.recover(shares, count) == secret
+    if threshold == 1:
+        assert set(shares.values()) == {secret}
+
+
+def test_several_secrets_are_shared_independently() -> None:
+    secrets = [bytes([i]) * 32 for i in range(5)]
+    shares = shamir.split(secrets, 3, 7)
+    assert shares.shape == (5, 7, 32)
+    for secret, own in zip(secrets, shares, strict=True):
+        points = {x: int.from_bytes(own[x - 1].tobytes()) for x in (2, 5, 7)}
+        assert shamir.recover(points, 7) == int.from_bytes(secret)
+
+
+@pytest.mark.parametrize(
+    ("secret", "threshold", "count"),
+    [
+        (bytes(31), 2, 3),
+        (bytes(33), 2, 3),
+        (PRIME.to_bytes(32), 2, 3),
+        (b"\xff" * 32, 2, 3),
+        (bytes(32), 0, 3),
+        (bytes(32), 4, 3),
+        (bytes(32), 2, 255),
+    ],
+)
+def test_what_cannot_be_shared_is_refused(secret: bytes, threshold: int, count: int) -> None:
+    with pytest.raises(InvalidInputError):
+        shamir.split([secret], threshold, count)
+
+
+@pytest.mark.parametrize("point", [0, -1, 6])
+def test_a_point_outside_the_sharing_is_refused(point: int) -> None:
+    with pytest.raises(InvalidInputError, match="between 1 and 5"):
+        shamir.recover({1: 1, point: 1}, 5)
+
+
+# ------------------------------------------------------------------------------ wrong shares
+
+
+@settings(max_examples=40)
+@given(sharing=sharings(), data=st.data())
+def test_wrong_shares_up_to_half_the_surplus_are_corrected(
+    sharing: tuple[bytes, int, int, list[int]], data: st.DataObject
+) -> None:
+    secret, threshold, count, points = sharing
+    shares = {
+        point: value
+        for point, value in shares_of(secret, threshold, count).items()
+        if point in points
+    }
+    wrong = data.draw(st.integers(0, (len(shares) - threshold) // 2))
+    for point in data.draw(st.permutations(points))[:wrong]:
+        shares[point] = (shares[point] + data.draw(st.integers(1, PRIME - 1))) % 2**256
+    recovered = recover_checked(shares, threshold, count, lambda found: found == secret)
+    assert recovered == secret
+
+
+@pytest.mark.parametrize("wrong", [3, 4, 5, 8])
+def test_more_wrong_shares_are_an_error_and_never_a_wrong_secret(wrong: int) -> None:
+    secret = bytes(range(32))
+    shares = shares_of(secret, 5, 9)
+    for point in range(1, wrong + 1):
+        shares[point] ^= 1
+    with pytest.raises(UnrecoverableSecretError, match="wrong"):
+        recover_checked(shares, 5, 9, lambda found: found == secret)
+
+
+def test_too_few_shares_are_an_error_before_any_work() -> None:
+    shares = shares_of(bytes(32), 5, 9)
+    for point in range(1, 6):
+        del shares[point]
+    with pytest.raises(UnrecoverableSecretError, match="4 shares; 5 are needed"):
+        recover_checked(shares, 5, 9, lambda found: True)
