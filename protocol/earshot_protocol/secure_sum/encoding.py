@@ -35,8 +35,9 @@ def encode(values: npt.ArrayLike, parameters: SumParameters) -> Words:
         raise InvalidInputError(
             f"input of type {array.dtype}; a sum without precision takes integers"
         )
-    # Compared this way round so that NaN fails too.
-    if not (np.abs(array.astype(np.float64)) <= parameters.bound).all():
+    # Compared this way round so that NaN fails too, and without converting, so that integers compare
+    # exactly.
+    if not ((array <= parameters.bound) & (array >= -parameters.bound)).all():
         raise InvalidInputError(f"an entry is not finite or exceeds the bound {parameters.bound}")
     return array.reshape(-1).astype(np.int64).astype(word_type(parameters.modulus_bits))
 

@@ -1,0 +1,111 @@
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from earshot_protocol.errors import InvalidInputError, MalformedMessageError
+from earshot_protocol.secure_sum import encoding
+from earshot_protocol.secure_sum.masks import word_type
+from earshot_protocol.secure_sum.parameters import SumParameters
+
+
+def parameters(bits: int, shape: tuple[int, ...] = (7,), precision: int = 0) -> SumParameters:
+    """A sum of one phone-equivalent whose modulus has just so many bits."""
+    made = SumParameters(
+        phones=1,
+        length=math.prod(shape),
+        bound=2 ** (bits - 1) - 1,
+        dropout=0.0,
+        corrupted=0.0,
+        neighbours=2,
+        threshold=1,
+        shape=shape,
+        precision=precision,
+    )
+    assert made.modulus_bits == bits
+    return made
+
+
+@settings(max_examples=120)
+@given(bits=st.integers(2, 64), length=st.integers(1, 70), seed=st.integers(0, 2**32 - 1))
+def test_packing_keeps_the_low_bits_of_every_word_and_nothing_else(
+    bits: int, length: int, seed: int
+) -> None:
+    of_this_sum = parameters(bits, (length,))
+    word = word_type(bits)
+    words = np.frombuffer(np.random.default_rng(seed).bytes(length * word.itemsize), word)
+    packed = encoding.pack(words, bits)
+    assert len(packed) == encoding.packed_bytes(of_this_sum) == -(-length * bits // 8)
+    # One long number, low entry in the low bits.
+    number = sum((int(w) % 2**bits) << (i * bits) for i, w in enumerate(words))
+    assert packed == number.to_bytes(len(packed), "little")
+    assert encoding.unpack(packed, of_this_sum).tolist() == [int(w) % 2**bits for w in words]
+
+
+@pytest.mark.parametrize("bits", [5, 20, 33])
+def test_long_vectors_pack_across_blocks(bits: int) -> None:
+    of_this_sum = parameters(bits, (2 * 2**16 + 3,))
+    generator = np.random.default_rng(1)
+    words = generator.integers(0, 2**bits, of_this_sum.length, dtype=np.uint64)
+    packed = encoding.pack(words.astype(word_type(bits)), bits)
+    assert np.array_equal(encoding.unpack(packed, of_this_sum), words)
+
+
+@settings(max_examples=120)
+@given(bits=st.integers(2, 64), data=st.data())
+def test_signed_integers_survive(bits: int, data: st.DataObject) -> None:
+    shape = data.draw(st.sampled_from([(5,), (2, 3), (2, 1, 2)]))
+    of_this_sum = parameters(bits, shape)
+    most = of_this_sum.bound
+    entries = data.draw(
+        st.lists(st.integers(-most, most), min_size=math.prod(shape), max_size=math.prod(shape))
+    )
+    values = np.array(entries, dtype=np.int64).reshape(shape)
+    words = encoding.encode(values, of_this_sum)
+    decoded = encoding.decode(words, of_this_sum)
+    assert decoded.dtype == np.int64
+    assert np.array_equal(decoded, values)
+
+
+@settings(max_examples=80)
+@given(
+    precision=st.integers(1, 6),
+    decimals=st.lists(st.floats(-1000, 1000), min_size=3, max_size=3),
+)
+def test_decimals_survive_to_the_precision(precision: int, decimals: list[float]) -> None:
+    of_this_sum = parameters(40, (3,), precision)
+    words = encoding.encode(np.array(decimals), of_this_sum)
+    decoded = encoding.decode(words, of_this_sum)
+    np.testing.assert_allclose(decoded, decimals, rtol=0, atol=0.51 * 10.0**-precision)
+
+
+@pytest.mark.parametrize(
+    ("values", "words"),
+    [
+        (np.zeros((2, 3), np.int64), "shape"),
+        (np.full(7, np.iinfo(np.int64).min), "bound"),
+        (np.zeros(7), "without precision takes integers"),
+        (np.array([0, 0, 0, 0, 0, 0, 128]), "bound"),
+        (np.array([0, 0, 0, 0, 0, 0, -128]), "bound"),
+    ],
+)
+def test_what_does_not_fit_is_refused(values: Any, words: str) -> None:
+    with pytest.raises(InvalidInputError, match=words):
+        encoding.encode(values, parameters(8))
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 12.8])
+def test_decimals_that_do_not_fit_are_refused(bad: float) -> None:
+    with pytest.raises(InvalidInputError, match="finite or exceeds"):
+        encoding.encode(np.array([bad]), parameters(8, (1,), precision=1))
+
+
+@pytest.mark.parametrize("size", [0, 1, 17, 19, 10_000])
+def test_a_vector_of_the_wrong_size_is_malformed(size: int) -> None:
+    with pytest.raises(MalformedMessageError, match="18"):
+        encoding.unpack(bytes(size), parameters(20))

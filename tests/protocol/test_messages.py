@@ -1,0 +1,183 @@
+from __future__ import annotations
+
+import random
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from earshot_protocol import messages as m
+from earshot_protocol.errors import InvalidInputError, MalformedMessageError
+from earshot_protocol.geometry import Geometry
+from earshot_protocol.phase import Budget, PhaseParameters
+from earshot_protocol.privacy.accounting import phase_releases
+from earshot_protocol.secure_sum.parameters import choose
+
+ID = bytes(range(16))
+PARAMETERS = PhaseParameters(
+    phones=100,
+    recordings=20,
+    dimensions=2,
+    geometry=Geometry.EUCLIDEAN,
+    encoder="points",
+    labels=("bus", "café"),
+    local_centroids=4,
+    top_local_centroids=2,
+    top_global_centroids=3,
+    centroid_votes=2,
+    label_votes=2,
+    dropout=0.1,
+    corrupted=0.05,
+    budget=Budget(1.0, 0.5, 0.5, 0.5),
+)
+MATRIX = m.Matrix.of(np.array([[0.5, -1.0], [3.0, 4.0]], dtype=np.float32))
+OPENING = m.AdvertiseKeys(sum_id=ID, index=3, parameters=choose(100, (2, 3), 50, 0.1, 0.05))
+SEALED = bytes(m.SEALED_SHARES_BYTES)
+
+TASKS: list[m.Task] = [
+    m.Cluster(phase=ID, index=3, parameters=PARAMETERS),
+    m.GlobalCentroids(phase=ID, centroids=MATRIX, advertise=OPENING),
+    m.TopCentroids(phase=ID, centroids=MATRIX, advertise=OPENING),
+    m.ShareKeys(sum_id=ID, neighbours=(1, 2), cipher_keys=bytes(64), mask_keys=bytes(64)),
+    m.MaskInput(sum_id=ID, senders=(1, 2), ciphertexts=(SEALED, SEALED)),
+    m.Unmask(sum_id=ID, survivors=(1,), dropped=(2,)),
+    m.Wait(seconds=1.5),
+    m.Result(
+        phase=ID,
+        geometry=Geometry.SPHERICAL,
+        centroids=MATRIX,
+        labels=(1, -1),
+        label_names=("bus", "café"),
+        centroid_votes=(5, -2),
+        label_votes=((1, 2), (0, -3)),
+        privacy=phase_releases(PARAMETERS),
+    ),
+    m.Failed(phase=ID, reason="too few phones"),
+]
+ANSWERS: list[m.Answer] = [
+    m.LocalCentroids(phase=ID, sender=3, centroids=MATRIX),
+    m.AdvertisedKeys(sum_id=ID, sender=3, cipher_key=bytes(32), mask_key=b"\1" * 32),
+    m.SharedKeys(sum_id=ID, sender=3, ciphertexts=(SEALED,), commitment=bytes(32)),
+    m.MaskedInput(sum_id=ID, sender=3, vector=b"12345"),
+    m.Unmasked(sum_id=ID, sender=3, shares=bytes(66)),
+]
+
+
+def names(union: Any) -> set[str]:
+    return {member.__name__ for member in union.__args__}
+
+
+def test_every_message_is_covered_here() -> None:
+    assert {type(task).__name__ for task in TASKS} == names(m.Task)
+    assert {type(answer).__name__ for answer in ANSWERS} == names(m.Answer)
+
+
+@pytest.mark.parametrize("task", TASKS, ids=lambda task: type(task).__name__)
+def test_a_task_comes_back_as_it_was_and_is_no_answer(task: m.Task) -> None:
+    encoded = m.encode(task)
+    assert m.decode_task(encoded) == task
+    with pytest.raises(MalformedMessageError, match="not a message"):
+        m.decode_answer(encoded)
+
+
+@pytest.mark.parametrize("answer", ANSWERS, ids=lambda answer: type(answer).__name__)
+def test_an_answer_comes_back_as_it_was_and_is_no_task(answer: m.Answer) -> None:
+    encoded = m.encode(answer)
+    assert m.decode_answer(encoded) == answer
+    with pytest.raises(MalformedMessageError, match="not a message"):
+        m.decode_task(encoded)
+
+
+@pytest.mark.parametrize("message", TASKS + ANSWERS, ids=lambda message: type(message).__name__)
+def test_fields_are_neither_added_nor_left_out(message: m.Task | m.Answer) -> None:
+    plain = msgspec.msgpack.decode(m.encode(message))
+    decode = m.decode_task if type(message) in m.Task.__args__ else m.decode_answer
+    for changed in (
+        *({k: v for k, v in plain.items() if k != name} for name in plain),
+        plain | {"extra": 1},
+        plain | {"type": "something else"},
+    ):
+        with pytest.raises(MalformedMessageError):
+            decode(msgspec.msgpack.encode(changed))
+
+
+@pytest.mark.parametrize(
+    ("message", "field", "value"),
+    [
+        (ANSWERS[0], "phase", bytes(15)),
+        (ANSWERS[0], "sender", -1),
+        (ANSWERS[0], "sender", 2**32),
+        (ANSWERS[0], "sender", "3"),
+        (ANSWERS[1], "sum_id", bytes(17)),
+        (ANSWERS[1], "cipher_key", bytes(31)),
+        (ANSWERS[1], "mask_key", bytes(33)),
+        (ANSWERS[2], "ciphertexts", (SEALED[:-1],)),
+        (ANSWERS[2], "ciphertexts", (SEALED,) * 255),
+        (ANSWERS[2], "commitment", bytes(31)),
+        (ANSWERS[4], "shares", bytes(33 * 254 + 1)),
+        (TASKS[3], "neighbours", tuple(range(255))),
+        (TASKS[3], "cipher_keys", bytes(32 * 254 + 1)),
+        (TASKS[6], "seconds", -1.0),
+        (TASKS[8], "reason", "x" * 1025),
+    ],
+)
+def test_sizes_and_ranges_are_limited(message: Any, field: str, value: Any) -> None:
+    plain = msgspec.msgpack.decode(m.encode(message)) | {field: value}
+    decode = m.decode_task if type(message) in m.Task.__args__ else m.decode_answer
+    with pytest.raises(MalformedMessageError, match="not a message"):
+        decode(msgspec.msgpack.encode(plain))
+
+
+def test_a_message_over_the_limit_is_not_read() -> None:
+    encoded = m.encode(ANSWERS[3])
+    assert m.decode_answer(encoded, limit=len(encoded)) == ANSWERS[3]
+    with pytest.raises(MalformedMessageError, match="at most"):
+        m.decode_answer(encoded, limit=len(encoded) - 1)
+
+
+@settings(max_examples=200)
+@given(junk=st.binary(max_size=200))
+def test_junk_is_malformed(junk: bytes) -> None:
+    for decode in (m.decode_task, m.decode_answer):
+        with pytest.raises(MalformedMessageError):
+            decode(junk)
+
+
+def test_mutated_messages_decode_or_are_malformed() -> None:
+    chance = random.Random(3)
+    malformed = 0
+    for _ in range(4000):
+        raw = bytearray(m.encode(chance.choice(TASKS + ANSWERS)))
+        for _ in range(chance.randrange(1, 4)):
+            raw[chance.randrange(len(raw))] = chance.randrange(256)
+        for decode in (m.decode_task, m.decode_answer):
+            try:
+                decode(bytes(raw))
+            except MalformedMessageError:
+                malformed += 1
+    assert malformed > 4000  # each is malformed as the other kind at least
+
+
+def test_deep_nesting_is_malformed_and_no_crash() -> None:
+    for deep in (b"\x91" * 100_000, b"\x81\xa1a" * 100_000):
+        with pytest.raises(MalformedMessageError):
+            m.decode_answer(deep)
+
+
+def test_a_matrix_is_finite_and_fills_its_shape() -> None:
+    array = np.arange(6, dtype=np.float64).reshape(3, 2)
+    assert np.array_equal(m.Matrix.of(array).array(), array)
+    assert m.Matrix.of(np.empty((0, 4), np.float32)).array().shape == (0, 4)
+    for bad in (np.zeros(3), np.array([[np.nan]]), np.array([[np.inf]])):
+        with pytest.raises(InvalidInputError, match="finite matrix"):
+            m.Matrix.of(bad)
+    for wrong in (
+        m.Matrix(2, 2, bytes(15)),
+        m.Matrix(2, 2, bytes(20)),
+        m.Matrix(1, 1, np.float32(np.nan).tobytes()),
+    ):
+        with pytest.raises(MalformedMessageError):
+            wrong.array()
