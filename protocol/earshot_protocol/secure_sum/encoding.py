@@ -29,14 +29,13 @@ def encode(values: npt.ArrayLike, parameters: SumParameters) -> Words:
     if array.shape != parameters.shape:
         raise InvalidInputError(f"input of shape {array.shape}; this sum takes {parameters.shape}")
     if parameters.precision:
-        # Longer than float64 loses digits silently, so the scaled value must stay exact.
+        # Whole numbers of the last digit: exact up to 2^53, and beyond that as exact as float64.
         array = np.rint(np.asarray(array, dtype=np.float64) * 10.0**parameters.precision)
     elif not np.issubdtype(array.dtype, np.integer):
         raise InvalidInputError(
             f"input of type {array.dtype}; a sum without precision takes integers"
         )
-    # Compared this way round so that NaN fails too, and without converting, so that integers compare
-    # exactly.
+    # Compared this way round so that NaN fails too, and unconverted so that integers stay exact.
     if not ((array <= parameters.bound) & (array >= -parameters.bound)).all():
         raise InvalidInputError(f"an entry is not finite or exceeds the bound {parameters.bound}")
     return array.reshape(-1).astype(np.int64).astype(word_type(parameters.modulus_bits))
