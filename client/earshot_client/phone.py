@@ -248,6 +248,7 @@ class Phone:
 
     def _cluster(self, task: Cluster) -> LocalCentroids:
         parameters = task.parameters
+        parameters.check()
         if task.index >= parameters.phones:
             raise RefusedError(f"phone {task.index} in a phase of {parameters.phones} phones")
         if parameters.encoder != self._encoder.name:

@@ -51,14 +51,16 @@ class Matrix(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @classmethod
     def of(cls, array: npt.NDArray[np.floating]) -> Matrix:
-        """Pack a finite array of shape (rows, columns).
+        """Pack an array of shape (rows, columns) whose entries are finite as float32.
 
         Raises:
-            InvalidInputError: the array is not a finite matrix.
+            InvalidInputError: the array is no such matrix.
         """
-        if array.ndim != 2 or not np.isfinite(array).all():
-            raise InvalidInputError(f"not a finite matrix: shape {array.shape}")
-        return cls(array.shape[0], array.shape[1], array.astype("<f4").tobytes())
+        with np.errstate(over="ignore"):  # what overflows is not finite
+            packed = array.astype("<f4")
+        if packed.ndim != 2 or not np.isfinite(packed).all():
+            raise InvalidInputError(f"not a finite matrix of float32: shape {array.shape}")
+        return cls(packed.shape[0], packed.shape[1], packed.tobytes())
 
     def array(self) -> npt.NDArray[np.float32]:
         """The array of shape (rows, columns), float32.
@@ -146,7 +148,7 @@ class TopCentroids(_Message, frozen=True, kw_only=True, tag="top-centroids"):
 class Wait(_Message, frozen=True, kw_only=True, tag="wait"):
     """Nothing to do now; ask again in so many seconds."""
 
-    seconds: Annotated[float, Meta(ge=0)]
+    seconds: Annotated[float, Meta(ge=0, le=1e9)]
 
 
 class Result(_Message, frozen=True, kw_only=True, tag="result"):

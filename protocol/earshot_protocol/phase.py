@@ -119,7 +119,7 @@ class PhaseParameters(
     def honest_survivors(self) -> int:
         """The count n' = ⌈(1 − ρ − γ) n⌉, the phones whose noise can be counted on."""
         # The product is rounded first so that 0.9 · 500 does not become 451.
-        return math.ceil(round((1.0 - self.dropout - self.corrupted) * self.phones, 9))
+        return math.ceil(round((1.0 - self.dropout - self.corrupted) * self.phones, 6))
 
     def check(self) -> None:
         """Refuse parameters under which no phase should run.

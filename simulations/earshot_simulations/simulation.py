@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import asdict
 from importlib.metadata import version
 from pathlib import Path
@@ -72,7 +73,8 @@ def simulate(settings: Settings, progress: Progress = lambda what, done, total: 
     """
     settings.check()
     started = time.perf_counter()
-    with _open_population(settings, progress) as population:
+    # Closing, not entering: what is heard on entering could not be interrupted.
+    with closing(_open_population(settings, progress)) as population:
         simulation = _Simulation(settings, population, progress)
         try:
             population.prepare()

@@ -31,7 +31,7 @@ GOOD = PhaseParameters(
 percent = st.integers(0, 99)
 
 
-@given(phones=st.integers(3, 10**6), dropout=percent, corrupted=percent)
+@given(phones=st.integers(3, 10**8), dropout=percent, corrupted=percent)
 def test_honest_survivors_are_counted_as_on_paper(
     phones: int, dropout: int, corrupted: int
 ) -> None:

@@ -43,7 +43,7 @@ from earshot_protocol.messages import (
 )
 from earshot_protocol.privacy.randomness import RandomBytes
 from earshot_protocol.secure_sum import encoding, masks
-from earshot_protocol.secure_sum.decoding import recover_checked
+from earshot_protocol.secure_sum.decoding import UnrecoverableSecretError, recover_checked
 from earshot_protocol.secure_sum.graph import Graph
 from earshot_protocol.secure_sum.parameters import SumParameters
 
@@ -415,14 +415,12 @@ class Aggregator:
         return collected
 
     def _seed(self, phone: int, shares: dict[int, int]) -> bytes:
-        state = self._state
-        committed = state.shared[phone][1]
-        return recover_checked(
-            shares,
-            state.parameters.threshold,
-            len(self._present[phone]),
-            lambda seed: masks.commitment(seed, state.sum_id, phone) == committed,
-        )
+        sum_id, committed = self._state.sum_id, self._state.shared[phone][1]
+
+        def matches(seed: bytes) -> bool:
+            return masks.commitment(seed, sum_id, phone) == committed
+
+        return self._rebuild("seed", phone, shares, matches)
 
     def _mask_key(self, phone: int, shares: dict[int, int]) -> X25519PrivateKey:
         advertised = self._state.keys[phone][1]
@@ -432,10 +430,17 @@ class Aggregator:
             return public.public_bytes_raw() == advertised
 
         return X25519PrivateKey.from_private_bytes(
-            recover_checked(
-                shares, self._state.parameters.threshold, len(self._present[phone]), matches
-            )
+            self._rebuild("mask key", phone, shares, matches)
         )
+
+    def _rebuild(
+        self, what: str, phone: int, shares: dict[int, int], is_right: Callable[[bytes], bool]
+    ) -> bytes:
+        count = len(self._present[phone])
+        try:
+            return recover_checked(shares, self._state.parameters.threshold, count, is_right)
+        except UnrecoverableSecretError as error:
+            raise UnrecoverableSecretError(f"{what} of phone {phone}: {error}") from error
 
 
 _ANSWERS: dict[type, tuple[Round, Callable[[Aggregator, int, Any], None]]] = {

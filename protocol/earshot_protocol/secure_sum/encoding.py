@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import numpy.typing as npt
 
@@ -25,20 +27,36 @@ def encode(values: npt.ArrayLike, parameters: SumParameters) -> Words:
     Raises:
         InvalidInputError: wrong shape or type, not finite, or an entry beyond the bound.
     """
-    array = np.asarray(values)
+    try:
+        array = np.asarray(values)
+    except ValueError as error:
+        raise InvalidInputError(f"input is not an array: {error}") from error
     if array.shape != parameters.shape:
         raise InvalidInputError(f"input of shape {array.shape}; this sum takes {parameters.shape}")
     if parameters.precision:
-        # Whole numbers of the last digit: exact up to 2^53, and beyond that as exact as float64.
-        array = np.rint(np.asarray(array, dtype=np.float64) * 10.0**parameters.precision)
-    elif not np.issubdtype(array.dtype, np.integer):
+        array = _whole_digits(array, parameters)
+    elif array.dtype.kind not in "iu":
         raise InvalidInputError(
             f"input of type {array.dtype}; a sum without precision takes integers"
         )
-    # Compared this way round so that NaN fails too, and unconverted so that integers stay exact.
-    if not ((array <= parameters.bound) & (array >= -parameters.bound)).all():
-        raise InvalidInputError(f"an entry is not finite or exceeds the bound {parameters.bound}")
+    _check_within((array <= parameters.bound) & (array >= -parameters.bound), parameters)
     return array.reshape(-1).astype(np.int64).astype(word_type(parameters.modulus_bits))
+
+
+def _whole_digits(array: npt.NDArray[np.generic], parameters: SumParameters) -> npt.NDArray[Any]:
+    """Decimals in units of their last digit, int64: exact to 2^53, then as exact as float64."""
+    if array.dtype.kind not in "iuf":
+        raise InvalidInputError(f"input of type {array.dtype}; a sum takes real numbers")
+    with np.errstate(over="ignore"):  # infinity, which exceeds every bound
+        scaled = np.rint(array.astype(np.float64) * 10.0**parameters.precision)
+    # NaN fails this too; the rest fits int64, where a bound above 2^53 is compared exactly.
+    _check_within(np.abs(scaled) < 2.0**63, parameters)
+    return scaled.astype(np.int64)
+
+
+def _check_within(fits: npt.NDArray[np.bool_], parameters: SumParameters) -> None:
+    if not fits.all():
+        raise InvalidInputError(f"an entry is not finite or exceeds the bound {parameters.bound}")
 
 
 def decode(total: Words, parameters: SumParameters) -> npt.NDArray[np.int64 | np.float64]:
@@ -48,7 +66,7 @@ def decode(total: Words, parameters: SumParameters) -> npt.NDArray[np.int64 | np
     # Shifting up and arithmetically down again carries bit b − 1 into the sign.
     signed = (total.astype(np.uint64) << np.uint64(spare)).view(np.int64) >> spare
     array = signed.reshape(parameters.shape)
-    return array / 10.0**parameters.precision if parameters.precision else array
+    return np.asarray(array / 10.0**parameters.precision) if parameters.precision else array
 
 
 def packed_bytes(parameters: SumParameters) -> int:
@@ -74,13 +92,17 @@ def unpack(data: bytes, parameters: SumParameters) -> Words:
     """Words of shape (length,) from a packed vector.
 
     Raises:
-        MalformedMessageError: the data are not exactly ⌈length · b / 8⌉ bytes.
+        MalformedMessageError: the data are not exactly ⌈length · b / 8⌉ bytes, or the bits that
+            the last entry leaves over are not zero.
     """
     if len(data) != packed_bytes(parameters):
         raise MalformedMessageError(
             f"a masked vector of {len(data)} bytes; this sum takes {packed_bytes(parameters)}"
         )
     length, bits = parameters.length, parameters.modulus_bits
+    used = length * bits % 8
+    if used and data[-1] >> used:
+        raise MalformedMessageError("a masked vector with bits set behind its last entry")
     word = word_type(bits)
     raw = np.frombuffer(data, dtype=np.uint8)
     words = np.empty(length, dtype=word)

@@ -31,9 +31,12 @@ def shown() -> Iterator[Progress]:
     lines: dict[str, TaskID] = {}
 
     def progress(what: str, done: int, total: int) -> None:
+        display.start()
         if what not in lines:
             lines[what] = display.add_task(what, total=total)
         display.update(lines[what], completed=done, total=total)
 
-    with display:
+    try:
         yield progress
+    finally:
+        display.stop()

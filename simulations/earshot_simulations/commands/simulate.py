@@ -108,8 +108,8 @@ def simulate(
         label_votes=label_votes,
     )
     settings.check()
-    if out is not None and out.exists() and not out.is_dir():
-        raise InvalidInputError(f"--out {out}: a file is in the way; name a folder")
+    if out is not None:
+        _check_folder(out)
 
     from earshot_simulations.files import write
     from earshot_simulations.run import result
@@ -125,6 +125,12 @@ def simulate(
         _summarize(result(run), out)
     if run.interrupted:
         raise typer.Exit(1)
+
+
+def _check_folder(out: Path) -> None:
+    there = next(part for part in (out.absolute(), *out.absolute().parents) if part.exists())
+    if not there.is_dir():
+        raise InvalidInputError(f"--out {out}: {there} is a file; name a folder")
 
 
 def _summarize(figures: dict[str, object], out: Path | None) -> None:

@@ -1,0 +1,590 @@
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+
+from earshot_client.labels import LabelHierarchy
+from earshot_client.memory_store import MemoryStore
+from earshot_client.phone import Phone
+from earshot_client.policy import Policy
+from earshot_client.store import EncryptedStore, Store
+from earshot_protocol.errors import (
+    MalformedMessageError,
+    RefusedError,
+    RemoteError,
+    UnexpectedMessageError,
+    WrongStateError,
+)
+from earshot_protocol.geometry import Geometry
+from earshot_protocol.messages import (
+    AdvertisedKeys,
+    AdvertiseKeys,
+    Cluster,
+    Failed,
+    GlobalCentroids,
+    LocalCentroids,
+    MaskedInput,
+    MaskInput,
+    Matrix,
+    Result,
+    ShareKeys,
+    Task,
+    TopCentroids,
+    Unmask,
+    Wait,
+)
+from earshot_protocol.phase import Budget, PhaseParameters
+from earshot_protocol.privacy.accounting import (
+    CENTROID_VOTE,
+    CLUSTER,
+    LABEL_VOTE,
+    SELECT,
+    phase_mechanisms,
+    phase_releases,
+)
+from earshot_protocol.privacy.mechanisms import BallotSum
+from earshot_protocol.secure_sum import encoding
+from earshot_protocol.secure_sum.parameters import SumParameters, choose
+from earshot_protocol.secure_sum.participant import Participant
+from earshot_protocol.votes import vote_sum
+from earshot_simulations.engine import HeardPoints
+from earshot_simulations.ideal import IdealParticipant
+
+KEY = bytes(range(32))
+PHASE, OTHER_PHASE = b"the first phase!", b"the second phase"
+SUM, OTHER_SUM = b"the first sum!!!", b"the second sum!!"
+CLASSES = ("bus", "park")
+GROUPS = LabelHierarchy({"bus": ("tram",), "park": ("garden",), "office": ("desk",)})
+CENTROIDS = np.array([[-0.5, 0.0], [0.5, 0.0], [0.0, 0.9]], dtype=np.float32)
+POINTS = np.array([[-0.5, 0.1], [-0.4, 0], [-0.6, 0], [0.5, 0.1], [0.4, 0]], dtype=np.float32)
+CHOICES = ("tram", "bus", None, "garden", "park")
+PARAMETERS = PhaseParameters(
+    phones=100,
+    recordings=5,
+    dimensions=2,
+    geometry=Geometry.EUCLIDEAN,
+    encoder="points",
+    labels=CLASSES,
+    local_centroids=3,
+    top_local_centroids=2,
+    top_global_centroids=3,
+    centroid_votes=2,
+    label_votes=2,
+    dropout=0.1,
+    corrupted=0.05,
+    budget=Budget(clustering=1.0, selection=0.25, centroid_vote=0.5, label_vote=0.75),
+)
+EPSILON = 1.0 + 2 * 0.25 + 0.5 + 0.75
+
+
+class CountedBytes:
+    """A seeded source of bytes that tells how many were drawn."""
+
+    def __init__(self, seed: int = 1) -> None:
+        self._bytes = np.random.default_rng(seed).bytes
+        self.drawn = 0
+
+    def __call__(self, size: int) -> bytes:
+        self.drawn += size
+        return self._bytes(size)
+
+
+def make_phone(
+    store: Store | None = None,
+    policy: Policy | None = None,
+    random: CountedBytes | None = None,
+    participant: type[Participant] = IdealParticipant,
+) -> Phone:
+    return Phone(
+        MemoryStore(POINTS, CHOICES) if store is None else store,
+        HeardPoints("points", 2),
+        policy,
+        hierarchy=GROUPS,
+        random=random or CountedBytes(),
+        participant=participant,
+    )
+
+
+@pytest.fixture
+def phone() -> Phone:
+    return make_phone()
+
+
+def replaced(thing: msgspec.Struct, **changes: object) -> msgspec.Struct:
+    return msgspec.structs.replace(thing, **changes)
+
+
+def cluster(parameters: PhaseParameters = PARAMETERS, phase: bytes = PHASE) -> Cluster:
+    return Cluster(phase=phase, index=7, parameters=parameters)
+
+
+def the_sum(vote: str, shape: tuple[int, ...]) -> SumParameters:
+    mechanism = phase_mechanisms(PARAMETERS)[vote]
+    assert isinstance(mechanism, BallotSum)
+    return vote_sum(PARAMETERS, mechanism, shape)
+
+
+def first_vote(
+    centroids: np.ndarray = CENTROIDS,
+    phase: bytes = PHASE,
+    sum_id: bytes = SUM,
+    index: int = 7,
+    parameters: SumParameters | None = None,
+) -> GlobalCentroids:
+    parameters = parameters or the_sum(CENTROID_VOTE, (len(centroids),))
+    return GlobalCentroids(
+        phase=phase,
+        centroids=Matrix.of(centroids),
+        advertise=AdvertiseKeys(sum_id=sum_id, index=index, parameters=parameters),
+    )
+
+
+def second_vote(sum_id: bytes = SUM) -> TopCentroids:
+    parameters = the_sum(LABEL_VOTE, (len(CENTROIDS), 2))
+    return TopCentroids(
+        phase=PHASE,
+        centroids=Matrix.of(CENTROIDS),
+        advertise=AdvertiseKeys(sum_id=sum_id, index=7, parameters=parameters),
+    )
+
+
+def rounds(sum_id: bytes = SUM) -> list[Task]:
+    """The tasks of an ideal sum after its opening."""
+    return [
+        ShareKeys(sum_id=sum_id, neighbours=(), cipher_keys=b"", mask_keys=b""),
+        MaskInput(sum_id=sum_id, senders=(), ciphertexts=()),
+        Unmask(sum_id=sum_id, survivors=(), dropped=()),
+    ]
+
+
+RESULT = Result(
+    phase=PHASE,
+    geometry=Geometry.EUCLIDEAN,
+    centroids=Matrix.of(CENTROIDS),
+    labels=(0, 1, -1),
+    label_names=CLASSES,
+    centroid_votes=(9, 8, 7),
+    label_votes=((9, 0), (0, 8), (0, 0)),
+    privacy=phase_releases(PARAMETERS),
+)
+WHOLE_PHASE: tuple[Task, ...] = (
+    cluster(),
+    first_vote(),
+    *rounds(),
+    second_vote(OTHER_SUM),
+    *rounds(OTHER_SUM),
+    RESULT,
+)
+
+
+def everything_in(phone: Phone) -> tuple[object, ...]:
+    store = phone._store
+    names = ("membership", "sum", "answered", "result")
+    return (*(store.get(name) for name in names), store.ledger())
+
+
+def refuses(phone: Phone, task: Task, error: type[RemoteError], message: str) -> None:
+    """By name, and without any change or any noise drawn."""
+    assert isinstance(phone._random, CountedBytes)
+    before, drawn = everything_in(phone), phone._random.drawn
+    with pytest.raises(error, match=message) as raised:
+        phone.answer(task)
+    assert raised.type is error
+    assert everything_in(phone) == before
+    assert phone._random.drawn == drawn
+
+
+# ------------------------------------------------------------------------ answers and their price
+
+
+def test_a_phone_goes_through_a_phase(phone: Phone) -> None:
+    answers = [phone.answer(task) for task in WHOLE_PHASE]
+    assert [type(answer).__name__ for answer in answers] == [
+        "LocalCentroids",
+        *("AdvertisedKeys", "SharedKeys", "MaskedInput", "Unmasked") * 2,
+        "NoneType",
+    ]
+    published = answers[0]
+    assert isinstance(published, LocalCentroids)
+    assert (published.phase, published.sender) == (PHASE, 7)
+    assert published.centroids.array().shape == (2, 2)
+    assert phone.result == RESULT
+    assert phone.ledger.releases == phase_releases(PARAMETERS)
+
+
+def test_the_same_task_gets_the_same_answer_and_costs_once() -> None:
+    random = CountedBytes()
+    phone = make_phone(random=random)
+    paid = 0
+    for task in WHOLE_PHASE[:-1]:
+        first, drawn = phone.answer(task), random.drawn
+        entries = len(phone.ledger.releases)
+        for _ in range(2):
+            assert phone.answer(task) == first
+        assert phone.answer(Wait(seconds=3.0)) is None
+        assert phone.answer(task) == first
+        assert len(phone.ledger.releases) == entries
+        assert random.drawn == drawn
+        assert entries >= paid
+        paid = entries
+    assert paid == len(phase_releases(PARAMETERS))
+
+
+def test_a_step_is_paid_for_when_its_answer_leaves_and_not_before(phone: Phone) -> None:
+    paid = []
+    for task in WHOLE_PHASE[:-1]:
+        phone.answer(task)
+        paid.append({release.step for release in phone.ledger.releases})
+    local, first = {CLUSTER, SELECT}, {CENTROID_VOTE}
+    everything = local | first | {LABEL_VOTE}
+    assert paid == [
+        *[local] * 3,
+        *[local | first] * 4,
+        *[everything] * 2,
+    ]
+
+
+def test_an_answer_that_was_lost_on_the_way_is_given_again_after_a_restart(tmp_path: Path) -> None:
+    for task in WHOLE_PHASE[:-1]:
+        with make_phone(EncryptedStore(tmp_path / "phone", KEY, dimensions=2)) as phone:
+            lost = phone.answer(task)
+        with make_phone(EncryptedStore(tmp_path / "phone", KEY, dimensions=2)) as phone:
+            assert phone.answer(task) == lost
+
+
+class Watched(MemoryStore):
+    """A store whose outermost transaction may fail at its end, as on a full disk."""
+
+    def __init__(self) -> None:
+        super().__init__(POINTS, CHOICES)
+        self.failing = False
+
+    @contextlib.contextmanager
+    def transaction(self) -> Iterator[None]:
+        with super().transaction():
+            yield
+            if self.failing and self._depth == 1:
+                raise OSError("the disk is full")
+
+
+def test_no_answer_leaves_before_its_ledger_entry_is_kept() -> None:
+    store = Watched()
+    phone = make_phone(store)
+    for task in WHOLE_PHASE[:-1]:
+        before = everything_in(phone)
+        store.failing = True
+        with pytest.raises(OSError, match="full"):
+            phone.answer(task)
+        assert everything_in(phone) == before
+        store.failing = False
+        assert phone.answer(task) is not None
+    assert phone.ledger.releases == phase_releases(PARAMETERS)
+
+
+def test_a_second_phase_is_paid_for_in_the_same_ledger(phone: Phone) -> None:
+    for task in WHOLE_PHASE:
+        phone.answer(task)
+    phone.answer(cluster(phase=OTHER_PHASE))
+    assert len(phone.ledger.releases) == 12
+    assert {release.step for release in phone.ledger.releases_in(OTHER_PHASE)} == {CLUSTER, SELECT}
+
+
+def test_a_lifetime_budget_ends(phone: Phone) -> None:
+    phone = make_phone(policy=Policy(largest_lifetime_epsilon=EPSILON + 1.4))
+    for task in WHOLE_PHASE:
+        phone.answer(task)
+    refuses(phone, cluster(phase=OTHER_PHASE), RefusedError, "largest_lifetime_epsilon")
+
+
+# ---------------------------------------------------------------------------------- its ballots
+
+
+def sent_vector(phone: Phone, tasks: list[Task], parameters: SumParameters) -> np.ndarray:
+    """What an ideal participant sends: ballot plus noise, in the clear."""
+    answers = [phone.answer(task) for task in tasks]
+    masked = answers[-1]
+    assert isinstance(masked, MaskedInput)
+    return encoding.decode(encoding.unpack(masked.vector, parameters), parameters)
+
+
+@dataclass
+class Ballots:
+    first: np.ndarray
+    second: np.ndarray
+
+
+def ballots(store: Store) -> Ballots:
+    """What the phone voted for: what it sent, minus the noise that its bytes make."""
+    random = CountedBytes()
+    phone = make_phone(store, random=random)
+    phone.answer(cluster())
+    noises = []
+    votes = (
+        (CENTROID_VOTE, first_vote(), SUM, (3,)),
+        (LABEL_VOTE, second_vote(OTHER_SUM), OTHER_SUM, (3, 2)),
+    )
+    for vote, opening, sum_id, shape in votes:
+        again = CountedBytes()
+        again(random.drawn)
+        mechanism = phase_mechanisms(PARAMETERS)[vote]
+        assert isinstance(mechanism, BallotSum)
+        assert mechanism.honest_survivors == 85
+        parameters = opening.advertise.parameters
+        sent = sent_vector(phone, [opening, *rounds(sum_id)[:2]], parameters)
+        noises.append(sent - mechanism.noise_share(shape, again))
+        assert random.drawn == again.drawn
+    return Ballots(*noises)
+
+
+def test_a_ballot_holds_the_nearest_centroids_and_the_labels_that_users_chose() -> None:
+    cast = ballots(MemoryStore(POINTS, CHOICES))
+    np.testing.assert_array_equal(cast.first, [1, 1, 0])
+    np.testing.assert_array_equal(cast.second, [[1, 0], [0, 1], [0, 0]])
+
+
+def test_a_phone_that_heard_nothing_takes_part_with_an_empty_ballot() -> None:
+    cast = ballots(MemoryStore(np.empty((0, 2), dtype=np.float32)))
+    assert not cast.first.any()
+    assert not cast.second.any()
+
+
+def test_labels_that_the_phase_does_not_ask_for_count_as_none() -> None:
+    cast = ballots(MemoryStore(POINTS, ("desk", "office", "desk", "garden", None)))
+    np.testing.assert_array_equal(cast.first, [1, 1, 0])
+    np.testing.assert_array_equal(cast.second, [[0, 0], [0, 1], [0, 0]])
+
+
+def test_a_choice_that_polls_no_longer_offer_does_not_silence_the_phone() -> None:
+    """Else its silence would tell of that one recording."""
+    cast = ballots(MemoryStore(POINTS, ("zeppelin", "tram", None, "garden", "zeppelin")))
+    np.testing.assert_array_equal(cast.second, [[1, 0], [0, 1], [0, 0]])
+
+
+def test_it_casts_no_more_votes_than_there_are_centroids() -> None:
+    one = CENTROIDS[:1]
+    phone = make_phone()
+    phone.answer(cluster())
+    answer = phone.answer(first_vote(one, parameters=the_sum(CENTROID_VOTE, (1,))))
+    assert isinstance(answer, AdvertisedKeys)
+
+
+# ------------------------------------------------------------------------------------- refusals
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"encoder": "log-mel-1"}, "log-mel-1.*points"),
+        ({"dimensions": 3}, "dimensions=3"),
+        ({"phones": 99}, "least_phones"),
+        ({"dropout": 0.31}, "largest_dropout"),
+        ({"budget": Budget(2.0, 0.25, 0.5, 0.75)}, "largest_epsilon"),
+        ({"geometry": Geometry.SPHERICAL, "delta": 1e-3}, "largest_delta"),
+        # What is no phase at all is refused like the rest: the server is wrong, not the caller.
+        ({"recordings": 0}, "recordings=0"),
+        ({"budget": Budget(-1.0, 0.25, 0.5, 0.75)}, "clustering=-1"),
+        ({"budget": Budget(1.0, 0.25, float("nan"), 0.75)}, "centroid-vote=nan"),
+        ({"dropout": 0.3, "corrupted": 0.8}, "honest"),
+        ({"top_local_centroids": 4}, "top_local_centroids=4"),
+        ({"budget": Budget(1e-17, 0.25, 0.5, 0.75)}, "scale"),
+    ],
+)
+def test_a_phase_is_refused_by_name(phone: Phone, changes: dict[str, object], message: str) -> None:
+    parameters = replaced(PARAMETERS, **changes)
+    assert isinstance(parameters, PhaseParameters)
+    refuses(phone, cluster(parameters), RefusedError, message)
+    assert phone.answer(cluster()) is not None
+
+
+def test_a_phase_is_refused_whether_or_not_there_are_recordings() -> None:
+    """Or the refusal would tell."""
+    parameters = replaced(PARAMETERS, dimensions=3)
+    assert isinstance(parameters, PhaseParameters)
+    empty = make_phone(MemoryStore(np.empty((0, 2), dtype=np.float32)))
+    refuses(empty, cluster(parameters), RefusedError, "dimensions=3")
+
+
+def test_a_number_outside_the_phase_is_refused(phone: Phone) -> None:
+    task = Cluster(phase=PHASE, index=100, parameters=PARAMETERS)
+    refuses(phone, task, RefusedError, "phone 100")
+
+
+def test_a_second_clustering_in_one_phase_is_refused(phone: Phone) -> None:
+    phone.answer(cluster())
+    more = replaced(PARAMETERS, recordings=6)
+    assert isinstance(more, PhaseParameters)
+    # Noise was drawn before the ledger was asked, so only the phone's memory is compared.
+    before = everything_in(phone)
+    with pytest.raises(RefusedError, match="released already"):
+        phone.answer(cluster(more))
+    assert everything_in(phone) == before
+
+
+def weaker() -> dict[str, SumParameters]:
+    """Sums that are not the one that the phase's parameters lead to."""
+    right = the_sum(CENTROID_VOTE, (3,))
+    return {
+        "bound": choose(100, (3,), right.bound - 1, 0.1, 0.05),
+        "larger bound": choose(100, (3,), right.bound * 2, 0.1, 0.05),
+        "threshold": replaced(right, threshold=right.threshold - 1),
+        "higher threshold": replaced(right, threshold=right.threshold + 1),
+        "neighbours": choose(100, (3,), right.bound, 0.1, 0.05, neighbours=99),
+        "shape": choose(100, (4,), right.bound, 0.1, 0.05),
+        "shape of the other vote": choose(100, (3, 1), right.bound, 0.1, 0.05),
+        "precision": choose(100, (3,), right.bound, 0.1, 0.05, precision=1),
+        "security": choose(100, (3,), right.bound, 0.1, 0.05, statistical_security=30),
+        "more security": choose(100, (3,), right.bound, 0.1, 0.05, statistical_security=50),
+        "correctness": choose(100, (3,), right.bound, 0.1, 0.05, correctness=10),
+        "phones": choose(101, (3,), right.bound, 0.1, 0.05),
+        "dropout": choose(100, (3,), right.bound, 0.2, 0.05),
+        "corrupted": choose(100, (3,), right.bound, 0.1, 0.0),
+        "contradiction": replaced(right, length=4),
+    }
+
+
+@pytest.mark.parametrize("what", weaker())
+def test_a_sum_that_is_not_the_one_expected_is_refused(phone: Phone, what: str) -> None:
+    phone.answer(cluster())
+    refuses(phone, first_vote(parameters=weaker()[what]), RefusedError, "sum|security|correctness")
+    assert phone.answer(first_vote()) is not None
+
+
+@pytest.mark.parametrize(
+    "policy", [Policy(least_statistical_security=41), Policy(least_correctness=31)]
+)
+def test_a_sum_that_is_too_weak_for_this_phone_is_refused_though_expected(policy: Policy) -> None:
+    phone = make_phone(policy=policy)
+    phone.answer(cluster())
+    refuses(phone, first_vote(), RefusedError, "least_")
+
+
+def test_its_number_does_not_change_within_a_phase(phone: Phone) -> None:
+    phone.answer(cluster())
+    refuses(phone, first_vote(index=8), RefusedError, "number changed")
+
+
+@pytest.mark.parametrize(
+    ("centroids", "error"),
+    [
+        (Matrix(3, 1, bytes(12)), RefusedError),
+        (Matrix(1, 3, bytes(12)), RefusedError),
+        (Matrix(0, 2, b""), RefusedError),
+        (Matrix(3, 2, bytes(23)), MalformedMessageError),
+        (Matrix(3, 2, np.full(6, np.nan, dtype="<f4").tobytes()), MalformedMessageError),
+        (Matrix(3, 2, np.full(6, np.inf, dtype="<f4").tobytes()), MalformedMessageError),
+    ],
+)
+@pytest.mark.parametrize("opening", [first_vote, second_vote])
+def test_centroids_that_are_none_are_refused(
+    phone: Phone, opening: type[first_vote], centroids: Matrix, error: type[RemoteError]
+) -> None:
+    phone.answer(cluster())
+    task = msgspec.structs.replace(opening(), centroids=centroids)
+    refuses(phone, task, error, "centroids|matrix")
+
+
+def test_a_vote_of_a_phase_that_it_is_not_in_is_refused(phone: Phone) -> None:
+    refuses(phone, first_vote(), UnexpectedMessageError, "not in")
+    phone.answer(cluster())
+    refuses(phone, first_vote(phase=OTHER_PHASE), UnexpectedMessageError, "not in")
+    for task in rounds():
+        refuses(phone, task, UnexpectedMessageError, "not in")
+
+
+def test_a_vote_is_cast_once(phone: Phone) -> None:
+    phone.answer(cluster())
+    opened = phone.answer(first_vote())
+    # As long as nothing has left, a server that lost its sum may open another.
+    reopened = phone.answer(first_vote(sum_id=OTHER_SUM))
+    assert isinstance(opened, AdvertisedKeys)
+    assert isinstance(reopened, AdvertisedKeys)
+    assert reopened.sum_id == OTHER_SUM
+    share, mask, _ = rounds(OTHER_SUM)
+    phone.answer(share)
+    phone.answer(mask)
+    refuses(phone, first_vote(sum_id=b"the third sum!!!"), RefusedError, "cast once")
+    refuses(phone, first_vote(), RefusedError, "cast once")
+    for sum_id in (SUM, OTHER_SUM):
+        refuses(phone, first_vote(CENTROIDS[:2], sum_id=sum_id), RefusedError, "cast once")
+    # The sum that was joined goes on, and the other vote too.
+    assert phone.answer(rounds(OTHER_SUM)[2]) is not None
+    assert phone.answer(second_vote()) is not None
+
+
+def test_real_participants_refuse_tasks_of_another_sum_or_stage() -> None:
+    phone = make_phone(participant=Participant)
+    phone.answer(cluster())
+    phone.answer(first_vote())
+    for task in rounds(OTHER_SUM):
+        refuses(phone, task, UnexpectedMessageError, "another sum")
+    for task in rounds()[1:]:
+        refuses(phone, task, UnexpectedMessageError, "once")
+    assert LABEL_VOTE not in {release.step for release in phone.ledger.releases}
+
+
+# ---------------------------------------------------------------------------------- the end
+
+
+def test_a_failed_phase_is_forgotten_and_its_price_is_not(phone: Phone) -> None:
+    phone.answer(cluster())
+    phone.answer(first_vote())
+    assert phone.answer(Failed(phase=PHASE, reason="too few")) is None
+    refuses(phone, rounds()[0], UnexpectedMessageError, "not in")
+    refuses(phone, first_vote(), UnexpectedMessageError, "not in")
+    assert len(phone.ledger.releases) == 4
+    with pytest.raises(RefusedError, match="released already"):
+        phone.answer(cluster())
+
+
+@pytest.mark.parametrize(
+    "end", [replaced(RESULT, phase=OTHER_PHASE), Failed(phase=OTHER_PHASE, reason="")]
+)
+def test_the_end_of_another_phase_does_not_end_this_one(phone: Phone, end: Task) -> None:
+    phone.answer(cluster())
+    opened = phone.answer(first_vote())
+    assert phone.answer(end) is None
+    assert phone.answer(first_vote()) == opened
+    assert phone.answer(rounds()[0]) is not None
+
+
+def test_a_result_reaches_a_phone_that_was_not_in_the_phase(phone: Phone) -> None:
+    assert phone.result is None
+    assert phone.answer(RESULT) is None
+    assert phone.answer(RESULT) is None
+    assert phone.result == RESULT
+    newer = replaced(RESULT, phase=OTHER_PHASE, labels=(1, 0, 0))
+    assert isinstance(newer, Result)
+    phone.answer(newer)
+    assert phone.result == newer
+
+
+@pytest.mark.parametrize(
+    ("changes", "error"),
+    [
+        ({"labels": (0, 1)}, UnexpectedMessageError),
+        ({"labels": (0, 1, 2)}, UnexpectedMessageError),
+        ({"centroids": Matrix(0, 2, b""), "labels": ()}, UnexpectedMessageError),
+        ({"centroids": Matrix(3, 3, bytes(36))}, UnexpectedMessageError),
+        ({"centroids": Matrix(3, 2, bytes(20))}, MalformedMessageError),
+    ],
+)
+def test_a_result_that_names_no_scene_is_refused(
+    phone: Phone, changes: dict[str, object], error: type[RemoteError]
+) -> None:
+    phone.answer(cluster())
+    bad = replaced(RESULT, **changes)
+    assert isinstance(bad, Result)
+    refuses(phone, bad, error, "result|matrix")
+    assert phone.result is None
+
+
+def test_a_closed_phone_answers_nothing(phone: Phone) -> None:
+    phone.close()
+    with pytest.raises(WrongStateError):
+        phone.answer(cluster())

@@ -1,0 +1,182 @@
+"""A phone among others, and in everyday life."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+
+from earshot_client.encoder import default_encoder
+from earshot_client.features import UnusableRecordingError
+from earshot_client.labels import LabelHierarchy, UnknownLabelError
+from earshot_client.memory_store import MemoryStore
+from earshot_client.phone import SECONDS_AFTER_PHASE, Phone
+from earshot_client.policy import Policy
+from earshot_client.store import EncryptedStore, WrongKeyError
+from earshot_protocol.errors import InvalidInputError, RefusedError, WrongStateError
+from earshot_protocol.geometry import Geometry
+from earshot_protocol.messages import Answer, Matrix, Result, Task
+from earshot_protocol.phase import STEPS, Budget, PhaseParameters, Step
+from earshot_protocol.privacy.accounting import phase_releases
+from earshot_server.coordinator import Coordinator
+from earshot_server.discovery.optics import Optics
+from earshot_server.store.memory import MemoryPhaseStore
+from earshot_simulations.engine import HeardPoints
+
+KEY = bytes(range(32))
+CROWD = 8
+GROUPS = LabelHierarchy({"bus": ("tram",), "park": ("garden",)})
+POINTS = np.array([[-0.5, 0.1], [-0.4, 0], [-0.6, 0], [0.5, 0.1], [0.4, 0]], dtype=np.float32)
+CHOICES = ("tram", "bus", None, "garden", "park")
+PARAMETERS = PhaseParameters(
+    phones=CROWD,
+    recordings=5,
+    dimensions=2,
+    geometry=Geometry.EUCLIDEAN,
+    encoder="points",
+    labels=("bus", "park"),
+    local_centroids=3,
+    top_local_centroids=2,
+    top_global_centroids=3,
+    centroid_votes=2,
+    label_votes=2,
+    dropout=0.1,
+    corrupted=0.05,
+    budget=Budget(clustering=20.0, selection=20.0, centroid_vote=2.0, label_vote=2.0),
+)
+
+# ------------------------------------------------------------------------------- among others
+
+
+class Line:
+    """A transport to a coordinator in the same process."""
+
+    def __init__(self, coordinator: Coordinator, number: int) -> None:
+        self.coordinator, self.number = coordinator, number
+        self.sent: list[Answer] = []
+
+    def task(self) -> Task:
+        return self.coordinator.task_for(self.number)
+
+    def send(self, answer: Answer) -> None:
+        self.coordinator.accept(self.number, answer)
+        self.sent.append(answer)
+
+
+def crowd_result(folder: Path, kill: bool) -> Result:
+    """A phase of real phones in encrypted files, which `kill` closes and opens between any two."""
+    policy = Policy(
+        least_phones=CROWD, largest_epsilon=100, largest_delta=1, largest_lifetime_delta=1
+    )
+    random = [np.random.default_rng(seed).bytes for seed in range(CROWD)]
+
+    def opened(number: int) -> Phone:
+        store = EncryptedStore(folder / str(number), KEY, dimensions=2)
+        encoder = HeardPoints("points", 2)
+        return Phone(store, encoder, policy, hierarchy=GROUPS, random=random[number])
+
+    coordinator = Coordinator.start(MemoryPhaseStore(), Optics(), PARAMETERS, now=0.0)
+    lines = [Line(coordinator, number) for number in range(CROWD)]
+    phones = [opened(number) for number in range(CROWD)]
+    for number, phone in enumerate(phones):
+        jitter = np.random.default_rng(number).normal(0, 0.02, POINTS.shape)
+        for point, choice in zip(POINTS + jitter, CHOICES, strict=True):
+            recording = phone._store.add(point)
+            if choice is not None:
+                phone.label(recording, choice)
+    for step in STEPS:
+        assert coordinator.step is step
+        for number in range(CROWD):
+            if kill:
+                phones[number].close()
+                phones[number] = opened(number)
+            assert phones[number].take_part(lines[number]) == 0.0
+            assert 0 < phones[number].take_part(lines[number]) < PARAMETERS.step_seconds
+        assert coordinator.advance(0.0)
+    assert coordinator.step is Step.PUBLISHED
+    for phone, line in zip(phones, lines, strict=True):
+        assert phone.take_part(line) == SECONDS_AFTER_PHASE
+        assert len(line.sent) == len(STEPS)
+        assert phone.result == coordinator.result()
+        assert phone.ledger.releases == phase_releases(PARAMETERS)
+        phone.close()
+    return msgspec.structs.replace(coordinator.result(), phase=bytes(16))
+
+
+def test_killed_between_any_two_tasks_the_phones_come_to_the_same(tmp_path: Path) -> None:
+    for name in ("steady", "killed"):
+        (tmp_path / name).mkdir()
+    steady = crowd_result(tmp_path / "steady", kill=False)
+    assert set(steady.labels) == {0, 1}
+    assert crowd_result(tmp_path / "killed", kill=True) == steady
+
+
+def test_what_a_server_may_not_ask_reaches_the_app() -> None:
+    phone = Phone(MemoryStore(POINTS), HeardPoints("points", 2), Policy(least_phones=CROWD + 1))
+    coordinator = Coordinator.start(MemoryPhaseStore(), Optics(), PARAMETERS, now=0.0)
+    line = Line(coordinator, 3)
+    with pytest.raises(RefusedError, match="least_phones"):
+        phone.take_part(line)
+    assert line.sent == []
+
+
+# ------------------------------------------------------------------------------- everyday life
+
+RATE = 16_000
+
+
+def chord(hertz: float, seed: int) -> np.ndarray:
+    """A second of a few harmonics in faint noise: very unlike for unlike pitches."""
+    time = np.arange(RATE) / RATE
+    random = np.random.default_rng(seed)
+    tones = sum(np.sin(2 * np.pi * hertz * k * time + random.uniform(0, 6)) for k in (1, 2, 3))
+    return 0.1 * np.asarray(tones) + 0.01 * random.normal(size=RATE)
+
+
+def test_it_hears_is_told_and_names_scenes(tmp_path: Path) -> None:
+    encoder = default_encoder()
+    with Phone.open(tmp_path / "phone", key=KEY) as phone:
+        with pytest.raises(WrongStateError, match="take part"):
+            phone.scene(chord(200, 0), RATE)
+        low, high = (phone.hear(chord(hertz, 1), RATE) for hertz in (200, 1000))
+        phone.label(low, "train")
+        embeddings, choices = phone._store.recordings()
+        assert choices == ("train", None)
+        assert embeddings.shape == (2, 128)
+        result = Result(
+            phase=bytes(16),
+            geometry=Geometry.SPHERICAL,
+            centroids=Matrix.of(encoder.project(embeddings, 8)),
+            labels=(1, -1),
+            label_names=("park", "public transport"),
+            centroid_votes=(9, 8),
+            label_votes=((0, 9), (0, 0)),
+            privacy=(),
+        )
+        phone.answer(result)
+    with Phone.open(tmp_path / "phone", key=KEY) as phone:
+        assert phone.scene(chord(205, 2), RATE) == "public transport"
+        assert phone.scene(chord(990, 3), RATE) is None
+        assert high != low
+
+
+def test_a_file_opens_with_its_own_key_only(tmp_path: Path) -> None:
+    Phone.open(tmp_path / "phone", key=KEY).close()
+    with pytest.raises(WrongKeyError):
+        Phone.open(tmp_path / "phone", key=bytes(32))
+
+
+def test_useless_sound_and_unknown_labels_are_refused(tmp_path: Path) -> None:
+    with Phone.open(tmp_path / "phone", key=KEY) as phone:
+        for useless in (np.zeros(RATE), chord(200, 0)[: RATE // 2], np.full(RATE, np.nan)):
+            with pytest.raises(UnusableRecordingError):
+                phone.hear(useless, RATE)
+        recording = phone.hear(chord(200, 0), RATE)
+        with pytest.raises(UnknownLabelError, match="train"):
+            phone.label(recording, "trian")
+        with pytest.raises(InvalidInputError, match="no recording"):
+            phone.label(recording + 1, "train")
+        assert phone._store.recordings()[1] == (None,)
+        assert len(phone._store.recordings()[0]) == 1

@@ -1,0 +1,309 @@
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from earshot_client.command import main
+from earshot_protocol.phase import STEPS
+from earshot_simulations import simulation
+from earshot_simulations.commands import simulate as command
+from earshot_simulations.commands.progress import Progress
+
+HEAVY = {"joblib", "matplotlib", "scipy", "sklearn", "soundfile", "soxr"}
+FIELDS = {
+    "phones",
+    "survivors",
+    "seed",
+    "ari_train",
+    "ari_test",
+    "label_accuracy",
+    "global_centroids",
+    "top_global_centroids",
+    "privacy",
+    "seconds",
+    "bytes_up_per_phone",
+    "bytes_down_per_phone",
+    "peak_memory_mb",
+    "version",
+}
+"""Of result.json, as the design promises them."""
+SMALL = ("--phones", "24", "--recordings", "10", "--scenes", "3", "--jobs", "1", "--seed", "3")
+BUDGET = "clustering=4,selection=2,centroid-vote=1,label-vote=1"
+
+
+def python(program: str, *arguments: str) -> subprocess.Popen[str]:
+    """A fresh interpreter in a process group of its own, as a terminal starts one."""
+    # S603: the program is written in this file.
+    return subprocess.Popen(  # noqa: S603
+        [sys.executable, "-c", program, *arguments],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+    )
+
+
+def earshot(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str], *arguments: object
+) -> tuple[int, str, str]:
+    """Exit status, standard output and standard error of `earshot …`."""
+    monkeypatch.setattr(sys, "argv", ["earshot", *map(str, arguments)])
+    with pytest.raises(SystemExit) as left:
+        main()
+    written = capsys.readouterr()
+    status = left.value.code
+    return (0 if status is None else int(status)), written.out, written.err
+
+
+LIST_MODULES = """
+import sys
+from earshot_client.command import main
+sys.argv = ["earshot", *sys.argv[1:]]
+try:
+    main()
+finally:
+    print(*{name.partition(".")[0] for name in sys.modules}, file=sys.stderr)
+"""
+
+
+@pytest.mark.parametrize(
+    ("arguments", "shown", "ours"),
+    [
+        (("--help",), "simulate", {"earshot_client", "earshot_protocol"}),
+        (("--version",), "0.", {"earshot_client", "earshot_protocol"}),
+        (("simulate", "--help"), "--summation", None),
+        (("bench", "--help"), "secure-sum", None),
+    ],
+)
+def test_help_loads_nothing_that_takes_long(
+    arguments: tuple[str, ...], shown: str, ours: set[str] | None
+) -> None:
+    process = python(LIST_MODULES, *arguments)
+    out, err = process.communicate(timeout=60)
+    loaded = set(err.split())
+    assert process.returncode == 0, err
+    assert shown in out
+    assert not loaded & HEAVY
+    assert "earshot_client" in loaded
+    if ours is not None:
+        assert {name for name in loaded if name.startswith("earshot")} == ours
+
+
+# ------------------------------------------------------------------------------------- a whole run
+
+
+def test_json_is_the_only_thing_on_standard_output_and_is_what_the_file_says(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "new" / "run"
+    status, out, err = earshot(
+        monkeypatch, capsys, "simulate", *SMALL, "--budget", BUDGET, "--out", folder, "--json"
+    )
+    assert status == 0
+    told = json.loads(out)
+    assert out.startswith("{")
+    assert set(told) >= FIELDS
+    assert told == json.loads((folder / "result.json").read_text(encoding="utf-8"))
+    assert (folder / "report.html").read_text(encoding="utf-8").startswith("<!doctype html>")
+    assert sorted(path.name for path in folder.iterdir()) == ["report.html", "result.json"]
+    assert all(step in err for step in STEPS)
+
+    assert (told["phones"], told["survivors"], told["seed"]) == (24, 24, 3)
+    assert told["interrupted"] is None
+    assert told["privacy"]["total"]["recording"]["epsilon"] == pytest.approx(4 + 2 * 2 + 1 + 1)
+    assert {release["unit"] for release in told["privacy"]["releases"]} == {"recording", "phone"}
+    assert {"step", "unit", "epsilon", "delta", "mechanism"} == set(told["privacy"]["releases"][0])
+    steps = {step.value for step in STEPS}
+    for per_phone in ("bytes_up_per_phone", "bytes_down_per_phone"):
+        assert {step for step, count in told[per_phone].items() if count > 0} == steps
+    assert steps < set(told["seconds"]["steps"])
+    assert told["seconds"]["total"] > 0
+    assert 0 < told["label_accuracy"] <= 1
+
+
+def test_without_json_there_is_a_summary(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, out, _ = earshot(monkeypatch, capsys, "simulate", *SMALL, "--out", tmp_path)
+    assert status == 0
+    lines = dict(line.rsplit(maxsplit=1) for line in out.splitlines())
+    assert lines["phones"] == lines["survivors"] == "24"
+    assert 0 <= float(lines["label accuracy"]) <= 1
+    assert lines["report"] == str(tmp_path / "report.html")
+
+
+def test_options_reach_the_simulation(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    options = {
+        "phones": 24,
+        "recordings": 9,
+        "scenes": 2,
+        "labelled": 0.75,
+        "dropout": 0.1,
+        "corrupted": 0.05,
+        "summation": "ideal",
+        "jobs": 1,
+        "seed": 4,
+        "local-centroids": 5,
+        "top-local-centroids": 3,
+        "top-global-centroids": 4,
+        "centroid-votes": 2,
+        "label-votes": 4,
+    }
+    arguments = [part for name, value in options.items() for part in (f"--{name}", value)]
+    _, out, _ = earshot(monkeypatch, capsys, "simulate", *arguments, "--budget", BUDGET, "--json")
+    configuration = json.loads(out)["configuration"]
+    for name, value in options.items():
+        assert configuration[name.replace("-", "_")] == value
+    assert configuration["budget"] == {
+        "clustering": 4.0,
+        "selection": 2.0,
+        "centroid_vote": 1.0,
+        "label_vote": 1.0,
+    }
+
+
+# -------------------------------------------------------------------------------------- mistakes
+
+MISTAKES: dict[str, tuple[tuple[str, ...], str]] = {
+    "too many lost": (("--dropout", "0.6", "--corrupted", "0.5"), "below 1"),
+    "too many lost for a graph": (("--dropout", "0.5"), "is accepted"),
+    "too few phones": (("--phones", "2"), "phones=2"),
+    "budget of zero": (("--budget", BUDGET.replace("=4", "=0")), "positive"),
+    "negative budget": (("--budget", BUDGET.replace("=4", "=-4")), "positive"),
+    "budget too small for a vote": (("--budget", BUDGET[:-1] + "1e-6"), "at least 0.000122"),
+    "unknown budget": (("--budget", BUDGET + ",other=1"), "clustering=ε"),
+    "missing budget": (("--budget", "clustering=1"), "label-vote=ε"),
+    "budget without numbers": (("--budget", BUDGET.replace("=4", "=much")), "clustering=much"),
+    "more votes than candidates": (("--centroid-votes", "11"), "centroid_votes=11"),
+    "more labels than candidates": (("--label-votes", "11"), "label_votes=11"),
+    "more published than computed": (("--top-local-centroids", "7"), "top_local_centroids=7"),
+    "empty folder": (("--data", "{empty}"), "holds no audio"),
+    "no folder": (("--data", "{empty}/nowhere"), "there is no folder"),
+    "file for data": (("--data", "{file}"), "there is no folder"),
+    "file for results": (("--out", "{file}"), "name a folder"),
+    "negative seed": (("--seed", "-1"), "seed=-1"),
+    "labelled twice": (("--labelled", "2"), "labelled=2.0"),
+    "no jobs": (("--jobs", "0"), "jobs=0"),
+    "too many scenes": (("--scenes", "21"), "at most 20"),
+    "too many dimensions": (("--data", "soundscapes", "--dimensions", "129"), "128"),
+}
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_mistake_is_one_line_and_exit_status_2_before_any_work(
+    mistake: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    (tmp_path / "empty").mkdir()
+    (tmp_path / "file").write_text("in the way")
+    options, message = MISTAKES[mistake]
+    given = [option.format(empty=tmp_path / "empty", file=tmp_path / "file") for option in options]
+
+    def work(*arguments: object) -> None:
+        raise AssertionError("work began")
+
+    monkeypatch.setattr(simulation._Simulation, "run", work)
+    monkeypatch.setattr(simulation._Simulation, "record", work)
+    # A later option replaces an earlier one.
+    status, out, err = earshot(monkeypatch, capsys, "simulate", *SMALL, *given, "--json")
+    assert (status, out) == (2, "")
+    lines = err.splitlines()
+    assert len(lines) == 1
+    assert lines[0].startswith("earshot: ")
+    assert message in lines[0]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "file"]
+
+
+def test_a_choice_that_there_is_not_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    for option, value in (("--summation", "magic"), ("--discovery", "magic"), ("--phones", "few")):
+        status, out, err = earshot(monkeypatch, capsys, "simulate", option, value)
+        assert (status, out) == (2, "")
+        assert f"'{option}'" in err
+        assert "Traceback" not in err
+
+
+# ------------------------------------------------------------------------------------ interrupts
+
+
+@pytest.mark.parametrize("stop", [STEPS[0], STEPS[4], STEPS[-1]])
+def test_an_interrupted_run_writes_what_it_has(
+    stop: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    shown = command.shown
+
+    @contextlib.contextmanager
+    def interrupting() -> Iterator[Progress]:
+        """The progress display, and somebody at the keyboard."""
+        with shown() as progress:
+
+            def interrupt(what: str, done: int, total: int) -> None:
+                progress(what, done, total)
+                if what == stop and done:
+                    raise KeyboardInterrupt
+
+            yield interrupt
+
+    monkeypatch.setattr(command, "shown", interrupting)
+    status, out, err = earshot(monkeypatch, capsys, "simulate", *SMALL, "--out", tmp_path, "--json")
+    assert status == 1
+    told = json.loads((tmp_path / "result.json").read_text(encoding="utf-8"))
+    assert told == json.loads(out)
+    assert stop in told["interrupted"]
+    assert told["ari_test"] is None
+    assert stop in (tmp_path / "report.html").read_text(encoding="utf-8")
+    assert "Traceback" not in err
+
+
+SAY_STEPS = """
+import contextlib
+import sys
+from earshot_client.command import main
+from earshot_simulations.commands import simulate
+
+@contextlib.contextmanager
+def shown():
+    yield lambda what, done, total: print(what, done, file=sys.stderr, flush=True)
+
+simulate.shown = shown
+sys.argv = ["earshot", "simulate", *sys.argv[1:]]
+main()
+"""
+
+
+def test_control_c_ends_a_run_in_two_processes_quietly(tmp_path: Path) -> None:
+    process = python(
+        SAY_STEPS,
+        *("--phones", "600", "--recordings", "20", "--jobs", "2", "--json", "--out", str(tmp_path)),
+    )
+    assert process.stderr is not None
+    said = ""
+    while not said.startswith(STEPS[2]):
+        said = process.stderr.readline()
+        assert said, "the run ended before it was interrupted"
+    # A terminal tells the whole group, the processes that answer for phones included.
+    os.killpg(process.pid, signal.SIGINT)
+    out, err = process.communicate(timeout=60)
+    assert process.returncode == 1, err
+    told = json.loads(out)
+    assert told["interrupted"].startswith("interrupted in the step 'centroid vote")
+    assert told == json.loads((tmp_path / "result.json").read_text(encoding="utf-8"))
+    assert (tmp_path / "report.html").exists()
+    assert "Traceback" not in err
+    assert "KeyboardInterrupt" not in err

@@ -1,0 +1,124 @@
+from __future__ import annotations
+
+import dataclasses
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from earshot_protocol.errors import InvalidParametersError
+from earshot_protocol.geometry import Geometry
+from earshot_protocol.phase import Budget
+from earshot_protocol.privacy.accounting import phase_releases, total
+from earshot_protocol.privacy.mechanisms import Unit
+from earshot_simulations.populations import Blobs
+from earshot_simulations.settings import Settings, default_budget, parse_budget
+
+positive = st.floats(1e-3, 1e3)
+
+
+@given(values=st.tuples(positive, positive, positive, positive), order=st.permutations(range(4)))
+def test_a_budget_is_read_in_any_order(values: tuple[float, ...], order: list[int]) -> None:
+    names = ("clustering", "selection", "centroid-vote", "label-vote")
+    text = ", ".join(f"{names[i]}={values[i]!r}" for i in order)
+    assert parse_budget(text) == Budget(*values)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("", "give each once"),
+        ("clustering=1", "give each once"),
+        ("clustering=1,selection=1,centroid-vote=1", "give each once"),
+        ("clustering=1,selection=1,centroid-vote=1,label-vote=1,", "give each once"),
+        ("clustering=1,clustering=1,selection=1,centroid-vote=1,label-vote=1", "give each once"),
+        ("clustering=1,selection=1,centroid-vote=1,labels=1", "give each once"),
+        ("clustering=1,selection=1,centroid_vote=1,label-vote=1", "centroid-vote=ε"),
+        ("clustering,selection=1,centroid-vote=1,label-vote=1", "give each once"),
+        ("clustering=one,selection=1,centroid-vote=1,label-vote=1", "clustering=one"),
+        ("clustering=0,selection=1,centroid-vote=1,label-vote=1", "clustering=0"),
+        ("clustering=1,selection=-2,centroid-vote=1,label-vote=1", "selection=-2"),
+        ("clustering=1,selection=1,centroid-vote=nan,label-vote=1", "centroid-vote=nan"),
+        ("clustering=1,selection=1,centroid-vote=1,label-vote=inf", "label-vote=inf"),
+    ],
+)
+def test_a_budget_that_is_none_is_refused(text: str, message: str) -> None:
+    with pytest.raises(InvalidParametersError, match=message):
+        parse_budget(text)
+
+
+def test_the_defaults_can_be_simulated() -> None:
+    Settings().check()
+    Settings(data="soundscapes", budget=default_budget("soundscapes")).check()
+
+
+def test_the_default_budget_for_points_is_the_one_it_claims() -> None:
+    parameters = Settings().parameters(Blobs(500, 200, 10, 0.3, 0))
+    cost = total(phase_releases(parameters))[Unit.RECORDING]
+    assert cost.epsilon == pytest.approx(2.5)
+
+
+def test_a_phase_gets_what_the_settings_and_the_population_say() -> None:
+    settings = Settings(
+        phones=300,
+        recordings=40,
+        scenes=3,
+        dropout=0.2,
+        corrupted=0.1,
+        budget=Budget(4.0, 3.0, 2.0, 1.0),
+        local_centroids=7,
+        top_local_centroids=5,
+        top_global_centroids=9,
+        centroid_votes=4,
+        label_votes=6,
+        dimensions=99,
+    )
+    parameters = settings.parameters(Blobs(300, 40, 3, 0.3, 0))
+    for name in (
+        "phones",
+        "recordings",
+        "dropout",
+        "corrupted",
+        "budget",
+        "local_centroids",
+        "top_local_centroids",
+        "top_global_centroids",
+        "centroid_votes",
+        "label_votes",
+    ):
+        assert getattr(parameters, name) == getattr(settings, name)
+    # These are the population's: blobs are in the plane whatever sound would be projected to.
+    assert (parameters.dimensions, parameters.geometry) == (2, Geometry.EUCLIDEAN)
+    assert parameters.encoder == "blobs"
+    assert parameters.labels == ("scene 1", "scene 2", "scene 3")
+    parameters.check()
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"phones": 2}, "phones=2"),
+        ({"recordings": 0}, "recordings=0"),
+        ({"scenes": 0}, "scenes=0"),
+        ({"jobs": 0}, "jobs=0"),
+        ({"labelled": 2.0}, "labelled=2.0"),
+        ({"labelled": -0.1}, "labelled=-0.1"),
+        ({"labelled": float("nan")}, "labelled=nan"),
+        ({"seed": -1}, "seed=-1"),
+        ({"dimensions": 0}, "dimensions=0"),
+        ({"dropout": 1.0}, "dropout=1.0"),
+        ({"dropout": 0.6, "corrupted": 0.5}, "dropout=0.6 and corrupted=0.5"),
+        ({"dropout": 0.4, "corrupted": 0.4}, "no safe graph"),
+        ({"top_local_centroids": 7}, "top_local_centroids=7"),
+        ({"centroid_votes": 11}, "centroid_votes=11"),
+        ({"label_votes": 11}, "label_votes=11"),
+        ({"budget": msgspec.structs.replace(Settings().budget, label_vote=1e-5)}, "label-vote"),
+    ],
+)
+def test_settings_that_cannot_be_simulated_are_named(
+    changes: dict[str, object], message: str
+) -> None:
+    settings = dataclasses.replace(Settings(), **changes)
+    with pytest.raises(InvalidParametersError, match=message):
+        settings.check()

@@ -1,0 +1,272 @@
+from __future__ import annotations
+
+import dataclasses
+import math
+
+import numpy as np
+import pytest
+
+from earshot_protocol.errors import InvalidParametersError
+from earshot_protocol.geometry import Geometry
+from earshot_protocol.messages import Matrix, Result
+from earshot_protocol.phase import STEPS, Budget
+from earshot_protocol.privacy.accounting import phase_releases
+from earshot_simulations.dropouts import draw_dropouts
+from earshot_simulations.populations import Blobs, Recordings
+from earshot_simulations.run import Run, result
+from earshot_simulations.scoring import score
+from earshot_simulations.settings import Settings, Summation
+from earshot_simulations.simulation import DISCOVER, simulate
+
+SEED = 9
+"""With this one, some phone vanishes in every step."""
+CROWD = Settings(
+    phones=200,
+    recordings=60,
+    scenes=4,
+    labelled=0.5,
+    dropout=0.2,
+    budget=Budget(clustering=4.0, selection=2.0, centroid_vote=0.5, label_vote=0.5),
+    jobs=1,
+    seed=SEED,
+)
+SMALL = dataclasses.replace(CROWD, phones=24, dropout=0.0, recordings=10, summation=Summation.IDEAL)
+UNLIKE = {"seconds", "peak_memory_mb", "configuration", "notes"}
+"""What two runs of the same seed may differ in, beside what each step took."""
+
+
+def essence(run: Run) -> dict[str, object]:
+    """All that the seed determines, in a form that compares bit for bit."""
+    told: dict[str, object] = {}
+    for field in dataclasses.fields(run):
+        value = getattr(run, field.name)
+        if field.name == "steps":
+            told["steps"] = [(s.step, s.asked, s.answered, s.dropped) for s in value]
+        elif isinstance(value, np.ndarray):
+            told[field.name] = (value.dtype.str, value.shape, value.tobytes())
+        elif field.name not in UNLIKE:
+            told[field.name] = value
+    return told
+
+
+@pytest.fixture(scope="module")
+def real() -> Run:
+    return simulate(CROWD)
+
+
+@pytest.fixture(scope="module")
+def ideal() -> Run:
+    return simulate(dataclasses.replace(CROWD, summation=Summation.IDEAL))
+
+
+def test_somebody_vanishes_in_every_step(real: Run) -> None:
+    dropouts = draw_dropouts(200, 0.2, SEED)
+    assert all(dropouts.values())
+    steps = [step for step in real.steps if step.step != DISCOVER]
+    assert [step.step for step in steps] == [step.value for step in STEPS]
+    here = 200
+    for step, gone in zip(steps, dropouts.values(), strict=True):
+        assert step.asked == here
+        assert step.dropped == gone
+        here -= len(gone)
+        assert step.answered == here
+    assert real.survivors == here == 160
+
+
+def test_the_ideal_sum_gives_what_the_real_one_gives_bit_for_bit(real: Run, ideal: Run) -> None:
+    assert essence(real) == essence(ideal)
+    assert real.notes == ()
+    assert any("plain addition" in note for note in ideal.notes)
+
+
+def test_the_same_seed_in_two_processes_gives_the_same_bit_for_bit(ideal: Run) -> None:
+    again = simulate(dataclasses.replace(CROWD, summation=Summation.IDEAL, jobs=2))
+    assert essence(again) == essence(ideal)
+
+
+def test_real_cryptography_in_two_processes_gives_the_same_too(real: Run) -> None:
+    again = simulate(dataclasses.replace(CROWD, jobs=2))
+    assert essence(again) == essence(real)
+
+
+def test_another_seed_gives_another_run(ideal: Run) -> None:
+    other = simulate(dataclasses.replace(CROWD, summation=Summation.IDEAL, seed=SEED + 1))
+    assert other.centroid_votes is not None
+    for name in ("points", "local_centroids", "global_centroids", "centroid_votes", "label_votes"):
+        assert getattr(other, name).tobytes() != getattr(ideal, name).tobytes()
+
+
+def test_a_generous_budget_finds_and_names_the_scenes(real: Run) -> None:
+    assert real.interrupted is None
+    assert real.ari_train is not None
+    assert real.ari_test is not None
+    assert real.label_accuracy is not None
+    assert min(real.ari_train, real.ari_test) > 0.7
+    assert real.label_accuracy > 0.9
+    assert real.global_centroids is not None
+    centres = Blobs(200, 60, 4, 0.5, SEED).centres
+    gaps = np.linalg.norm(real.global_centroids[real.top][:, None] - centres, axis=2)
+    assert gaps.min(axis=0).max() < 0.1
+
+
+def test_the_record_says_what_was_spent_and_sent(real: Run) -> None:
+    assert real.privacy == phase_releases(CROWD.parameters(Blobs(200, 60, 4, 0.5, SEED)))
+    by_step = {step.step: step for step in real.steps}
+    assert set(by_step) == {DISCOVER, *(step.value for step in STEPS)}
+    for step in STEPS:
+        record = by_step[step.value]
+        assert record.bytes_up > 0
+        assert record.bytes_down > 0
+        assert record.phone_cpu_seconds > 0
+        assert record.seconds > 0
+    # Two centroids of two float32 are 16 bytes; names of fields and phase come on top.
+    assert 16 < by_step[STEPS[0].value].per_phone(by_step[STEPS[0].value].bytes_up) < 200
+    assert by_step[DISCOVER].bytes_up == 0
+    assert real.seconds >= sum(step.seconds for step in real.steps) * 0.99
+    assert real.configuration["seed"] == SEED
+    assert real.configuration["budget"] == {
+        "clustering": 4.0,
+        "selection": 2.0,
+        "centroid_vote": 0.5,
+        "label_vote": 0.5,
+    }
+    assert 20 < real.peak_memory_mb < 10_000
+    assert result(real)["survivors"] == 160
+
+
+# -------------------------------------------------------------------------------------- early ends
+
+
+@pytest.mark.parametrize("stop", STEPS)
+def test_an_interrupt_at_any_step_leaves_what_was_finished(stop: str) -> None:
+    def interrupt(what: str, done: int, total: int) -> None:
+        if what == stop and done == total:
+            raise KeyboardInterrupt
+
+    run = simulate(SMALL, interrupt)
+    assert run.interrupted is not None
+    assert stop in run.interrupted
+    place = STEPS.index(stop)
+    finished = list(STEPS[:place])
+    assert [step.step for step in run.steps if step.step != DISCOVER] == finished
+    assert len(run.points) > 0
+    assert (run.global_centroids is None) == (place == 0)
+    assert (run.centroid_votes is None) == (place <= 4)
+    assert run.label_votes is None
+    assert run.ari_test is None
+    # Masked inputs are in once the fourth and the eighth step are over: then a vote is spent.
+    spent = 2 + (place >= 3) + (place >= 7)
+    parameters = SMALL.parameters(Blobs(24, 10, 4, 0.5, SEED))
+    assert run.privacy == phase_releases(parameters)[: 2 * spent]
+    assert result(run)["interrupted"] == run.interrupted
+
+
+def test_an_interrupt_while_phones_hear_is_a_run_without_steps() -> None:
+    def interrupt(what: str, done: int, total: int) -> None:
+        assert what == "hear"
+        raise KeyboardInterrupt
+
+    run = simulate(dataclasses.replace(SMALL, data="soundscapes"), interrupt)
+    assert run.interrupted == "interrupted in the step 'hear'"
+    assert (run.steps, run.privacy, run.global_centroids) == ((), (), None)
+    assert result(run)["survivors"] == SMALL.phones
+
+
+def test_an_interrupt_in_two_processes_ends_as_well() -> None:
+    def interrupt(what: str, done: int, total: int) -> None:
+        if what == STEPS[2]:
+            raise KeyboardInterrupt
+
+    run = simulate(dataclasses.replace(SMALL, jobs=2), interrupt)
+    assert run.interrupted is not None
+    assert STEPS[2] in run.interrupted
+    # And the processes are there for the next run.
+    assert simulate(dataclasses.replace(SMALL, jobs=2)).interrupted is None
+
+
+def test_a_phase_that_fails_says_why_and_which_phones_refused() -> None:
+    impossible = Budget(clustering=1e-17, selection=1.0, centroid_vote=1.0, label_vote=1.0)
+    run = simulate(dataclasses.replace(SMALL, budget=impossible))
+    assert run.interrupted is not None
+    assert "0 of 24 phones" in run.interrupted
+    refusals = [note for note in run.notes if note.startswith("phone ")]
+    assert len(refusals) == 24
+    assert all("scale" in note for note in refusals)
+    assert run.steps[0].answered == 0
+    assert run.survivors == 24
+
+
+def test_nothing_is_done_under_settings_that_are_wrong() -> None:
+    seen: list[str] = []
+    with pytest.raises(InvalidParametersError, match="phones=2"):
+        simulate(dataclasses.replace(SMALL, phones=2), lambda what, done, total: seen.append(what))
+    assert seen == []
+
+
+def test_progress_counts_up_to_the_phones_that_are_asked() -> None:
+    seen: dict[str, list[tuple[int, int]]] = {}
+
+    def note(what: str, done: int, total: int) -> None:
+        seen.setdefault(what, []).append((done, total))
+
+    simulate(SMALL, note)
+    assert list(seen) == [step.value for step in STEPS]
+    for counts in seen.values():
+        assert counts[0] == (0, 24)
+        assert counts[-1] == (24, 24)
+        assert counts == sorted(counts)
+
+
+# ----------------------------------------------------------------------------------------- scores
+
+
+def published(centroids: np.ndarray, labels: tuple[int, ...]) -> Result:
+    return Result(
+        phase=bytes(16),
+        geometry=Geometry.EUCLIDEAN,
+        centroids=Matrix.of(centroids.astype(np.float32)),
+        labels=labels,
+        label_names=("bus", "park"),
+        centroid_votes=(0,) * len(labels),
+        label_votes=((0, 0),) * len(labels),
+        privacy=(),
+    )
+
+
+@pytest.fixture
+def heard() -> Recordings:
+    scenes = np.array([0, 0, 0, 1, 1, 1, 1, 1], dtype=np.int16)
+    points = np.where(scenes[:, None] == 0, -0.5, 0.5) + np.zeros((1, 2))
+    return Recordings(points.astype(np.float32), scenes, scenes)
+
+
+def test_scores_of_a_perfect_result_are_one(heard: Recordings) -> None:
+    centroids = np.array([[0.4, 0.4], [-0.4, -0.4]])
+    scores = score(published(centroids, (1, 0)), heard, heard)
+    assert (scores.ari_train, scores.ari_test, scores.label_accuracy) == (1.0, 1.0, 1.0)
+    np.testing.assert_array_equal(scores.published, [3, 5])
+    np.testing.assert_array_equal(scores.true, [3, 5])
+
+
+def test_scores_of_wrong_and_missing_labels(heard: Recordings) -> None:
+    centroids = np.array([[0.4, 0.4], [-0.4, -0.4]])
+    swapped = score(published(centroids, (0, 1)), heard, heard)
+    assert (swapped.ari_test, swapped.label_accuracy) == (1.0, 0.0)
+    np.testing.assert_array_equal(swapped.published, [5, 3])
+    nameless = score(published(centroids, (1, -1)), heard, heard)
+    assert nameless.label_accuracy == 5 / 8
+    np.testing.assert_array_equal(nameless.published, [0, 5])
+    np.testing.assert_array_equal(nameless.true, [3, 5])
+
+
+def test_one_centroid_for_everything_scores_nothing(heard: Recordings) -> None:
+    scores = score(published(np.zeros((1, 2)), (1,)), heard, heard)
+    assert scores.ari_test == 0.0
+    assert math.isclose(scores.label_accuracy, 5 / 8)
+
+
+def test_train_and_test_are_scored_on_their_own(heard: Recordings) -> None:
+    mixed = Recordings(heard.points[::-1], heard.labels, heard.scenes)
+    centroids = np.array([[0.4, 0.4], [-0.4, -0.4]])
+    scores = score(published(centroids, (1, 0)), mixed, heard)
+    assert scores.ari_test == 1.0 > scores.ari_train
