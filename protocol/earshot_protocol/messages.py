@@ -16,7 +16,12 @@ from msgspec import Meta
 
 from earshot_protocol.errors import InvalidInputError, MalformedMessageError
 from earshot_protocol.geometry import Geometry
-from earshot_protocol.phase import PhaseParameters
+from earshot_protocol.phase import (
+    LARGEST_GLOBAL_CENTROIDS,
+    LARGEST_LABELS,
+    LabelName,
+    PhaseParameters,
+)
 from earshot_protocol.privacy.accounting import Release
 from earshot_protocol.secure_sum.parameters import SumParameters
 
@@ -37,6 +42,10 @@ Neighbours = Annotated[tuple[PhoneIndex, ...], Meta(max_length=LARGEST_NEIGHBOUR
 KeyList = Annotated[bytes, Meta(max_length=32 * LARGEST_NEIGHBOURHOOD)]
 Ciphertext = Annotated[bytes, Meta(min_length=SEALED_SHARES_BYTES, max_length=SEALED_SHARES_BYTES)]
 Ciphertexts = Annotated[tuple[Ciphertext, ...], Meta(max_length=LARGEST_NEIGHBOURHOOD)]
+
+PerCentroid = Meta(max_length=LARGEST_GLOBAL_CENTROIDS)
+PerLabel = Meta(max_length=LARGEST_LABELS)
+LARGEST_RELEASES = 4096
 
 LARGEST_TASK_BYTES = 64 * 2**20
 LARGEST_ANSWER_BYTES = 64 * 2**20
@@ -160,11 +169,11 @@ class Result(_Message, frozen=True, kw_only=True, tag="result"):
     phase: Identifier
     geometry: Geometry
     centroids: Matrix
-    labels: tuple[Annotated[int, Meta(ge=-1, le=255)], ...]
-    label_names: tuple[str, ...]
-    centroid_votes: tuple[int, ...]
-    label_votes: tuple[tuple[int, ...], ...]
-    privacy: tuple[Release, ...]
+    labels: Annotated[tuple[Annotated[int, Meta(ge=-1, lt=LARGEST_LABELS)], ...], PerCentroid]
+    label_names: Annotated[tuple[LabelName, ...], PerLabel]
+    centroid_votes: Annotated[tuple[int, ...], PerCentroid]
+    label_votes: Annotated[tuple[Annotated[tuple[int, ...], PerLabel], ...], PerCentroid]
+    privacy: Annotated[tuple[Release, ...], Meta(max_length=LARGEST_RELEASES)]
 
 
 class Failed(_Message, frozen=True, kw_only=True, tag="failed"):

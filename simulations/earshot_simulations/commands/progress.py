@@ -39,4 +39,5 @@ def shown() -> Iterator[Progress]:
     try:
         yield progress
     finally:
-        display.stop()
+        if lines:
+            display.stop()
