@@ -70,7 +70,7 @@ class HeardPoints:
 
 
 @dataclass(frozen=True)
-class Crowd:
+class Scenario:
     """What a process needs to bring any phone of the simulation to life."""
 
     population: Population
@@ -107,14 +107,16 @@ class Batch:
     peak_memory: int
 
 
-def answer_all(crowd: Crowd, step: Step, jobs: Sequence[Job], processes: int) -> Iterator[Batch]:
+def answer_all(
+    scenario: Scenario, step: Step, jobs: Sequence[Job], processes: int
+) -> Iterator[Batch]:
     """Let every phone answer its task; batches come back as they finish."""
     from joblib import Parallel, delayed
 
     size = max(1, min(_LARGEST_BATCH, -(-len(jobs) // (4 * processes))))
     batches = (jobs[at : at + size] for at in range(0, len(jobs), size))
     parallel = Parallel(n_jobs=processes, return_as="generator_unordered", pre_dispatch="2*n_jobs")
-    yield from parallel(delayed(_answer_batch)(crowd, step, batch) for batch in batches)
+    yield from parallel(delayed(_answer_batch)(scenario, step, batch) for batch in batches)
 
 
 def peak_memory() -> int:
@@ -123,14 +125,14 @@ def peak_memory() -> int:
     return peak if sys.platform == "darwin" else peak * 1024
 
 
-def _answer_batch(crowd: Crowd, step: Step, jobs: Sequence[Job]) -> Batch:
-    outcomes = tuple(_answer(crowd, step, job) for job in jobs)
+def _answer_batch(scenario: Scenario, step: Step, jobs: Sequence[Job]) -> Batch:
+    outcomes = tuple(_answer(scenario, step, job) for job in jobs)
     return Batch(outcomes, os.getpid(), peak_memory())
 
 
-def _answer(crowd: Crowd, step: Step, job: Job) -> Outcome:
+def _answer(scenario: Scenario, step: Step, job: Job) -> Outcome:
     task = decode_task(job.task)
-    points, choices = _recordings(crowd.population, job.phone, isinstance(task, _HEARD))
+    points, choices = _recordings(scenario.population, job.phone, isinstance(task, _HEARD))
     started = time.process_time()
     if job.state:
         store = MemoryStore.from_bytes(job.state, points, choices)
@@ -138,11 +140,11 @@ def _answer(crowd: Crowd, step: Step, job: Job) -> Outcome:
         store = MemoryStore(points, choices)
     phone = Phone(
         store,
-        HeardPoints(crowd.population.name, crowd.population.dimensions),
+        HeardPoints(scenario.population.name, scenario.population.dimensions),
         _POLICY,
-        hierarchy=LabelHierarchy.flat(crowd.population.labels),
-        random=np.random.default_rng([crowd.seed, 0xA, job.phone, STEPS.index(step)]).bytes,
-        participant=crowd.participant,
+        hierarchy=LabelHierarchy.flat(scenario.population.labels),
+        random=np.random.default_rng([scenario.seed, 0xA, job.phone, STEPS.index(step)]).bytes,
+        participant=scenario.participant,
     )
     try:
         answer = phone.answer(task)

@@ -30,7 +30,7 @@ from earshot_server.coordinator import Coordinator
 from earshot_server.discovery.optics import Optics
 from earshot_server.store.memory import MemoryPhaseStore
 from earshot_simulations.dropouts import draw_dropouts
-from earshot_simulations.engine import Crowd, Job, answer_all, peak_memory
+from earshot_simulations.engine import Job, Scenario, answer_all, peak_memory
 from earshot_simulations.ideal import IdealAggregator, IdealParticipant
 from earshot_simulations.populations import Blobs, Population, Recordings, SoundFolder, Soundscapes
 from earshot_simulations.run import Run, StepRecord
@@ -132,7 +132,7 @@ class _Simulation:
         self.steps: list[StepRecord] = []
         self.notes: list[str] = []
         participant, aggregator = _SIDES[settings.summation]
-        self._crowd = Crowd(population, settings.seed, participant)
+        self._scenario = Scenario(population, settings.seed, participant)
         self._aggregator = aggregator
         self._coordinator: Coordinator | None = None
         self._states = dict.fromkeys(range(settings.phones), b"")
@@ -170,7 +170,7 @@ class _Simulation:
         server_cpu = time.process_time() - server_began
         phone_cpu, bytes_up, answered = 0.0, 0, 0
         self.progress(step, 0, len(jobs))
-        for batch in answer_all(self._crowd, step, jobs, self.settings.jobs):
+        for batch in answer_all(self._scenario, step, jobs, self.settings.jobs):
             self._peaks[batch.process] = batch.peak_memory
             server_began = time.process_time()
             for outcome in batch.outcomes:

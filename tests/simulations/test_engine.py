@@ -21,7 +21,7 @@ from earshot_protocol.privacy.accounting import CENTROID_VOTE, phase_mechanisms
 from earshot_protocol.privacy.mechanisms import BallotSum
 from earshot_protocol.secure_sum.participant import Participant
 from earshot_protocol.votes import vote_sum
-from earshot_simulations.engine import Crowd, HeardPoints, Job, Outcome, answer_all, peak_memory
+from earshot_simulations.engine import HeardPoints, Job, Outcome, Scenario, answer_all, peak_memory
 from earshot_simulations.ideal import IdealParticipant
 from earshot_simulations.populations import Blobs, Recordings
 from earshot_simulations.settings import Settings
@@ -33,8 +33,8 @@ POPULATION = Blobs(PHONES, 10, 3, labelled=0.5, seed=4)
 PARAMETERS = SETTINGS.parameters(POPULATION)
 
 
-def crowd(seed: int = 1, participant: type[Participant] = Participant) -> Crowd:
-    return Crowd(POPULATION, seed, participant)
+def scenario(seed: int = 1, participant: type[Participant] = Participant) -> Scenario:
+    return Scenario(POPULATION, seed, participant)
 
 
 def cluster_jobs(budget: Budget = SETTINGS.budget) -> list[Job]:
@@ -45,8 +45,10 @@ def cluster_jobs(budget: Budget = SETTINGS.budget) -> list[Job]:
     ]
 
 
-def outcomes(crowd: Crowd, step: Step, jobs: list[Job], processes: int = 1) -> dict[int, Outcome]:
-    batches = list(answer_all(crowd, step, jobs, processes))
+def outcomes(
+    scenario: Scenario, step: Step, jobs: list[Job], processes: int = 1
+) -> dict[int, Outcome]:
+    batches = list(answer_all(scenario, step, jobs, processes))
     flat = [outcome for batch in batches for outcome in batch.outcomes]
     assert len({outcome.phone for outcome in flat}) == len(flat)
     return {outcome.phone: outcome for outcome in flat}
@@ -60,9 +62,9 @@ def essence(found: dict[int, Outcome]) -> dict[int, tuple[bytes, bytes, str]]:
 
 def test_every_phone_answers_once_and_the_same_in_any_number_of_processes() -> None:
     jobs = cluster_jobs()
-    one = outcomes(crowd(), Step.LOCAL_CENTROIDS, jobs)
-    two = outcomes(crowd(), Step.LOCAL_CENTROIDS, jobs, processes=2)
-    few = outcomes(crowd(), Step.LOCAL_CENTROIDS, jobs[7:9])
+    one = outcomes(scenario(), Step.LOCAL_CENTROIDS, jobs)
+    two = outcomes(scenario(), Step.LOCAL_CENTROIDS, jobs, processes=2)
+    few = outcomes(scenario(), Step.LOCAL_CENTROIDS, jobs[7:9])
     assert set(one) == set(range(PHONES))
     assert essence(one) == essence(two)
     assert essence(few) == {phone: essence(one)[phone] for phone in (7, 8)}
@@ -76,10 +78,10 @@ def test_every_phone_answers_once_and_the_same_in_any_number_of_processes() -> N
 
 def test_seed_and_step_each_bring_noise_of_their_own() -> None:
     jobs = cluster_jobs()
-    first = essence(outcomes(crowd(1), Step.LOCAL_CENTROIDS, jobs))
+    first = essence(outcomes(scenario(1), Step.LOCAL_CENTROIDS, jobs))
     for other in (
-        outcomes(crowd(2), Step.LOCAL_CENTROIDS, jobs),
-        outcomes(crowd(1), Step.LABEL_VOTE_ADVERTISE, jobs),
+        outcomes(scenario(2), Step.LOCAL_CENTROIDS, jobs),
+        outcomes(scenario(1), Step.LABEL_VOTE_ADVERTISE, jobs),
     ):
         changed = essence(other)
         assert all(changed[phone][1] != first[phone][1] for phone in range(PHONES))
@@ -94,7 +96,7 @@ class Silence(Blobs):
 
 
 def test_no_two_phones_share_their_noise() -> None:
-    silent = Crowd(Silence(PHONES, 10, 3, labelled=0.5, seed=4), 1, Participant)
+    silent = Scenario(Silence(PHONES, 10, 3, labelled=0.5, seed=4), 1, Participant)
     published = set()
     # With less budget, noise throws most of them into the same corners.
     jobs = cluster_jobs(Budget(1000.0, 1.0, 1.0, 1.0))
@@ -107,7 +109,7 @@ def test_no_two_phones_share_their_noise() -> None:
 
 def test_a_phone_goes_on_from_its_state_and_its_recordings() -> None:
     """In the second step it must know its phase and vote with what it heard."""
-    started = outcomes(crowd(), Step.LOCAL_CENTROIDS, cluster_jobs())
+    started = outcomes(scenario(), Step.LOCAL_CENTROIDS, cluster_jobs())
     centroids = POPULATION.centres
     mechanism = phase_mechanisms(PARAMETERS)[CENTROID_VOTE]
     assert isinstance(mechanism, BallotSum)
@@ -124,19 +126,19 @@ def test_a_phone_goes_on_from_its_state_and_its_recordings() -> None:
 
     jobs = [Job(phone, outcome.state, opening(phone)) for phone, outcome in started.items()]
     voted = outcomes(
-        crowd(participant=IdealParticipant), Step.CENTROID_VOTE_ADVERTISE, jobs, processes=1
+        scenario(participant=IdealParticipant), Step.CENTROID_VOTE_ADVERTISE, jobs, processes=1
     )
     assert all(not outcome.refusal for outcome in voted.values())
     without = [Job(job.phone, b"", job.task) for job in jobs]
-    lost = outcomes(crowd(), Step.CENTROID_VOTE_ADVERTISE, without)
+    lost = outcomes(scenario(), Step.CENTROID_VOTE_ADVERTISE, without)
     assert all("not in" in outcome.refusal for outcome in lost.values())
 
 
 def test_a_refusal_keeps_the_state_and_says_why() -> None:
-    started = outcomes(crowd(), Step.LOCAL_CENTROIDS, cluster_jobs())
+    started = outcomes(scenario(), Step.LOCAL_CENTROIDS, cluster_jobs())
     again = cluster_jobs(Budget(2.0, 2.0, 2.0, 2.0))
     jobs = [Job(job.phone, started[job.phone].state, job.task) for job in again]
-    refused = outcomes(crowd(), Step.LOCAL_CENTROIDS, jobs)
+    refused = outcomes(scenario(), Step.LOCAL_CENTROIDS, jobs)
     for phone, outcome in refused.items():
         assert outcome.answer == b""
         assert outcome.state == started[phone].state
@@ -145,18 +147,18 @@ def test_a_refusal_keeps_the_state_and_says_why() -> None:
 
 def test_simulated_phones_agree_to_any_budget_and_crowd() -> None:
     jobs = cluster_jobs(Budget(1e5, 1e5, 1e5, 1e5))
-    rich = outcomes(crowd(), Step.LOCAL_CENTROIDS, jobs)
+    rich = outcomes(scenario(), Step.LOCAL_CENTROIDS, jobs)
     assert all(not outcome.refusal for outcome in rich.values())
 
 
 def test_a_task_that_asks_for_nothing_gets_no_answer() -> None:
-    waiting = outcomes(crowd(), Step.LOCAL_CENTROIDS, [Job(0, b"", encode(Wait(seconds=1.0)))])
+    waiting = outcomes(scenario(), Step.LOCAL_CENTROIDS, [Job(0, b"", encode(Wait(seconds=1.0)))])
     assert (waiting[0].answer, waiting[0].refusal) == (b"", "")
     assert MemoryStore.from_bytes(waiting[0].state).ledger() == ()
 
 
 def test_no_jobs_are_no_work() -> None:
-    assert outcomes(crowd(), Step.LOCAL_CENTROIDS, []) == {}
+    assert outcomes(scenario(), Step.LOCAL_CENTROIDS, []) == {}
 
 
 def test_peak_memory_is_in_bytes() -> None:
