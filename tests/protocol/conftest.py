@@ -103,6 +103,17 @@ class Sum:
 
 
 @pytest.fixture
+def low_order_keys() -> list[bytes]:
+    """The X25519 keys with which everybody agrees on zero: u of order 1, 2, 4 and 8, and u + p."""
+    p = 2**255 - 19
+    order_eight = (
+        0x00B8495F16056286FDB1329CEB8D09DA6AC49FF1FAE35616AEB8413B7C7AEBE0,
+        0x57119FD0DD4E22D8868E1C58C45C44045BEF839C55B1D0B1248C50A3BC959C5F,
+    )
+    return [u.to_bytes(32, "little") for u in (0, 1, p - 1, *order_eight, p, p + 1)]
+
+
+@pytest.fixture
 def make_sum() -> Callable[..., Sum]:
     """`make_sum(parameters, inputs=None, restart=False)`; random inputs within the bound."""
 

@@ -59,7 +59,7 @@ def test_long_vectors_pack_across_blocks(bits: int) -> None:
 @settings(max_examples=120)
 @given(bits=st.integers(2, 64), data=st.data())
 def test_signed_integers_survive(bits: int, data: st.DataObject) -> None:
-    shape = data.draw(st.sampled_from([(5,), (2, 3), (2, 1, 2)]))
+    shape = data.draw(st.sampled_from([(), (5,), (2, 3), (2, 1, 2)]))
     of_this_sum = parameters(bits, shape)
     most = of_this_sum.bound
     entries = data.draw(
@@ -69,6 +69,7 @@ def test_signed_integers_survive(bits: int, data: st.DataObject) -> None:
     words = encoding.encode(values, of_this_sum)
     decoded = encoding.decode(words, of_this_sum)
     assert decoded.dtype == np.int64
+    assert decoded.shape == shape
     assert np.array_equal(decoded, values)
 
 
@@ -92,6 +93,10 @@ def test_decimals_survive_to_the_precision(precision: int, decimals: list[float]
         (np.zeros(7), "without precision takes integers"),
         (np.array([0, 0, 0, 0, 0, 0, 128]), "bound"),
         (np.array([0, 0, 0, 0, 0, 0, -128]), "bound"),
+        (np.full(7, 2**63, dtype=np.uint64), "bound"),
+        (np.full(7, True), "without precision takes integers"),
+        (np.full(7, 2**70, dtype=object), "without precision takes integers"),
+        ([[1], [2, 3]], "not an array"),
     ],
 )
 def test_what_does_not_fit_is_refused(values: Any, words: str) -> None:
@@ -99,10 +104,49 @@ def test_what_does_not_fit_is_refused(values: Any, words: str) -> None:
         encoding.encode(values, parameters(8))
 
 
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 12.8])
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 12.8, -12.8, 1e17, 1e308])
 def test_decimals_that_do_not_fit_are_refused(bad: float) -> None:
     with pytest.raises(InvalidInputError, match="finite or exceeds"):
         encoding.encode(np.array([bad]), parameters(8, (1,), precision=1))
+
+
+@pytest.mark.parametrize("bad", [1j, "1", None])
+def test_what_is_no_real_number_is_refused(bad: object) -> None:
+    with pytest.raises(InvalidInputError, match="takes real numbers"):
+        encoding.encode(np.array([bad]), parameters(8, (1,), precision=1))
+
+
+@pytest.mark.parametrize("bits", [54, 55, 61, 62, 63])
+def test_bounds_that_no_float_holds_are_compared_exactly(bits: int) -> None:
+    whole, tenths = parameters(bits, (1,)), parameters(bits, (1,), precision=1)
+    for sign in (1, -1):
+        assert encoding.encode([sign * whole.bound], whole).size == 1
+        with pytest.raises(InvalidInputError, match="bound"):
+            encoding.encode([sign * (whole.bound + 1)], whole)
+        # The float next to the bound is 2^(bits − 1), one more than it.
+        with pytest.raises(InvalidInputError, match="bound"):
+            encoding.encode([sign * 2.0 ** (bits - 1) / 10], tenths)
+
+
+def test_the_sum_of_single_numbers_is_an_array_of_no_dimensions() -> None:
+    for precision in (0, 2):
+        of_this_sum = parameters(20, (), precision)
+        decoded = encoding.decode(encoding.encode(-7, of_this_sum), of_this_sum)
+        assert isinstance(decoded, np.ndarray)
+        assert decoded == -7
+
+
+@settings(max_examples=60)
+@given(bits=st.integers(2, 63), length=st.integers(1, 20))
+def test_bits_behind_the_last_entry_must_be_zero(bits: int, length: int) -> None:
+    of_this_sum = parameters(bits, (length,))
+    full = bytearray(encoding.pack(np.full(length, 2**bits - 1, word_type(bits)), bits))
+    encoding.unpack(bytes(full), of_this_sum)
+    for spare in range(length * bits, 8 * len(full)):
+        wrong = full.copy()
+        wrong[-1] |= 1 << spare % 8
+        with pytest.raises(MalformedMessageError, match="behind its last entry"):
+            encoding.unpack(bytes(wrong), of_this_sum)
 
 
 @pytest.mark.parametrize("size", [0, 1, 17, 19, 10_000])

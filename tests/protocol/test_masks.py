@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import hmac
 import os
 
 import numpy as np
@@ -93,12 +94,20 @@ def test_two_phones_agree_and_nobody_else_does() -> None:
     assert len({key, *others}) == 6
 
 
-@pytest.mark.parametrize(
-    "public", [bytes(32), b"\x01" + bytes(31), b"\xec" + b"\xff" * 30 + b"\x7f"]
-)
-def test_keys_of_low_order_are_not_agreed_with(public: bytes) -> None:
-    with pytest.raises(ValueError, match="shared key"):
-        masks.agree(X25519PrivateKey.generate(), public, masks.MASK, bytes(16), 0, 1)
+def test_keys_of_low_order_are_not_agreed_with(low_order_keys: list[bytes]) -> None:
+    for public in low_order_keys:
+        with pytest.raises(ValueError, match="shared key"):
+            masks.agree(X25519PrivateKey.generate(), public, masks.MASK, bytes(16), 0, 1)
+
+
+def test_the_agreed_key_is_hkdf_sha256_as_rfc_5869_writes_it() -> None:
+    alice, bob = X25519PrivateKey.generate(), X25519PrivateKey.generate()
+    sum_id = os.urandom(16)
+    info = masks.CIPHER + (3).to_bytes(4) + (70_000).to_bytes(4)
+    extracted = hmac.digest(sum_id, alice.exchange(bob.public_key()), "sha256")
+    expanded = hmac.digest(extracted, info + b"\x01", "sha256")
+    public = bob.public_key().public_bytes_raw()
+    assert masks.agree(alice, public, masks.CIPHER, sum_id, 70_000, 3) == expanded
 
 
 @given(seed=SEEDS, other=SEEDS)

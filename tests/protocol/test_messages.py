@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import random
+import tracemalloc
 from typing import Any
 
 import msgspec
@@ -121,6 +122,16 @@ def test_fields_are_neither_added_nor_left_out(message: m.Task | m.Answer) -> No
         (TASKS[3], "neighbours", tuple(range(255))),
         (TASKS[3], "cipher_keys", bytes(32 * 254 + 1)),
         (TASKS[6], "seconds", -1.0),
+        (TASKS[6], "seconds", float("nan")),
+        (TASKS[6], "seconds", float("inf")),
+        (TASKS[7], "labels", (-2,)),
+        (TASKS[7], "labels", (256,)),
+        (TASKS[7], "labels", (0,) * 4097),
+        (TASKS[7], "label_names", ("",)),
+        (TASKS[7], "label_names", ("bus",) * 257),
+        (TASKS[7], "centroid_votes", (0,) * 4097),
+        (TASKS[7], "label_votes", ((),) * 4097),
+        (TASKS[7], "label_votes", ((0,) * 257,)),
         (TASKS[8], "reason", "x" * 1025),
     ],
 )
@@ -161,6 +172,25 @@ def test_mutated_messages_decode_or_are_malformed() -> None:
     assert malformed > 4000  # each is malformed as the other kind at least
 
 
+def test_an_array_that_claims_four_billion_entries_is_not_made_room_for() -> None:
+    for message, field in (
+        (ANSWERS[2], "ciphertexts"),
+        (TASKS[4], "senders"),
+        (TASKS[7], "labels"),
+    ):
+        plain = msgspec.msgpack.decode(m.encode(message)) | {field: None}
+        encoded = msgspec.msgpack.encode(plain)
+        at = encoded.index(field.encode()) + len(field)
+        bomb = encoded[:at] + b"\xdd\xff\xff\xff\xff" + encoded[at + 1 :]
+        decode = m.decode_task if type(message) in m.Task.__args__ else m.decode_answer
+        tracemalloc.start()
+        with pytest.raises(MalformedMessageError):
+            decode(bomb)
+        _, peak = tracemalloc.get_traced_memory()
+        tracemalloc.stop()
+        assert peak < 2**20
+
+
 def test_deep_nesting_is_malformed_and_no_crash() -> None:
     for deep in (b"\x91" * 100_000, b"\x81\xa1a" * 100_000):
         with pytest.raises(MalformedMessageError):
@@ -171,7 +201,8 @@ def test_a_matrix_is_finite_and_fills_its_shape() -> None:
     array = np.arange(6, dtype=np.float64).reshape(3, 2)
     assert np.array_equal(m.Matrix.of(array).array(), array)
     assert m.Matrix.of(np.empty((0, 4), np.float32)).array().shape == (0, 4)
-    for bad in (np.zeros(3), np.array([[np.nan]]), np.array([[np.inf]])):
+    # 1e39 is finite, but not as float32.
+    for bad in (np.zeros(3), *(np.array([[x]]) for x in (np.nan, np.inf, 1e39, -1e300))):
         with pytest.raises(InvalidInputError, match="finite matrix"):
             m.Matrix.of(bad)
     for wrong in (

@@ -1,6 +1,9 @@
 from __future__ import annotations
 
+import random
+from collections import Counter
 from collections.abc import Callable
+from unittest import mock
 
 import msgspec
 import numpy as np
@@ -10,10 +13,12 @@ from hypothesis import strategies as st
 
 from earshot_protocol.errors import (
     InvalidInputError,
+    RemoteError,
     TooManyDropoutsError,
     WrongStateError,
 )
 from earshot_protocol.secure_sum.aggregator import Aggregator, Round
+from earshot_protocol.secure_sum.decoding import UnrecoverableSecretError
 from earshot_protocol.secure_sum.parameters import SumParameters, choose
 from earshot_protocol.secure_sum.participant import Participant, Stage
 
@@ -84,7 +89,12 @@ def test_any_dropouts_beyond_rho_end_the_sum_and_open_nothing(
     beyond = parameters.largest_dropout_count + 1
     gone = data.draw(patterns(parameters, beyond, beyond + 3))
     current = make_sum(parameters)
-    with pytest.raises(TooManyDropoutsError, match="at least"):
+    with (
+        mock.patch.object(
+            Aggregator, "_rebuild", side_effect=AssertionError("a secret was opened")
+        ),
+        pytest.raises(TooManyDropoutsError, match="at least"),
+    ):
         current.run(gone)
     aggregator = current.aggregator
     assert aggregator.round is Round.FAILED
@@ -97,6 +107,97 @@ def test_any_dropouts_beyond_rho_end_the_sum_and_open_nothing(
     assert saved["shared"] == {}
     assert saved["revealed"] == {}
     assert all(aggregator.task_for(phone) is None for phone in range(parameters.phones))
+
+
+def test_the_server_rebuilds_one_secret_of_each_phone_that_shared_and_never_both(
+    make_sum: MakeSum,
+) -> None:
+    rebuilt: list[tuple[str, int]] = []
+    rebuild = Aggregator._rebuild
+
+    def spy(aggregator: Aggregator, what: str, phone: int, *rest: object) -> bytes:
+        rebuilt.append((what, phone))
+        return rebuild(aggregator, what, phone, *rest)  # type: ignore[arg-type]
+
+    current = make_sum(SPARSE)
+    with mock.patch.object(Aggregator, "_rebuild", spy):
+        arrived = current.run(((3,), (), (8,), (21,)))
+    assert 21 in arrived
+    assert sorted(rebuilt) == [("mask key", 8), *(("seed", phone) for phone in sorted(arrived))]
+
+
+def test_a_server_may_die_after_any_answer(make_sum: MakeSum) -> None:
+    current = make_sum(SPARSE)
+    for round_ in ROUNDS:
+        for phone in range(SPARSE.phones):
+            if (round_, phone) != (
+                Round.MASKED_INPUT,
+                4,
+            ) and phone in current.aggregator.expected():
+                current.collect([phone])
+                current.aggregator = Aggregator.restore(current.aggregator.save())
+                assert phone in current.aggregator.answered()
+        current.close()
+    stayed = set(range(SPARSE.phones)) - {4}
+    assert current.aggregator.survivors() == stayed
+    assert np.array_equal(current.aggregator.result(), current.expected(stayed))
+
+
+# Six neighbours and security of one bit: among 32 phones a few dropouts often leave a phone with
+# too few neighbours.
+WEAK = choose(32, (3,), 9, 7 / 32, 0.0, neighbours=6, statistical_security=1, correctness=1)
+
+
+def weak_run(current: Sum, gone: Pattern) -> str:  # type: ignore[name-defined] # noqa: F821
+    """The outcome of a sum whose phones may give up by themselves."""
+    present = set(range(WEAK.phones))
+    try:
+        for round_, vanished in zip(ROUNDS, gone, strict=True):
+            present -= set(vanished)
+            for phone in sorted(present):
+                try:
+                    current.collect([phone])
+                except RemoteError:
+                    present.remove(phone)
+            if round_ is Round.MASKED_INPUT:
+                arrived = set(present)
+            current.close()
+    except RemoteError as error:
+        with pytest.raises(WrongStateError):
+            current.aggregator.result()
+        return type(error).__name__
+    assert current.aggregator.survivors() == arrived
+    assert np.array_equal(current.aggregator.result(), current.expected(arrived))
+    return "exact"
+
+
+def test_a_sum_that_cannot_be_recovered_fails_by_name_and_is_never_wrong(make_sum: MakeSum) -> None:
+    chance = random.Random(6)
+    outcomes: Counter[str] = Counter()
+    for seed in range(60):
+        gone: Pattern = [[], [], [], []]
+        for phone in chance.sample(range(WEAK.phones), WEAK.largest_dropout_count):
+            chance.choice(gone).append(phone)
+        current = make_sum(WEAK, seed=seed)
+        current.aggregator = Aggregator(chance.randbytes(16), WEAK, chance.randbytes)
+        outcomes[weak_run(current, gone)] += 1
+    assert outcomes["exact"] > 10
+    assert outcomes["TooManyDropoutsError"] > 3
+    assert outcomes["UnrecoverableSecretError"] > 3
+    assert set(outcomes) == {"exact", "TooManyDropoutsError", "UnrecoverableSecretError"}
+
+
+def test_a_phone_whose_neighbours_all_left_takes_its_masks_with_it(make_sum: MakeSum) -> None:
+    """Its mask key could not be rebuilt, and those of its outer neighbours are one share short."""
+    current = make_sum(WEAK)
+    current.until(Round.MASKED_INPUT)
+    alone = 5
+    task = current.aggregator.task_for(alone)
+    current.collect(set(range(WEAK.phones)) - {alone, *task.senders})
+    current.close()
+    current.collect(current.aggregator.expected())
+    with pytest.raises(UnrecoverableSecretError, match=r"mask key of phone \d+: [12] shares; 3"):
+        current.close()
 
 
 def test_a_failed_sum_is_started_afresh_with_new_keys(make_sum: MakeSum) -> None:
@@ -112,7 +213,7 @@ def test_a_failed_sum_is_started_afresh_with_new_keys(make_sum: MakeSum) -> None
 
 
 def test_sums_in_immediate_succession_of_any_shape_and_precision(make_sum: MakeSum) -> None:
-    for shape in ((1,), (3, 4), (2, 3, 5)):
+    for shape in ((), (1,), (3, 4), (2, 3, 5)):
         parameters = choose(8, shape, 10**6, 0.1, 0.1)
         current = make_sum(parameters)
         current.run()
