@@ -17,6 +17,7 @@ from msgspec import Meta
 from earshot_protocol.errors import InvalidInputError, MalformedMessageError
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.phase import (
+    LARGEST_DIMENSIONS,
     LARGEST_GLOBAL_CENTROIDS,
     LARGEST_LABELS,
     LabelName,
@@ -47,6 +48,8 @@ PerCentroid = Meta(max_length=LARGEST_GLOBAL_CENTROIDS)
 PerLabel = Meta(max_length=LARGEST_LABELS)
 LARGEST_RELEASES = 4096
 
+LARGEST_ROWS = 65_536
+"""Of a matrix in a message."""
 LARGEST_TASK_BYTES = 64 * 2**20
 LARGEST_ANSWER_BYTES = 64 * 2**20
 
@@ -54,8 +57,8 @@ LARGEST_ANSWER_BYTES = 64 * 2**20
 class Matrix(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A float32 matrix on the wire: little-endian, row by row."""
 
-    rows: Annotated[int, Meta(ge=0, le=65_536)]
-    columns: Annotated[int, Meta(ge=1, le=1024)]
+    rows: Annotated[int, Meta(ge=0, le=LARGEST_ROWS)]
+    columns: Annotated[int, Meta(ge=1, le=LARGEST_DIMENSIONS)]
     data: Annotated[bytes, Meta(max_length=32 * 2**20)]
 
     @classmethod
@@ -69,6 +72,8 @@ class Matrix(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             packed = array.astype("<f4")
         if packed.ndim != 2 or not np.isfinite(packed).all():
             raise InvalidInputError(f"not a finite matrix of float32: shape {array.shape}")
+        if len(packed) > LARGEST_ROWS:
+            raise InvalidInputError(f"{len(packed)} rows; a message takes {LARGEST_ROWS}")
         return cls(packed.shape[0], packed.shape[1], packed.tobytes())
 
     def array(self) -> npt.NDArray[np.float32]:

@@ -15,6 +15,7 @@ from typing import Self
 
 import msgspec
 import numpy as np
+import numpy.typing as npt
 
 from earshot_protocol import ballots
 from earshot_protocol.errors import (
@@ -66,7 +67,7 @@ class Snapshot(msgspec.Struct):
     parameters: PhaseParameters
     step: Step
     deadline: float
-    local: Matrix | None = None
+    local: bytes = b""
     clusters: tuple[int, ...] = ()
     centroids: Matrix | None = None
     centroid_votes: tuple[int, ...] = ()
@@ -75,6 +76,12 @@ class Snapshot(msgspec.Struct):
     labels: tuple[int, ...] = ()
     sum: bytes = b""
     failure: str = ""
+
+    def local_centroids(self) -> npt.NDArray[np.float32] | None:
+        """What phones published, float32 of shape (points, dimensions); None before discovery."""
+        if not self.local:
+            return None
+        return np.frombuffer(self.local, dtype="<f4").reshape(-1, self.parameters.dimensions)
 
 
 class Coordinator:
@@ -352,7 +359,7 @@ class Coordinator:
                 f"at least {least} are needed"
             )
         points = np.concatenate([self._local[phone].array() for phone in sorted(self._local)])
-        state.local = Matrix.of(points)
+        state.local = points.astype("<f4").tobytes()
         found = self._discovery.discover(points, parameters.geometry)
         state.clusters = tuple(found.clusters.tolist())
         state.centroids = Matrix.of(found.centroids)

@@ -246,7 +246,7 @@ class _Simulation:
             scene_names=population.labels,
             points=pictured.points[sample],
             scenes=pictured.scenes[sample],
-            local_centroids=_array(state.local if state else None),
+            local_centroids=state.local_centroids() if state else None,
             local_clusters=np.asarray(state.clusters if state else (), dtype=np.int64),
             global_centroids=_array(state.centroids if state else None),
             centroid_votes=_votes(state.centroid_votes if state else ()),

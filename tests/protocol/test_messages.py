@@ -197,6 +197,13 @@ def test_deep_nesting_is_malformed_and_no_crash() -> None:
             m.decode_answer(deep)
 
 
+def test_a_matrix_has_no_more_rows_than_a_message_takes() -> None:
+    most = m.Matrix.of(np.zeros((m.LARGEST_ROWS, 1)))
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(most), type=m.Matrix) == most
+    with pytest.raises(InvalidInputError, match="65537 rows"):
+        m.Matrix.of(np.zeros((m.LARGEST_ROWS + 1, 1)))
+
+
 def test_a_matrix_is_finite_and_fills_its_shape() -> None:
     array = np.arange(6, dtype=np.float64).reshape(3, 2)
     assert np.array_equal(m.Matrix.of(array).array(), array)

@@ -591,3 +591,10 @@ def test_a_phase_that_cannot_run_is_not_started(changed: dict[str, object], mess
 def test_a_phase_that_no_store_knows_is_not_loaded() -> None:
     with pytest.raises(InvalidInputError, match="no phase"):
         Coordinator.load(MemoryPhaseStore(), Optics(), bytes(16))
+
+
+def test_a_snapshot_holds_more_published_centroids_than_a_message_does() -> None:
+    points = np.arange(2 * 70_000, dtype="<f4").reshape(-1, 2)
+    snapshot = Snapshot(bytes(16), PARAMETERS, Step.PUBLISHED, 0.0, local=points.tobytes())
+    restored = msgspec.msgpack.decode(msgspec.msgpack.encode(snapshot), type=Snapshot)
+    assert np.array_equal(restored.local_centroids(), points)

@@ -273,5 +273,6 @@ def test_a_phone_that_vanished_has_paid_for_what_left_it(phase: Phase) -> None:
 
 def test_local_centroids_of_those_who_answered_are_all_that_discovery_saw(phase: Phase) -> None:
     state = phase.coordinator.state
-    assert state.local is not None
-    assert state.local.rows == 2 * (PHONES - 1) == len(state.clusters)
+    published = state.local_centroids()
+    assert published is not None
+    assert len(published) == 2 * (PHONES - 1) == len(state.clusters)

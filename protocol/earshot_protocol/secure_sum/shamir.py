@@ -27,6 +27,7 @@ _LIMB_BITS = 20
 _PAIR_BYTES = 5  # two limbs of 20 bits fill five bytes
 _PAIRS = 7  # 7 · 5 bytes hold a number below 2^256
 _LIMBS = 2 * _PAIRS
+_SMALL_PRODUCT = 2**17  # multiplications; OpenBLAS starts to share out its work at twice as many
 # The largest partial sum: 14 limb products of 40 bits for each of at most 254 coefficients.
 assert _LIMBS * LARGEST_COUNT * 2 ** (2 * _LIMB_BITS) < 2**53  # noqa: S101
 
@@ -62,7 +63,9 @@ def split(secrets: Sequence[bytes], threshold: int, count: int) -> npt.NDArray[n
         [constant.reshape(1, len(secrets), SECRET_BYTES)[:, :, ::-1], coefficients]
     )
     limbs = _to_limbs(polynomial).transpose(2, 1, 0).reshape(_LIMBS * len(secrets), threshold)
-    products = (limbs @ _powers(count, threshold)).reshape(_LIMBS, len(secrets), _LIMBS, count)
+    products = _multiply(limbs, _powers(count, threshold)).reshape(
+        _LIMBS, len(secrets), _LIMBS, count
+    )
     values = np.zeros((2 * _LIMBS, len(secrets), count))
     for low in range(_LIMBS):
         values[low : low + _LIMBS] += products[:, :, low]
@@ -111,6 +114,16 @@ def _powers(count: int, threshold: int) -> npt.NDArray[np.float64]:
             power = power * x % PRIME
     little = np.frombuffer(powers, dtype=np.uint8).reshape(count, threshold, SECRET_BYTES)
     return _to_limbs(little).transpose(1, 2, 0).reshape(threshold, _LIMBS * count)
+
+
+def _multiply(a: npt.NDArray[np.float64], b: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+    """The matrix product a b, in pieces for which a BLAS wakes no second thread.
+
+    Its threads would spin for longer than they calculate, at the cost of a phone's battery.
+    """
+    step = max(1, _SMALL_PRODUCT // a.size)
+    pieces = [a @ b[:, at : at + step] for at in range(0, b.shape[1], step)]
+    return np.concatenate(pieces, axis=1)
 
 
 def _to_limbs(little: npt.NDArray[np.uint8]) -> npt.NDArray[np.float64]:
