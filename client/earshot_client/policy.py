@@ -35,6 +35,8 @@ class Policy:
         largest_lifetime_delta: δ that all phases together may spend.
         largest_dropout: ρ, at most; every phone adds noise for those that may vanish.
         least_corrupted: γ, the fraction of corrupted phones to be safe against, at least.
+        least_threshold: shares that must meet before a secret of this phone's is known, at least;
+            with 1 every neighbour would know it.
         least_statistical_security: σ of a secure sum, in bits, at least.
         least_correctness: η of a secure sum, in bits, at least.
 
@@ -48,7 +50,8 @@ class Policy:
     largest_lifetime_epsilon: float = 100.0
     largest_lifetime_delta: float = 1e-3
     largest_dropout: float = 0.3
-    least_corrupted: float = 0.0
+    least_corrupted: float = 0.05
+    least_threshold: int = 2
     least_statistical_security: int = 40
     least_correctness: int = 20
 
@@ -102,6 +105,7 @@ class Policy:
             sum_parameters.statistical_security,
         )
         self._at_least("least_correctness", "correctness", sum_parameters.correctness)
+        self._at_least("least_threshold", "threshold", sum_parameters.threshold)
         _check_valid("sum", sum_parameters)
 
     def _check_budget(self, planned: Sequence[Release], ledger: Ledger) -> None:

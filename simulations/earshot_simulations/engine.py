@@ -36,7 +36,7 @@ _HEARD = (Cluster, GlobalCentroids, TopCentroids)
 """The tasks for which a phone needs its recordings."""
 _LARGEST_BATCH = 128
 
-# The researcher sets the budget of a simulation, so its phones agree to any.
+# The researcher sets the parameters of a simulation, so its phones agree to any that are valid.
 _POLICY = Policy(
     least_phones=1,
     largest_epsilon=float("inf"),
@@ -44,6 +44,8 @@ _POLICY = Policy(
     largest_lifetime_epsilon=float("inf"),
     largest_lifetime_delta=1.0,
     largest_dropout=1.0,
+    least_corrupted=0.0,
+    least_threshold=1,
 )
 
 

@@ -94,7 +94,11 @@ PHASE_RULES: dict[str, tuple[float, dict[str, Any], dict[str, Any]]] = {
         {"parameters": phase(corrupted=0.05 - 1e-6)},
     ),
 }
-SUM_RULES = {"least_statistical_security": 40, "least_correctness": 30}
+SUM_RULES = {
+    "least_statistical_security": 40,
+    "least_correctness": 30,
+    "least_threshold": SUM.threshold,
+}
 
 
 def check_phase(
@@ -149,7 +153,7 @@ def test_a_sum_keeps_what_its_phase_agreed_on(name: str, value: float) -> None:
 )
 def test_a_sum_that_its_own_conditions_forbid_is_refused(weakened: SumParameters) -> None:
     with pytest.raises(RefusedError, match=r"the sum's parameters are not valid: .+"):
-        Policy().check_sum(PHASE, weakened)
+        Policy(least_threshold=1).check_sum(PHASE, weakened)
 
 
 def test_a_phase_that_its_own_conditions_forbid_is_refused() -> None:
