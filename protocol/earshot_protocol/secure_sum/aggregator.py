@@ -63,7 +63,7 @@ _NEXT = dict(zip(tuple(Round)[:4], tuple(Round)[1:5], strict=True))
 
 
 class _State(msgspec.Struct):
-    """All that an aggregator remembers; `answered` holds who answered the present round."""
+    """All that an aggregator remembers between rounds."""
 
     round: Round
     sum_id: bytes
