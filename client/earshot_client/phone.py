@@ -41,6 +41,7 @@ from earshot_protocol.messages import (
     AdvertiseKeys,
     Answer,
     Cluster,
+    CountContacts,
     Failed,
     GlobalCentroids,
     LocalCentroids,
@@ -48,6 +49,7 @@ from earshot_protocol.messages import (
     Matrix,
     Result,
     ShareKeys,
+    Statistics,
     SumTask,
     Task,
     TopCentroids,
@@ -56,7 +58,7 @@ from earshot_protocol.messages import (
     decode_answer,
     encode,
 )
-from earshot_protocol.phase import PhaseParameters
+from earshot_protocol.phase import Parameters, PhaseParameters
 from earshot_protocol.privacy import accounting
 from earshot_protocol.privacy.ledger import Ledger
 from earshot_protocol.privacy.mechanisms import BallotSum
@@ -75,7 +77,7 @@ class _Membership(msgspec.Struct, frozen=True):
 
     phase: bytes
     index: int
-    parameters: PhaseParameters
+    parameters: Parameters
     vote: str = ""
     """The vote whose secure sum is under way."""
 
@@ -279,8 +281,7 @@ class Phone:
         )
 
     def _vote_for_centroids(self, task: GlobalCentroids) -> Answer:
-        membership = self._member_of(task.phase)
-        parameters = membership.parameters
+        membership, parameters = self._learner_in(task.phase)
         centroids = _checked_centroids(task.centroids, parameters)
         points, _ = self._points(parameters)
         votes = min(parameters.centroid_votes, len(centroids))
@@ -288,8 +289,7 @@ class Phone:
         return self._open_vote(membership, accounting.CENTROID_VOTE, ballot, task.advertise)
 
     def _vote_for_labels(self, task: TopCentroids) -> Answer:
-        membership = self._member_of(task.phase)
-        parameters = membership.parameters
+        membership, parameters = self._learner_in(task.phase)
         centroids = _checked_centroids(task.centroids, parameters)
         points, choices = self._points(parameters)
         labels = np.array(
@@ -298,6 +298,34 @@ class Phone:
         table = label_counts(points, labels, centroids, len(parameters.labels), parameters.geometry)
         ballot = ballots.label_votes(table, min(parameters.label_votes, len(centroids)))
         return self._open_vote(membership, accounting.LABEL_VOTE, ballot, task.advertise)
+
+    def _count_contacts(self, task: CountContacts) -> Answer:
+        """Thesis 7.2: the newest contacts, each in the environment that it was labelled with, or
+        else in that of the nearest published centroid."""
+        parameters = task.parameters
+        self._policy.check_phase(parameters, accounting.phase_releases(parameters), self.ledger)
+        membership = _Membership(task.phase, task.advertise.index, parameters)
+        classes = self._environments()[-parameters.contacts :]
+        indices = [parameters.labels.index(name) for name in classes if name in parameters.labels]
+        ballot = np.bincount(
+            np.array(indices, dtype=np.int64), minlength=len(parameters.labels)
+        ).astype(np.int64)
+        return self._open_vote(membership, accounting.HISTOGRAM, ballot, task.advertise)
+
+    def _environments(self) -> list[str | None]:
+        """The class of each recording, oldest first; None where nobody can tell."""
+        embeddings, choices = self._store.recordings()
+        result = self.result
+        if result is None or not len(embeddings):
+            return [self._class_of(choice) for choice in choices]
+        centroids = result.centroids.array()
+        points = self._encoder.project(embeddings, centroids.shape[1])
+        labels = (result.labels[i] for i in nearest(points, centroids, result.geometry))
+        heard = [result.label_names[label] if label >= 0 else None for label in labels]
+        return [
+            self._class_of(choice) if choice is not None else scene
+            for choice, scene in zip(choices, heard, strict=True)
+        ]
 
     def _open_vote(
         self,
@@ -354,6 +382,9 @@ class Phone:
         self._store.put("result", encode(task))
         self._leave(task.phase)
 
+    def _end_statistics(self, task: Statistics) -> None:
+        self._leave(task.phase)
+
     def _fail(self, task: Failed) -> None:
         self._leave(task.phase)
 
@@ -384,6 +415,18 @@ class Phone:
             return np.empty((0, parameters.dimensions), dtype=np.float32), ()
         return self._encoder.project(embeddings, parameters.dimensions), choices
 
+    def _learner_in(self, phase: bytes) -> tuple[_Membership, PhaseParameters]:
+        membership = self._member_of(phase)
+        if not isinstance(membership.parameters, PhaseParameters):
+            raise UnexpectedMessageError("centroids in a phase that has none")
+        return membership, membership.parameters
+
+    def _class_of(self, choice: str | None) -> str | None:
+        try:
+            return None if choice is None else self._hierarchy.class_of(choice)
+        except UnknownLabelError:  # as in `_label_index`
+            return None
+
     def _label_index(self, choice: str | None, labels: tuple[str, ...]) -> int:
         try:
             return self._hierarchy.index(choice, labels)
@@ -392,9 +435,7 @@ class Phone:
             # silence would tell of that one recording.
             return UNLABELLED
 
-    def _record(
-        self, ledger: Ledger, phase: bytes, parameters: PhaseParameters, *steps: str
-    ) -> None:
+    def _record(self, ledger: Ledger, phase: bytes, parameters: Parameters, *steps: str) -> None:
         """Write releases to the ledger; the transaction around it ends before the answer leaves."""
         try:
             entries = ledger.append(
@@ -411,10 +452,12 @@ _HANDLERS: dict[type, Callable[[Phone, Any], Answer | None]] = {
     Cluster: Phone._cluster,
     GlobalCentroids: Phone._vote_for_centroids,
     TopCentroids: Phone._vote_for_labels,
+    CountContacts: Phone._count_contacts,
     ShareKeys: Phone._continue_sum,
     MaskInput: Phone._continue_sum,
     Unmask: Phone._continue_sum,
     Result: Phone._finish,
+    Statistics: Phone._end_statistics,
     Failed: Phone._fail,
 }
 """Task → what answers it."""

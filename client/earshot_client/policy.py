@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 from earshot_protocol.errors import InvalidParametersError, RefusedError
-from earshot_protocol.phase import PhaseParameters
+from earshot_protocol.phase import Parameters
 from earshot_protocol.privacy.accounting import Release, total
 from earshot_protocol.privacy.ledger import Ledger
 from earshot_protocol.privacy.mechanisms import Unit
@@ -62,7 +62,7 @@ class Policy:
                 raise InvalidParametersError(f"{limit.name}={value}: a limit is a number from 0 up")
 
     def check_phase(
-        self, parameters: PhaseParameters, planned: Sequence[Release], ledger: Ledger
+        self, parameters: Parameters, planned: Sequence[Release], ledger: Ledger
     ) -> None:
         """Refuse a phase before anything of it is released.
 
@@ -85,7 +85,7 @@ class Policy:
             )
         self._check_budget(planned, ledger)
 
-    def check_sum(self, parameters: PhaseParameters, sum_parameters: SumParameters) -> None:
+    def check_sum(self, parameters: Parameters, sum_parameters: SumParameters) -> None:
         """Refuse a secure sum that is weaker than the phase or this policy asks for.
 
         Args:
@@ -136,7 +136,7 @@ class Policy:
             raise RefusedError(f"{rule}: {what}={value}; at most {limit} is accepted")
 
 
-def _check_valid(what: str, parameters: PhaseParameters | SumParameters) -> None:
+def _check_valid(what: str, parameters: Parameters | SumParameters) -> None:
     try:
         parameters.check()
     except InvalidParametersError as error:

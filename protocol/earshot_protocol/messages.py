@@ -22,6 +22,7 @@ from earshot_protocol.phase import (
     LARGEST_LABELS,
     LabelName,
     PhaseParameters,
+    StatisticsParameters,
 )
 from earshot_protocol.privacy.accounting import Release
 from earshot_protocol.secure_sum.parameters import SumParameters
@@ -51,7 +52,7 @@ LARGEST_RELEASES = 4096
 LARGEST_ROWS = 65_536
 """Of a matrix in a message."""
 LARGEST_TASK_BYTES = 64 * 2**20
-LARGEST_ANSWER_BYTES = 64 * 2**20
+LARGEST_ANSWER_BYTES = 16 * 2**20
 
 
 class Matrix(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -159,6 +160,14 @@ class TopCentroids(_Message, frozen=True, kw_only=True, tag="top-centroids"):
     advertise: AdvertiseKeys
 
 
+class CountContacts(_Message, frozen=True, kw_only=True, tag="count-contacts"):
+    """Thesis 7.2: count your contacts in each environment; opens the histogram's secure sum."""
+
+    phase: Identifier
+    parameters: StatisticsParameters
+    advertise: AdvertiseKeys
+
+
 class Wait(_Message, frozen=True, kw_only=True, tag="wait"):
     """Nothing to do now; ask again in so many seconds."""
 
@@ -178,6 +187,15 @@ class Result(_Message, frozen=True, kw_only=True, tag="result"):
     label_names: Annotated[tuple[LabelName, ...], PerLabel]
     centroid_votes: Annotated[tuple[int, ...], PerCentroid]
     label_votes: Annotated[tuple[Annotated[tuple[int, ...], PerLabel], ...], PerCentroid]
+    privacy: Annotated[tuple[Release, ...], Meta(max_length=LARGEST_RELEASES)]
+
+
+class Statistics(_Message, frozen=True, kw_only=True, tag="statistics"):
+    """The private histogram of contacts over environments, and the privacy spent."""
+
+    phase: Identifier
+    label_names: Annotated[tuple[LabelName, ...], PerLabel]
+    contacts: Annotated[tuple[int, ...], PerLabel]
     privacy: Annotated[tuple[Release, ...], Meta(max_length=LARGEST_RELEASES)]
 
 
@@ -239,11 +257,13 @@ Task = (
     Cluster
     | GlobalCentroids
     | TopCentroids
+    | CountContacts
     | ShareKeys
     | MaskInput
     | Unmask
     | Wait
     | Result
+    | Statistics
     | Failed
 )
 Answer = LocalCentroids | AdvertisedKeys | SharedKeys | MaskedInput | Unmasked
@@ -255,7 +275,7 @@ _answer_decoder: msgspec.msgpack.Decoder[Answer] = msgspec.msgpack.Decoder(Answe
 _T = TypeVar("_T")
 
 
-def encode(message: Task | Answer) -> bytes:
+def encode(message: Task | Answer | SumTask) -> bytes:
     """The message as MessagePack."""
     return _encoder.encode(message)
 

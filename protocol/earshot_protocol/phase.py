@@ -1,4 +1,7 @@
-"""A learning phase: its parameters, what makes them valid, and its steps.
+"""A phase: its parameters, what makes them valid, and its steps.
+
+There are two types: a learning phase finds and names environments (Algorithm 1 of the thesis), a
+statistics phase counts the contacts in each of them (section 7.2).
 
 Symbols are those of Table 5.1 of Liebenow, "Differentially Private Aggregation of Mobility Data"
 (Lübeck, 2022), "the thesis" throughout.
@@ -29,14 +32,25 @@ class Step(enum.StrEnum):
     LABEL_VOTE_SHARE = "label vote: share keys"
     LABEL_VOTE_MASK = "label vote: masked input"
     LABEL_VOTE_UNMASK = "label vote: unmask"
+    HISTOGRAM_ADVERTISE = "histogram: advertise keys"
+    HISTOGRAM_SHARE = "histogram: share keys"
+    HISTOGRAM_MASK = "histogram: masked input"
+    HISTOGRAM_UNMASK = "histogram: unmask"
     PUBLISHED = "published"
     FAILED = "failed"
 
 
-STEPS: tuple[Step, ...] = tuple(Step)[:-2]
-"""The steps in which phones answer, in order."""
+STEPS: tuple[Step, ...] = tuple(Step)[:9]
+"""The steps of a learning phase in which phones answer, in order."""
 
-NEXT: dict[Step, Step] = dict(zip(tuple(Step)[:-2], tuple(Step)[1:-1], strict=True))
+STATISTICS_STEPS: tuple[Step, ...] = tuple(Step)[9:13]
+"""The steps of a statistics phase in which phones answer, in order."""
+
+NEXT: dict[Step, Step] = {
+    step: following
+    for steps in (STEPS, STATISTICS_STEPS)
+    for step, following in zip(steps, (*steps[1:], Step.PUBLISHED), strict=True)
+}
 """The only way forward from each step; a phase that cannot go on moves to `FAILED` instead."""
 
 
@@ -71,11 +85,45 @@ LARGEST_DIMENSIONS = 1024
 LARGEST_LABELS = 256
 LARGEST_LOCAL_CENTROIDS = 256
 LARGEST_GLOBAL_CENTROIDS = 4096
+LARGEST_CONTACTS = 10_000
 
 
-class PhaseParameters(
-    msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True, omit_defaults=True
+class _Crowd(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    tag_field="type",
 ):
+    """What both types of phase say about their phones; each documents these fields."""
+
+    phones: int
+    labels: tuple[LabelName, ...]
+    dropout: float
+    corrupted: float
+    step_seconds: float = 86_400.0
+
+    @property
+    def honest_survivors(self) -> int:
+        """The count n' = ⌈(1 − ρ − γ) n⌉, the phones whose noise can be counted on."""
+        # The product is rounded first so that 0.9 · 500 does not become 451.
+        return math.ceil(round((1.0 - self.dropout - self.corrupted) * self.phones, 6))
+
+    def _check_crowd(self) -> None:
+        _check_range("phones", self.phones, 3, 10**8)
+        _check_range("labels", len(self.labels), 1, LARGEST_LABELS)
+        _check_fraction("dropout", self.dropout)
+        _check_fraction("corrupted", self.corrupted)
+        if len(set(self.labels)) != len(self.labels):
+            raise InvalidParametersError("labels repeat: every equivalence class is named once")
+        if not (math.isfinite(self.step_seconds) and self.step_seconds > 0):
+            raise InvalidParametersError(
+                f"step_seconds={self.step_seconds}: a step waits a positive number of seconds"
+            )
+
+
+class PhaseParameters(_Crowd, frozen=True, kw_only=True, tag="learning"):
     """Everything that phones and server must agree on before a learning phase.
 
     Attributes:
@@ -98,28 +146,17 @@ class PhaseParameters(
         step_seconds: how long a step waits for phones, in seconds.
     """
 
-    phones: int
     recordings: int
     dimensions: int
     geometry: Geometry
     encoder: str
-    labels: tuple[LabelName, ...]
     local_centroids: int
     top_local_centroids: int
     top_global_centroids: int
     centroid_votes: int
     label_votes: int
-    dropout: float
-    corrupted: float
     budget: Budget
     delta: float = 1e-6
-    step_seconds: float = 86_400.0
-
-    @property
-    def honest_survivors(self) -> int:
-        """The count n' = ⌈(1 − ρ − γ) n⌉, the phones whose noise can be counted on."""
-        # The product is rounded first so that 0.9 · 500 does not become 451.
-        return math.ceil(round((1.0 - self.dropout - self.corrupted) * self.phones, 6))
 
     def check(self) -> None:
         """Refuse parameters under which no phase should run.
@@ -130,25 +167,48 @@ class PhaseParameters(
             InvalidParametersError: says which value is wrong and what would be accepted.
         """
         self.budget.check()
-        _check_range("phones", self.phones, 3, 10**8)
+        self._check_crowd()
         _check_range("recordings", self.recordings, 1, 10**6)
         _check_range("dimensions", self.dimensions, 1, LARGEST_DIMENSIONS)
-        _check_range("labels", len(self.labels), 1, LARGEST_LABELS)
         _check_range("local_centroids", self.local_centroids, 1, LARGEST_LOCAL_CENTROIDS)
         _check_range("top_local_centroids", self.top_local_centroids, 1, self.local_centroids)
         _check_range("top_global_centroids", self.top_global_centroids, 1, LARGEST_GLOBAL_CENTROIDS)
         _check_range("centroid_votes", self.centroid_votes, 1, self.top_global_centroids)
         _check_range("label_votes", self.label_votes, 1, self.top_global_centroids)
-        _check_fraction("dropout", self.dropout)
-        _check_fraction("corrupted", self.corrupted)
-        if len(set(self.labels)) != len(self.labels):
-            raise InvalidParametersError("labels repeat: every equivalence class is named once")
         if not 0 < self.delta < 1:
             raise InvalidParametersError(f"delta={self.delta}: it must lie between 0 and 1")
-        if not (math.isfinite(self.step_seconds) and self.step_seconds > 0):
-            raise InvalidParametersError(
-                f"step_seconds={self.step_seconds}: a step waits a positive number of seconds"
-            )
+
+
+class StatisticsParameters(_Crowd, frozen=True, kw_only=True, tag="statistics"):
+    """Everything that phones and server must agree on before a statistics phase.
+
+    Attributes:
+        phones: n, the phones that are enrolled.
+        labels: L, the equivalence classes of environments that are counted.
+        contacts: the most contacts that a phone counts, its newest ones.
+        epsilon: ε of the histogram, in the recording unit.
+        dropout: ρ, the largest fraction of phones that may vanish.
+        corrupted: γ, the largest fraction of phones that an adversary may control.
+        step_seconds: how long a step waits for phones, in seconds.
+    """
+
+    contacts: int
+    epsilon: float
+
+    def check(self) -> None:
+        """Refuse parameters under which no phase should run.
+
+        Raises:
+            InvalidParametersError: says which value is wrong and what would be accepted.
+        """
+        self._check_crowd()
+        _check_range("contacts", self.contacts, 1, LARGEST_CONTACTS)
+        if not (math.isfinite(self.epsilon) and self.epsilon > 0):
+            raise InvalidParametersError(f"epsilon={self.epsilon}: a budget is a positive number")
+
+
+Parameters = PhaseParameters | StatisticsParameters
+"""Of either type of phase; on the wire, `type` tells them apart."""
 
 
 def _check_range(name: str, value: int, least: int, most: int) -> None:

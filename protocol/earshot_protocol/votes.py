@@ -1,4 +1,4 @@
-"""The secure sum behind each of the two votes, which phone and server derive on their own."""
+"""The secure sum behind each vote or histogram, which phone and server derive on their own."""
 
 from __future__ import annotations
 
@@ -7,16 +7,14 @@ import math
 import numpy as np
 import numpy.typing as npt
 
-from earshot_protocol.phase import PhaseParameters
+from earshot_protocol.phase import Parameters
 from earshot_protocol.privacy.mechanisms import BallotSum
 from earshot_protocol.privacy.randomness import RandomBytes
 from earshot_protocol.secure_sum.parameters import SumParameters, choose
 
 
-def vote_sum(
-    parameters: PhaseParameters, mechanism: BallotSum, shape: tuple[int, ...]
-) -> SumParameters:
-    """Parameters of the sum that adds up the ballots of a vote.
+def vote_sum(parameters: Parameters, mechanism: BallotSum, shape: tuple[int, ...]) -> SumParameters:
+    """Parameters of the sum that adds up the ballots of a vote, or the counts of a histogram.
 
     The bound leaves room for a noise share in every entry: no entry of any phone exceeds it but
     with probability 2^-80. Clipping to the bound changes nothing else, so what it adds to δ
@@ -25,7 +23,7 @@ def vote_sum(
     Args:
         parameters: of the phase.
         mechanism: of the vote.
-        shape: of a ballot: (candidates,) or (centroids, labels).
+        shape: of a ballot: (candidates,), (centroids, labels), or (labels,) for a histogram.
 
     Raises:
         InvalidParametersError: no safe graph exists for these fractions and this many phones.

@@ -1,29 +1,30 @@
-"""The state machine of a learning phase (Algorithm 1), over a store; no I/O of its own, no clock.
+"""The state machine of a phase, over a store; no I/O of its own, no clock.
 
     local centroids ─▸ centroid vote (4 rounds) ─▸ label vote (4 rounds) ─▸ published
            └───────────────────┴────────────────────────┴─▸ failed
 
+A statistics phase is one histogram (4 rounds) in the place of the first three.
+
 `task_for` says what a phone is to do, `accept` takes its answer and changes nothing if it raises,
-`advance` closes a step once all have answered or its time is over. A coordinator that dies is
-rebuilt by `load` from the last snapshot and the answers accepted since.
+`advance` closes a step once all have answered or its time is over. A coordinator holds nothing
+that its store does not: any number of processes may have one for the same phase, and each may die
+at any point. `task_for` and `accept` read what concerns one phone; only `advance` reads the phase.
 """
 
 from __future__ import annotations
 
+import logging
 import os
-from typing import Self
+from collections.abc import Iterable
+from typing import NamedTuple, Self
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
-from earshot_protocol import ballots
 from earshot_protocol.errors import (
     EarshotError,
-    InvalidParametersError,
     MalformedMessageError,
-    RepeatedMessageError,
-    TooManyDropoutsError,
+    RemoteError,
     UnexpectedMessageError,
     WrongStateError,
 )
@@ -31,66 +32,49 @@ from earshot_protocol.messages import (
     AdvertiseKeys,
     Answer,
     Cluster,
-    Failed,
+    CountContacts,
     GlobalCentroids,
     LocalCentroids,
     Matrix,
     Result,
+    Statistics,
+    SumTask,
     Task,
     TopCentroids,
     Wait,
     decode_answer,
+    decode_task,
     encode,
 )
-from earshot_protocol.phase import NEXT, PhaseParameters, Step
-from earshot_protocol.privacy import accounting
-from earshot_protocol.privacy.mechanisms import BallotSum, Unit
-from earshot_protocol.privacy.noise import LARGEST_SHARED_SCALE
+from earshot_protocol.phase import NEXT, Parameters, PhaseParameters, Step
 from earshot_protocol.privacy.randomness import RandomBytes
+from earshot_protocol.secure_sum import answers as sum_answers
 from earshot_protocol.secure_sum.aggregator import Aggregator
-from earshot_protocol.votes import vote_sum
+from earshot_protocol.secure_sum.parameters import SumParameters
+from earshot_server import stages
 from earshot_server.discovery.interface import Discovery
-from earshot_server.store.interface import PhaseStore
+from earshot_server.snapshot import Snapshot
+from earshot_server.store.interface import Assignment, Opening, PhaseStore
 
 _LARGEST_REASON = 1024
+_log = logging.getLogger(__name__)
 
 
-class Snapshot(msgspec.Struct):
-    """A phase at the start of a step: all that must survive but the answers of that step.
+class _Held(NamedTuple):
+    """A phase as it was read: the number of its step, its snapshot, the sum under way."""
 
-    `local` is the union of what phones published, `clusters` the global centroid of each of its
-    rows (-1: none); `top` indexes the global centroids that the first vote kept; `sum` is the state
-    of the secure sum under way.
-    """
-
-    phase: bytes
-    parameters: PhaseParameters
-    step: Step
-    deadline: float
-    local: bytes = b""
-    clusters: tuple[int, ...] = ()
-    centroids: Matrix | None = None
-    centroid_votes: tuple[int, ...] = ()
-    top: tuple[int, ...] = ()
-    label_votes: tuple[tuple[int, ...], ...] = ()
-    labels: tuple[int, ...] = ()
-    sum: bytes = b""
-    failure: str = ""
-
-    def local_centroids(self) -> npt.NDArray[np.float32] | None:
-        """What phones published, float32 of shape (points, dimensions); None before discovery."""
-        if not self.local:
-            return None
-        return np.frombuffer(self.local, dtype="<f4").reshape(-1, self.parameters.dimensions)
+    number: int
+    state: Snapshot
+    sum: Aggregator | None
 
 
 class Coordinator:
-    """One learning phase.
+    """One phase.
 
     Args:
         store: keeps the phase.
         discovery: finds global centroids.
-        snapshot: where the phase stands.
+        phase: which one.
         aggregator: the server's side of a secure sum; replaced in simulations only.
         random: draws the secure sums' graphs.
     """
@@ -99,27 +83,27 @@ class Coordinator:
         self,
         store: PhaseStore,
         discovery: Discovery,
-        snapshot: Snapshot,
+        phase: bytes,
         *,
         aggregator: type[Aggregator] = Aggregator,
         random: RandomBytes = os.urandom,
     ) -> None:
         self._store = store
         self._discovery = discovery
-        self._state = snapshot
+        self._phase = phase
         self._aggregator = aggregator
         self._random = random
-        self._local: dict[int, Matrix] = {}
-        self._sum = aggregator.restore(snapshot.sum) if snapshot.sum else None
+        self._held: _Held | None = None
 
     @classmethod
     def start(
         cls,
         store: PhaseStore,
         discovery: Discovery,
-        parameters: PhaseParameters,
+        parameters: Parameters,
         now: float,
         *,
+        phase: bytes | None = None,
         aggregator: type[Aggregator] = Aggregator,
         random: RandomBytes = os.urandom,
     ) -> Self:
@@ -130,38 +114,26 @@ class Coordinator:
             discovery: finds global centroids.
             parameters: of the phase.
             now: seconds, on the clock that `advance` is told.
+            phase: its identifier, 16 bytes; drawn at random by default.
             aggregator: the server's side of a secure sum; replaced in simulations only.
             random: draws the secure sums' graphs.
 
         Raises:
             InvalidParametersError: says which parameter is wrong and what would be accepted.
+            InvalidInputError: the phase exists.
         """
-        check_feasible(parameters)
-        snapshot = Snapshot(
-            os.urandom(16), parameters, Step.LOCAL_CENTROIDS, now + parameters.step_seconds
+        stages.check_feasible(parameters)
+        phase = os.urandom(16) if phase is None else phase
+        coordinator = cls(store, discovery, phase, aggregator=aggregator, random=random)
+        opens = stages.first(parameters)
+        step = Step.LOCAL_CENTROIDS if opens is None else Step.HISTOGRAM_ADVERTISE
+        held = _Held(
+            0,
+            Snapshot(phase, parameters, step, now + parameters.step_seconds),
+            coordinator._new_sum(parameters, opens),
         )
-        store.create(snapshot.phase, msgspec.msgpack.encode(snapshot))
-        return cls(store, discovery, snapshot, aggregator=aggregator, random=random)
-
-    @classmethod
-    def load(
-        cls,
-        store: PhaseStore,
-        discovery: Discovery,
-        phase: bytes,
-        *,
-        aggregator: type[Aggregator] = Aggregator,
-        random: RandomBytes = os.urandom,
-    ) -> Self:
-        """The phase as the store has it, accepted answers included.
-
-        Raises:
-            InvalidInputError: no such phase.
-        """
-        snapshot = msgspec.msgpack.decode(store.snapshot(phase), type=Snapshot)
-        coordinator = cls(store, discovery, snapshot, aggregator=aggregator, random=random)
-        for phone, answer in store.answers(phase):
-            coordinator._take(phone, decode_answer(answer))
+        store.create(phase, *_written(held))
+        coordinator._held = held
         return coordinator
 
     # ------------------------------------------------------------------------------- state
@@ -169,23 +141,47 @@ class Coordinator:
     @property
     def phase(self) -> bytes:
         """Identifier of the phase, 16 bytes."""
-        return self._state.phase
+        return self._phase
 
     @property
     def step(self) -> Step:
         """Where the phase stands."""
-        return self._state.step
+        return Step(self._store.opening(self._phase).step)
 
     @property
     def state(self) -> Snapshot:
         """Everything that is known so far; for reading."""
-        return self._state
+        return self._read().state
 
     def missing(self) -> set[int]:
         """The phones whose answer to the present step is still awaited."""
-        if self.step is Step.LOCAL_CENTROIDS:
-            return set(range(self._state.parameters.phones)) - self._local.keys()
-        return set() if self._sum is None else self._sum.expected() - self._sum.answered()
+        held = self._read()
+        if held.state.step is Step.LOCAL_CENTROIDS:
+            expected = set(range(held.state.parameters.phones))
+        else:
+            expected = held.sum.expected() if held.sum else set()
+        return expected - {phone for phone, _ in self._store.answers(self._phase)}
+
+    def result(self) -> Result | Statistics:
+        """What is published at the end.
+
+        Raises:
+            WrongStateError: the phase has no result, or not yet.
+        """
+        opening = self._store.opening(self._phase)
+        ending = decode_task(opening.common) if opening.over else None
+        if not isinstance(ending, Result | Statistics):
+            raise WrongStateError(f"no result: the phase is at '{opening.step}'")
+        return ending
+
+    def _read(self) -> _Held:
+        number = self._store.opening(self._phase).number
+        if self._held is None or self._held.number != number:
+            number, snapshot = self._store.snapshot(self._phase)
+            state = msgspec.msgpack.decode(snapshot, type=Snapshot)
+            running = self._aggregator.restore(state.sum) if state.sum else None
+            self._held = _Held(number, state, running)
+        return self._held
 
     # ------------------------------------------------------------------------------- tasks
 
@@ -195,69 +191,21 @@ class Coordinator:
         Raises:
             UnexpectedMessageError: the phone is not enrolled in this phase.
         """
-        state = self._state
-        self._check_enrolled(phone)
-        if state.step is Step.FAILED:
-            return Failed(phase=state.phase, reason=state.failure)
-        if state.step is Step.PUBLISHED:
-            return self.result()
-        if state.step is Step.LOCAL_CENTROIDS:
-            if phone in self._local:
-                return self._wait()
-            return Cluster(phase=state.phase, index=phone, parameters=state.parameters)
-        task = self._running_sum().task_for(phone)
-        if task is None:
-            return self._wait()
-        if isinstance(task, AdvertiseKeys):
-            opening = (
-                GlobalCentroids if state.step is Step.CENTROID_VOTE_ADVERTISE else TopCentroids
-            )
-            return opening(phase=state.phase, centroids=self._candidates(), advertise=task)
+        held = self._store.assignment(self._phase, phone)
+        if held.opening.over:
+            return decode_task(held.opening.common)
+        task = _task_in(held, phone)
+        if task is None or held.answered or held.closed:
+            return Wait(seconds=held.opening.wait)
         return task
-
-    def result(self) -> Result:
-        """What is published at the end.
-
-        Raises:
-            WrongStateError: the phase has no result, or not yet.
-        """
-        state = self._state
-        if state.step is not Step.PUBLISHED:
-            raise WrongStateError(f"no result: the phase is at '{state.step}'")
-        return Result(
-            phase=state.phase,
-            geometry=state.parameters.geometry,
-            centroids=self._candidates(),
-            labels=state.labels,
-            label_names=state.parameters.labels,
-            centroid_votes=tuple(state.centroid_votes[i] for i in state.top),
-            label_votes=state.label_votes,
-            privacy=accounting.phase_releases(state.parameters),
-        )
-
-    def _wait(self) -> Wait:
-        return Wait(seconds=self._state.parameters.step_seconds / 10)
-
-    def _candidates(self) -> Matrix:
-        """The centroids that are voted on, or published: all of them, then the top ones."""
-        centroids = self._state.centroids
-        if centroids is None:
-            raise WrongStateError("no centroids have been found yet")
-        if not self._state.top:
-            return centroids
-        return Matrix.of(centroids.array()[list(self._state.top)])
-
-    def _running_sum(self) -> Aggregator:
-        if self._sum is None:
-            raise WrongStateError(f"no secure sum runs in the step '{self.step}'")
-        return self._sum
 
     # ----------------------------------------------------------------------------- answers
 
     def accept(self, phone: int, answer: Answer) -> None:
-        """Take one phone's answer and keep it.
+        """Take one phone's answer and keep it; it is durable when this returns.
 
-        If the store fails, throw this coordinator away and `load` the phase again.
+        The same answer once more changes nothing and is no mistake: its acknowledgement may have
+        been lost.
 
         Args:
             phone: who sent it, as authenticated by the caller.
@@ -265,164 +213,228 @@ class Coordinator:
 
         Raises:
             UnexpectedMessageError: late, early, of another phase or sum, in another's name, or
-                from a phone that is not enrolled.
-            RepeatedMessageError: the phone has answered this step.
-            MalformedMessageError: fields that contradict the phase.
+                from a phone that is not enrolled, or is out of the sum.
+            RepeatedMessageError: the phone has given another answer to this step.
+            MalformedMessageError: fields that contradict the task.
         """
-        self._take(phone, answer)
-        self._store.add_answer(self.phase, phone, encode(answer))
-
-    def _check_enrolled(self, phone: int) -> None:
-        if not 0 <= phone < self._state.parameters.phones:
-            raise UnexpectedMessageError(f"phone {phone} is not enrolled in this phase")
-
-    def _take(self, phone: int, answer: Answer) -> None:
-        self._check_enrolled(phone)
-        if isinstance(answer, LocalCentroids):
-            self._take_centroids(phone, answer)
-        elif self._sum is None:
+        held = self._store.assignment(self._phase, phone)
+        opening = held.opening
+        task = None if opening.over else _task_in(held, phone)
+        if task is None:
             raise UnexpectedMessageError(
-                f"phone {phone}: {type(answer).__name__} does not belong to the step '{self.step}'"
+                f"phone {phone}: nothing is asked of it in the step '{opening.step}'"
             )
+        if isinstance(task, Cluster):
+            _check_centroids(task, phone, answer)
         else:
-            self._sum.accept(phone, answer)
-
-    def _take_centroids(self, phone: int, answer: LocalCentroids) -> None:
-        parameters = self._state.parameters
-        if self.step is not Step.LOCAL_CENTROIDS:
-            raise UnexpectedMessageError(
-                f"phone {phone}: the step '{self.step}' takes no centroids"
-            )
-        if answer.phase != self.phase:
-            raise UnexpectedMessageError(f"phone {phone}: an answer to another phase")
-        if answer.sender != phone:
-            raise UnexpectedMessageError(f"phone {phone}: an answer in the name of {answer.sender}")
-        if phone in self._local:
-            raise RepeatedMessageError(f"phone {phone} has answered this step")
-        shape = (parameters.top_local_centroids, parameters.dimensions)
-        if (answer.centroids.rows, answer.centroids.columns) != shape:
-            raise MalformedMessageError(
-                f"phone {phone}: {answer.centroids.rows} × {answer.centroids.columns} centroids; "
-                f"this phase takes {shape[0]} × {shape[1]}"
-            )
-        answer.centroids.array()
-        self._local[phone] = answer.centroids
+            sum_answers.check(_sum_task(task), phone, answer, _sum_parameters(opening))
+        self._store.add_answer(self._phase, opening.number, phone, encode(answer))
 
     # ------------------------------------------------------------------------------- steps
+
+    def due(self, now: float) -> bool:
+        """Whether `advance` would close the present step."""
+        return self._is_due(self._store.opening(self._phase), now)
+
+    def _is_due(self, opening: Opening, now: float) -> bool:
+        return not opening.over and (
+            now >= opening.deadline or self._store.answer_count(self._phase) >= opening.expected
+        )
 
     def advance(self, now: float) -> bool:
         """Close the present step if all have answered or its time is over.
 
         A step that cannot be closed well (too few phones, nothing found) ends the phase as
-        `Step.FAILED`, with the reason in `state.failure`. If the store fails, throw this
-        coordinator away and `load` the phase again.
+        `Step.FAILED`, with the reason in `state.failure`.
 
         Args:
             now: seconds, on the clock that the phase was started with.
 
         Returns:
             Whether the phase moved on.
+
+        Raises:
+            WrongStateError: another process has closed the step in the meantime.
         """
-        state = self._state
-        if state.step not in NEXT or (self.missing() and now < state.deadline):
+        opening = self._store.opening(self._phase)
+        if not self._is_due(opening, now):
             return False
+        self._store.close(self._phase, opening.number)
+        held = self._take_over()
+        received = [
+            (phone, decode_answer(answer)) for phone, answer in self._store.answers(self._phase)
+        ]
+        state = held.state
         try:
-            self._close()
+            running = self._close(held, received)
             state.step = NEXT[state.step]
         except EarshotError as error:
+            running = None
             state.step, state.failure = Step.FAILED, str(error)[:_LARGEST_REASON]
-            self._sum = None
-        self._local = {}
-        state.deadline = now + state.parameters.step_seconds
-        state.sum = self._sum.save() if self._sum else b""
-        self._store.replace(self.phase, msgspec.msgpack.encode(state))
+        self._go_on(_Held(held.number + 1, state, running), now)
         return True
 
-    def _close(self) -> None:
-        step = self.step
-        if step is Step.LOCAL_CENTROIDS:
-            self._discover()
-            return
-        self._running_sum().advance()
-        if step is Step.CENTROID_VOTE_UNMASK:
-            self._keep_top_centroids()
-        elif step is Step.LABEL_VOTE_UNMASK:
-            self._label_centroids()
+    def stop(self, reason: str, now: float) -> bool:
+        """End the phase as `Step.FAILED`, for a reason that phones are told.
 
-    def _discover(self) -> None:
-        """Step 6, and the opening of the first vote."""
-        state, parameters = self._state, self._state.parameters
-        least = least_answers(parameters)
-        if len(self._local) < least:
-            raise TooManyDropoutsError(
-                f"{len(self._local)} of {parameters.phones} phones published centroids; "
-                f"at least {least} are needed"
+        Returns:
+            Whether the phase was still under way.
+
+        Raises:
+            WrongStateError: another process has closed the step in the meantime.
+        """
+        opening = self._store.opening(self._phase)
+        if opening.over:
+            return False
+        held = self._take_over()
+        held.state.step, held.state.failure = Step.FAILED, reason[:_LARGEST_REASON]
+        self._go_on(_Held(held.number + 1, held.state, None), now)
+        return True
+
+    def _take_over(self) -> _Held:
+        """The phase, to be changed: if the change is not kept, it has to be read again."""
+        held, self._held = self._read(), None
+        return held
+
+    def _go_on(self, held: _Held, now: float) -> None:
+        held.state.deadline = now + held.state.parameters.step_seconds
+        self._store.replace(self._phase, *_written(held))
+        self._held = held
+
+    def _close(self, held: _Held, received: list[tuple[int, Answer]]) -> Aggregator | None:
+        """Let the answers go into the phase.
+
+        Returns:
+            The sum that is under way from now on.
+        """
+        state, running = held.state, held.sum
+        if running is None:
+            published: dict[int, Matrix] = {
+                phone: answer.centroids
+                for phone, answer in received
+                if isinstance(answer, LocalCentroids)
+            }
+            return self._new_sum(
+                state.parameters, stages.discover(state, published, self._discovery)
             )
-        points = np.concatenate([self._local[phone].array() for phone in sorted(self._local)])
-        state.local = points.astype("<f4").tobytes()
-        found = self._discovery.discover(points, parameters.geometry)
-        state.clusters = tuple(found.clusters.tolist())
-        state.centroids = Matrix.of(found.centroids)
-        self._open_sum(accounting.CENTROID_VOTE, (len(found.centroids),))
+        for phone, answer in received:
+            try:
+                running.accept(phone, answer)  # type: ignore[arg-type]
+            except RemoteError as error:
+                # Each fits its own task; together two may not, as with a key that is not unique.
+                _log.warning("an answer is left out: %s", error)
+        running.advance()
+        made = stages.AFTER_SUM.get(state.step)
+        if made is None:
+            return running
+        return self._new_sum(state.parameters, made(state, running.result().astype(np.int64)))
 
-    def _keep_top_centroids(self) -> None:
-        """Steps 9 and 10, and the opening of the second vote."""
-        state, parameters = self._state, self._state.parameters
-        totals = self._running_sum().result().astype(np.int64)
-        state.centroid_votes = tuple(totals.tolist())
-        kept = ballots.top_candidates(totals, min(parameters.top_global_centroids, len(totals)))
-        state.top = tuple(kept.tolist())
-        self._open_sum(accounting.LABEL_VOTE, (len(kept), len(parameters.labels)))
-
-    def _label_centroids(self) -> None:
-        """Steps 13 and 14; a centroid for which noise left no positive count has no label."""
-        totals = self._running_sum().result().astype(np.int64)
-        winners = np.where(totals.max(axis=1) > 0, ballots.winning_labels(totals), -1)
-        self._state.label_votes = tuple(map(tuple, totals.tolist()))
-        self._state.labels = tuple(winners.tolist())
-        self._sum = None
-
-    def _open_sum(self, vote: str, shape: tuple[int, ...]) -> None:
-        parameters = self._state.parameters
-        self._sum = self._aggregator(
-            os.urandom(16), vote_sum(parameters, _ballots_of(parameters, vote), shape), self._random
-        )
+    def _new_sum(self, parameters: Parameters, opens: stages.Opens | None) -> Aggregator | None:
+        if opens is None:
+            return None
+        return self._aggregator(os.urandom(16), opens.parameters(parameters), self._random)
 
 
-def least_answers(parameters: PhaseParameters) -> int:
-    """(1 − ρ)n, the phones that a step needs."""
-    return vote_sum(
-        parameters, _ballots_of(parameters, accounting.CENTROID_VOTE), (1,)
-    ).least_survivors
+_OPENINGS = (GlobalCentroids, TopCentroids, CountContacts)
+"""Tasks that open a secure sum."""
 
 
-def check_feasible(parameters: PhaseParameters) -> None:
-    """Refuse parameters under which no phase can run, before any work.
+def _written(held: _Held) -> tuple[bytes, Opening, Iterable[tuple[int, bytes]]]:
+    """What a store keeps of a phase: snapshot, opening, and the tasks of single phones."""
+    state, running = held.state, held.sum
+    state.sum = running.save() if running else b""
+    over = state.step not in NEXT
+    common: Task | None = None
+    tasks: Iterable[tuple[int, bytes]] = ()
+    expected = 0
+    if over:
+        common = state.ending()
+    elif running is None:
+        common = Cluster(phase=state.phase, index=0, parameters=state.learning)
+        expected = state.parameters.phones
+    else:
+        expected = len(running.expected())
+        opens = running.task_for(0)
+        if isinstance(opens, AdvertiseKeys):
+            common = _opening_task(state, opens)
+        else:
+            tasks = (
+                (phone, encode(task))
+                for phone in sorted(running.expected())
+                if (task := running.task_for(phone)) is not None
+            )
+    opening = Opening(
+        number=held.number,
+        step=state.step,
+        deadline=state.deadline,
+        expected=expected,
+        common=encode(common) if common else b"",
+        sum=msgspec.msgpack.encode(running.parameters) if running and not over else b"",
+        over=over,
+        wait=state.parameters.step_seconds / 10,
+    )
+    return msgspec.msgpack.encode(state), opening, tasks
+
+
+def _opening_task(
+    state: Snapshot, advertise: AdvertiseKeys
+) -> GlobalCentroids | TopCentroids | CountContacts:
+    if not isinstance(state.parameters, PhaseParameters):
+        return CountContacts(phase=state.phase, parameters=state.parameters, advertise=advertise)
+    kind = GlobalCentroids if state.step is Step.CENTROID_VOTE_ADVERTISE else TopCentroids
+    return kind(phase=state.phase, centroids=state.candidates(), advertise=advertise)
+
+
+def _task_in(held: Assignment, phone: int) -> Task | None:
+    """The task of a phone in a step that is not over, answered or not; None if it has none.
 
     Raises:
-        InvalidParametersError: says which parameter is wrong and what would be accepted.
+        UnexpectedMessageError: the phone is not enrolled in this phase.
     """
-    parameters.check()
-    if parameters.honest_survivors < 1:
-        raise InvalidParametersError(
-            f"dropout={parameters.dropout} and corrupted={parameters.corrupted}: together they "
-            "must stay below 1"
+    if held.task is not None:
+        return decode_task(held.task)
+    common = decode_task(held.opening.common) if held.opening.common else None
+    phones = (
+        common.parameters.phones
+        if isinstance(common, Cluster)
+        else _sum_parameters(held.opening).phones
+    )
+    if not 0 <= phone < phones:
+        raise UnexpectedMessageError(f"phone {phone} is not enrolled in this phase")
+    if isinstance(common, Cluster):
+        return msgspec.structs.replace(common, index=phone)
+    if isinstance(common, _OPENINGS):
+        return msgspec.structs.replace(
+            common, advertise=msgspec.structs.replace(common.advertise, index=phone)
         )
-    for vote in (accounting.CENTROID_VOTE, accounting.LABEL_VOTE):
-        _check_scale(vote, _ballots_of(parameters, vote))
-    least_answers(parameters)
+    return None
 
 
-def _check_scale(vote: str, mechanism: BallotSum) -> None:
-    if mechanism.scale > LARGEST_SHARED_SCALE:
-        least = mechanism.sensitivity(Unit.RECORDING) / LARGEST_SHARED_SCALE
-        raise InvalidParametersError(
-            f"budget {vote.replace(' ', '-')}={mechanism.epsilon}: must be at least {least:.3g}"
+def _sum_task(task: Task) -> SumTask:
+    if isinstance(task, _OPENINGS):
+        return task.advertise
+    if isinstance(task, SumTask):
+        return task
+    raise WrongStateError(f"a store holds {type(task).__name__} as a task")
+
+
+def _sum_parameters(opening: Opening) -> SumParameters:
+    return msgspec.msgpack.decode(opening.sum, type=SumParameters)
+
+
+def _check_centroids(task: Cluster, phone: int, answer: Answer) -> None:
+    if not isinstance(answer, LocalCentroids):
+        raise UnexpectedMessageError(
+            f"phone {phone}: {type(answer).__name__} where LocalCentroids is due"
         )
-
-
-def _ballots_of(parameters: PhaseParameters, vote: str) -> BallotSum:
-    mechanism = accounting.phase_mechanisms(parameters)[vote]
-    if not isinstance(mechanism, BallotSum):  # pragma: no cover - both votes are ballot sums
-        raise WrongStateError(f"'{vote}' is not a vote")
-    return mechanism
+    if answer.phase != task.phase:
+        raise UnexpectedMessageError(f"phone {phone}: an answer to another phase")
+    if answer.sender != phone:
+        raise UnexpectedMessageError(f"phone {phone}: an answer in the name of {answer.sender}")
+    shape = (task.parameters.top_local_centroids, task.parameters.dimensions)
+    if (answer.centroids.rows, answer.centroids.columns) != shape:
+        raise MalformedMessageError(
+            f"phone {phone}: {answer.centroids.rows} × {answer.centroids.columns} centroids; "
+            f"this phase takes {shape[0]} × {shape[1]}"
+        )
+    answer.centroids.array()

@@ -36,8 +36,7 @@ _HEARD = (Cluster, GlobalCentroids, TopCentroids)
 """The tasks for which a phone needs its recordings."""
 _LARGEST_BATCH = 128
 
-# The researcher sets the parameters of a simulation, so its phones agree to any that are valid.
-_POLICY = Policy(
+AGREES = Policy(
     least_phones=1,
     largest_epsilon=float("inf"),
     largest_delta=1.0,
@@ -47,6 +46,7 @@ _POLICY = Policy(
     least_corrupted=0.0,
     least_threshold=1,
 )
+"""The researcher sets the parameters of a simulation, so its phones agree to any that are valid."""
 
 
 @dataclass(frozen=True)
@@ -143,7 +143,7 @@ def _answer(scenario: Scenario, step: Step, job: Job) -> Outcome:
     phone = Phone(
         store,
         HeardPoints(scenario.population.name, scenario.population.dimensions),
-        _POLICY,
+        AGREES,
         hierarchy=LabelHierarchy.flat(scenario.population.labels),
         random=np.random.default_rng([scenario.seed, 0xA, job.phone, STEPS.index(step)]).bytes,
         participant=scenario.participant,

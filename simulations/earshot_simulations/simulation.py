@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from earshot_protocol.errors import RemoteError
-from earshot_protocol.messages import Matrix, decode_answer, encode
+from earshot_protocol.messages import Matrix, Result, decode_answer, encode
 from earshot_protocol.phase import STEPS, Step
 from earshot_protocol.privacy.accounting import (
     CENTROID_VOTE,
@@ -225,7 +225,11 @@ class _Simulation:
         done = coordinator is not None and coordinator.step is Step.PUBLISHED
         heard = self._heard() if self.at != "hear" else None
         result = coordinator.result() if coordinator and done else None
-        scores = score(result, heard, population.held_out()) if result and heard else None
+        scores = (
+            score(result, heard, population.held_out())
+            if isinstance(result, Result) and heard
+            else None
+        )
         labels = len(population.labels)
         zeros = np.zeros(labels, dtype=np.int64)
         pictured = heard or Recordings(

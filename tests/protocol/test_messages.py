@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from earshot_protocol import messages as m
 from earshot_protocol.errors import InvalidInputError, MalformedMessageError
 from earshot_protocol.geometry import Geometry
-from earshot_protocol.phase import Budget, PhaseParameters
+from earshot_protocol.phase import Budget, PhaseParameters, StatisticsParameters
 from earshot_protocol.privacy.accounting import phase_releases
 from earshot_protocol.secure_sum.parameters import choose
 
@@ -34,6 +34,9 @@ PARAMETERS = PhaseParameters(
     corrupted=0.05,
     budget=Budget(1.0, 0.5, 0.5, 0.5),
 )
+COUNTING = StatisticsParameters(
+    phones=100, labels=("bus", "café"), contacts=20, epsilon=0.5, dropout=0.1, corrupted=0.05
+)
 MATRIX = m.Matrix.of(np.array([[0.5, -1.0], [3.0, 4.0]], dtype=np.float32))
 OPENING = m.AdvertiseKeys(sum_id=ID, index=3, parameters=choose(100, (2, 3), 50, 0.1, 0.05))
 SEALED = bytes(m.SEALED_SHARES_BYTES)
@@ -42,6 +45,7 @@ TASKS: list[m.Task] = [
     m.Cluster(phase=ID, index=3, parameters=PARAMETERS),
     m.GlobalCentroids(phase=ID, centroids=MATRIX, advertise=OPENING),
     m.TopCentroids(phase=ID, centroids=MATRIX, advertise=OPENING),
+    m.CountContacts(phase=ID, parameters=COUNTING, advertise=OPENING),
     m.ShareKeys(sum_id=ID, neighbours=(1, 2), cipher_keys=bytes(64), mask_keys=bytes(64)),
     m.MaskInput(sum_id=ID, senders=(1, 2), ciphertexts=(SEALED, SEALED)),
     m.Unmask(sum_id=ID, survivors=(1,), dropped=(2,)),
@@ -55,6 +59,9 @@ TASKS: list[m.Task] = [
         centroid_votes=(5, -2),
         label_votes=((1, 2), (0, -3)),
         privacy=phase_releases(PARAMETERS),
+    ),
+    m.Statistics(
+        phase=ID, label_names=("bus", "café"), contacts=(7, -1), privacy=phase_releases(COUNTING)
     ),
     m.Failed(phase=ID, reason="too few phones"),
 ]

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.geometry import Geometry
-from earshot_protocol.phase import NEXT, STEPS, Budget, PhaseParameters, Step
+from earshot_protocol.phase import NEXT, STATISTICS_STEPS, STEPS, Budget, PhaseParameters, Step
 
 GOOD = PhaseParameters(
     phones=500,
@@ -57,12 +57,14 @@ def test_honest_survivors_never_exceed_those_that_stay(
 
 
 def test_every_step_leads_on_until_the_phase_is_over() -> None:
-    walk = [Step.LOCAL_CENTROIDS]
-    while walk[-1] in NEXT:
-        walk.append(NEXT[walk[-1]])
-    assert tuple(walk) == (*STEPS, Step.PUBLISHED)
-    assert set(walk) | {Step.FAILED} == set(Step)
-    assert Step.FAILED not in NEXT
+    walks = []
+    for first in (Step.LOCAL_CENTROIDS, Step.HISTOGRAM_ADVERTISE):
+        walk = [first]
+        while walk[-1] in NEXT:
+            walk.append(NEXT[walk[-1]])
+        walks.append(tuple(walk))
+    assert walks == [(*STEPS, Step.PUBLISHED), (*STATISTICS_STEPS, Step.PUBLISHED)]
+    assert {*walks[0], *walks[1], Step.FAILED} == set(Step)
 
 
 def test_good_parameters_pass_and_travel() -> None:

@@ -1,4 +1,4 @@
-"""What a learning phase costs, step by step, in both units of privacy.
+"""What a phase costs, step by step, in both units of privacy.
 
 The table uses basic composition (thesis Theorem 8.3): a view that anyone can check by hand.
 """
@@ -10,7 +10,7 @@ from collections.abc import Iterable
 import msgspec
 
 from earshot_protocol.geometry import Geometry
-from earshot_protocol.phase import PhaseParameters
+from earshot_protocol.phase import Parameters, StatisticsParameters
 from earshot_protocol.privacy.mechanisms import (
     BallotSum,
     Cost,
@@ -25,6 +25,7 @@ CLUSTER = "cluster"
 SELECT = "select"
 CENTROID_VOTE = "centroid vote"
 LABEL_VOTE = "label vote"
+HISTOGRAM = "histogram"
 
 
 class Release(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -57,8 +58,16 @@ def total(spent: Iterable[Release]) -> dict[Unit, Cost]:
     }
 
 
-def phase_mechanisms(parameters: PhaseParameters) -> dict[str, Mechanism]:
+def phase_mechanisms(parameters: Parameters) -> dict[str, Mechanism]:
     """The mechanism of each private step of a phase, in order, by the step's name."""
+    if isinstance(parameters, StatisticsParameters):
+        # A phone counts its newest contacts only, so one more recording may displace another: the
+        # histogram moves by at most 2, and by `contacts` with the whole phone, as a ballot does.
+        return {
+            HISTOGRAM: BallotSum(
+                parameters.epsilon, parameters.contacts, parameters.honest_survivors
+            )
+        }
     budget, recordings = parameters.budget, parameters.recordings
     clustering: Mechanism = (
         GaussianLloyd(budget.clustering, parameters.delta, recordings)
@@ -77,7 +86,7 @@ def phase_mechanisms(parameters: PhaseParameters) -> dict[str, Mechanism]:
     }
 
 
-def phase_releases(parameters: PhaseParameters) -> tuple[Release, ...]:
+def phase_releases(parameters: Parameters) -> tuple[Release, ...]:
     """Every release that a phase under these parameters makes."""
     return tuple(
         release

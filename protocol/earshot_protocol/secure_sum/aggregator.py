@@ -17,7 +17,7 @@ from typing import Any, Self
 import msgspec
 import numpy as np
 import numpy.typing as npt
-from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from earshot_protocol.errors import (
     EarshotError,
@@ -42,7 +42,7 @@ from earshot_protocol.messages import (
     Unmasked,
 )
 from earshot_protocol.privacy.randomness import RandomBytes
-from earshot_protocol.secure_sum import encoding, masks
+from earshot_protocol.secure_sum import answers, encoding, masks
 from earshot_protocol.secure_sum.decoding import UnrecoverableSecretError, recover_checked
 from earshot_protocol.secure_sum.graph import Graph
 from earshot_protocol.secure_sum.parameters import SumParameters
@@ -100,7 +100,6 @@ class Aggregator:
         self._present: dict[int, tuple[int, ...]] = {}
         self._mailboxes: dict[int, tuple[list[int], list[bytes]]] = {}
         self._total = np.zeros(parameters.length, dtype=masks.word_type(parameters.modulus_bits))
-        self._probe = X25519PrivateKey.generate()
         self._seen: set[bytes] = set()
         self._state = _State(
             Round.ADVERTISE_KEYS, sum_id, parameters, self._graph.to_bytes(), b"", {}, {}, set(), {}
@@ -144,7 +143,6 @@ class Aggregator:
         aggregator._state = state
         aggregator._graph = Graph.from_bytes(state.graph, state.parameters)
         aggregator._total = np.frombuffer(state.total, dtype=word).copy()
-        aggregator._probe = X25519PrivateKey.generate()
         aggregator._seen = {key for pair in state.keys.values() for key in pair}
         aggregator._index()
         return aggregator
@@ -242,10 +240,7 @@ class Aggregator:
             MalformedMessageError: sizes or fields that contradict the sum.
         """
         state = self._state
-        if answer.sum_id != state.sum_id:
-            raise UnexpectedMessageError(f"phone {phone}: an answer to another sum")
-        if answer.sender != phone:
-            raise UnexpectedMessageError(f"phone {phone}: an answer in the name of {answer.sender}")
+        answers.check_address(phone, answer, state.sum_id)
         expected_round, take = _ANSWERS[type(answer)]
         if state.round is not expected_round:
             raise UnexpectedMessageError(
@@ -259,16 +254,10 @@ class Aggregator:
         if phone >= state.parameters.phones:
             raise UnexpectedMessageError(f"phone {phone} is not in this sum")
         self._once(phone, state.keys)
-        if answer.cipher_key == answer.mask_key:
-            raise MalformedMessageError(f"phone {phone}: the two public keys are the same")
+        answers.check_keys(phone, answer)
         # A key that stands twice would make honest phones refuse their neighbourhood.
         if answer.cipher_key in self._seen or answer.mask_key in self._seen:
             raise MalformedMessageError(f"phone {phone}: another phone has advertised this key")
-        for key in (answer.cipher_key, answer.mask_key):
-            try:
-                self._probe.exchange(X25519PublicKey.from_public_bytes(key))
-            except ValueError as error:
-                raise MalformedMessageError(f"phone {phone}: not a usable X25519 key") from error
         state.keys[phone] = (answer.cipher_key, answer.mask_key)
         self._seen |= {answer.cipher_key, answer.mask_key}
 
@@ -276,11 +265,7 @@ class Aggregator:
         state = self._state
         self._invited(phone, state.keys)
         self._once(phone, state.shared)
-        if len(answer.ciphertexts) != len(self._present[phone]):
-            raise MalformedMessageError(
-                f"phone {phone}: {len(answer.ciphertexts)} ciphertexts for "
-                f"{len(self._present[phone])} neighbours"
-            )
+        answers.check_ciphertexts(phone, answer, len(self._present[phone]))
         state.shared[phone] = (answer.ciphertexts, answer.commitment)
 
     def _take_input(self, phone: int, answer: MaskedInput) -> None:
@@ -295,11 +280,7 @@ class Aggregator:
         state = self._state
         self._invited(phone, state.masked)
         self._once(phone, state.revealed)
-        size = REVEALED_SHARE_BYTES * len(self._mailboxes[phone][0])
-        if len(answer.shares) != size:
-            raise MalformedMessageError(
-                f"phone {phone}: {len(answer.shares)} bytes of shares instead of {size}"
-            )
+        answers.check_shares(phone, answer, len(self._mailboxes[phone][0]))
         state.revealed[phone] = answer.shares
 
     @staticmethod

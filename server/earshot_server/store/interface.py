@@ -2,18 +2,64 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+from dataclasses import dataclass
 from typing import Protocol
 
 
-class PhaseStore(Protocol):
-    """Keeps phases: one snapshot each, and the answers accepted since it was taken.
+@dataclass(frozen=True)
+class Opening:
+    """One step of a phase, as everyone who talks to phones must know it.
 
-    A snapshot and the deletion of the answers that went into it are one atomic change, so that a
-    coordinator which dies at any point is rebuilt from `snapshot` and `answers` without loss.
+    Attributes:
+        number: of the step within its phase: 0 for the first, and one more with every replacement.
+        step: its name, for people.
+        deadline: seconds since 1970, on the store's clock.
+        expected: how many phones have a task.
+        common: the task of every phone that has none of its own, encoded; empty if there is none.
+        sum: parameters of the secure sum under way, encoded; empty if there is none.
+        over: whether the phase is over, so that nothing is expected any more.
+        wait: seconds after which a phone that has nothing to do asks again.
     """
 
-    def create(self, phase: bytes, snapshot: bytes) -> None:
-        """Add a phase.
+    number: int
+    step: str
+    deadline: float
+    expected: int
+    common: bytes = b""
+    sum: bytes = b""
+    over: bool = False
+    wait: float = 60.0
+
+
+@dataclass(frozen=True)
+class Assignment:
+    """What a store knows of one phone in the present step.
+
+    Attributes:
+        opening: the step.
+        closed: whether the step takes no more answers.
+        task: the phone's own task, encoded; None if it has none of its own.
+        answered: whether its answer is in.
+    """
+
+    opening: Opening
+    closed: bool
+    task: bytes | None
+    answered: bool
+
+
+class PhaseStore(Protocol):
+    """Keeps phases: for each, a snapshot, the present step with its tasks, and its answers.
+
+    All that leads from one step to the next is one atomic change, so that a coordinator which dies
+    at any point is rebuilt without loss. Any number of processes may use one store.
+    """
+
+    def create(
+        self, phase: bytes, snapshot: bytes, opening: Opening, tasks: Iterable[tuple[int, bytes]]
+    ) -> None:
+        """Add a phase, with the tasks (phone, encoded task) of its first step.
 
         Raises:
             InvalidInputError: the phase exists.
@@ -24,24 +70,52 @@ class PhaseStore(Protocol):
         """All phases, oldest first."""
         ...
 
-    def snapshot(self, phase: bytes) -> bytes:
-        """The newest snapshot.
+    def opening(self, phase: bytes) -> Opening:
+        """The present step.
 
         Raises:
             InvalidInputError: no such phase.
         """
         ...
 
-    def replace(self, phase: bytes, snapshot: bytes) -> None:
-        """Put a new snapshot in place and delete the answers that went into it.
+    def snapshot(self, phase: bytes) -> tuple[int, bytes]:
+        """The number of the present step, and the snapshot taken at its start.
 
         Raises:
             InvalidInputError: no such phase.
         """
         ...
 
-    def add_answer(self, phase: bytes, phone: int, answer: bytes) -> None:
-        """Keep an accepted answer; durable when this returns.
+    def assignment(self, phase: bytes, phone: int) -> Assignment:
+        """What the phone is to do in the present step, and whether it has.
+
+        Raises:
+            InvalidInputError: no such phase.
+        """
+        ...
+
+    def add_answer(self, phase: bytes, number: int, phone: int, answer: bytes) -> None:
+        """Keep an answer to step `number`; durable when this returns.
+
+        The same answer once more is acknowledged and changes nothing.
+
+        Raises:
+            InvalidInputError: no such phase.
+            UnexpectedMessageError: the step is closed, or another one is open.
+            RepeatedMessageError: the phone has given another answer to this step.
+        """
+        ...
+
+    def answer_count(self, phase: bytes) -> int:
+        """How many phones have answered the present step.
+
+        Raises:
+            InvalidInputError: no such phase.
+        """
+        ...
+
+    def close(self, phase: bytes, number: int) -> None:
+        """Take no more answers to step `number`; nothing happens if another one is open.
 
         Raises:
             InvalidInputError: no such phase.
@@ -49,9 +123,21 @@ class PhaseStore(Protocol):
         ...
 
     def answers(self, phase: bytes) -> tuple[tuple[int, bytes], ...]:
-        """The answers accepted since the snapshot: (phone, answer), in order of arrival.
+        """The answers to the present step: (phone, answer), in order of arrival.
 
         Raises:
             InvalidInputError: no such phase.
+        """
+        ...
+
+    def replace(
+        self, phase: bytes, snapshot: bytes, opening: Opening, tasks: Iterable[tuple[int, bytes]]
+    ) -> None:
+        """Open the next step: new snapshot and tasks; those of the last step and its answers go.
+
+        Raises:
+            InvalidInputError: no such phase.
+            WrongStateError: the present step is not number `opening.number` - 1: somebody else
+                has opened the next one.
         """
         ...

@@ -2,48 +2,102 @@
 
 from __future__ import annotations
 
-from earshot_protocol.errors import InvalidInputError
+import dataclasses
+from collections.abc import Iterable
+
+from earshot_protocol.errors import (
+    InvalidInputError,
+    RepeatedMessageError,
+    UnexpectedMessageError,
+    WrongStateError,
+)
+from earshot_server.store.interface import Assignment, Opening
+
+
+@dataclasses.dataclass
+class _Phase:
+    snapshot: bytes
+    opening: Opening
+    tasks: dict[int, bytes]
+    answers: dict[int, bytes] = dataclasses.field(default_factory=dict)
+    closed: bool = False
 
 
 class MemoryPhaseStore:
-    """A `PhaseStore` that lasts as long as the process."""
+    """A `PhaseStore` that lasts as long as the process; for one thread."""
 
     def __init__(self) -> None:
-        self._snapshots: dict[bytes, bytes] = {}
-        self._answers: dict[bytes, list[tuple[int, bytes]]] = {}
+        self._phases: dict[bytes, _Phase] = {}
 
-    def create(self, phase: bytes, snapshot: bytes) -> None:
-        """Add a phase."""
-        if phase in self._snapshots:
+    def create(
+        self, phase: bytes, snapshot: bytes, opening: Opening, tasks: Iterable[tuple[int, bytes]]
+    ) -> None:
+        """See `PhaseStore.create`."""
+        if phase in self._phases:
             raise InvalidInputError(f"phase {phase.hex()} exists already")
-        self._snapshots[phase] = snapshot
-        self._answers[phase] = []
+        self._phases[phase] = _Phase(snapshot, opening, dict(tasks))
 
     def phases(self) -> tuple[bytes, ...]:
-        """All phases, oldest first."""
-        return tuple(self._snapshots)
+        """See `PhaseStore.phases`."""
+        return tuple(self._phases)
 
-    def snapshot(self, phase: bytes) -> bytes:
-        """The newest snapshot."""
-        self._known(phase)
-        return self._snapshots[phase]
+    def opening(self, phase: bytes) -> Opening:
+        """See `PhaseStore.opening`."""
+        return self._known(phase).opening
 
-    def replace(self, phase: bytes, snapshot: bytes) -> None:
-        """Put a new snapshot in place and delete the answers that went into it."""
-        self._known(phase)
-        self._snapshots[phase] = snapshot
-        self._answers[phase] = []
+    def snapshot(self, phase: bytes) -> tuple[int, bytes]:
+        """See `PhaseStore.snapshot`."""
+        known = self._known(phase)
+        return known.opening.number, known.snapshot
 
-    def add_answer(self, phase: bytes, phone: int, answer: bytes) -> None:
-        """Keep an accepted answer."""
-        self._known(phase)
-        self._answers[phase].append((phone, answer))
+    def assignment(self, phase: bytes, phone: int) -> Assignment:
+        """See `PhaseStore.assignment`."""
+        known = self._known(phase)
+        return Assignment(
+            known.opening, known.closed, known.tasks.get(phone), phone in known.answers
+        )
+
+    def add_answer(self, phase: bytes, number: int, phone: int, answer: bytes) -> None:
+        """See `PhaseStore.add_answer`."""
+        known = self._known(phase)
+        if known.opening.number != number:
+            raise UnexpectedMessageError(f"phone {phone}: an answer to a step that is over")
+        given = known.answers.get(phone)
+        if given == answer:
+            return
+        if given is not None:
+            raise RepeatedMessageError(f"phone {phone} has answered this step")
+        if known.closed:
+            raise UnexpectedMessageError(f"phone {phone}: an answer to a step that is over")
+        known.answers[phone] = answer
+
+    def answer_count(self, phase: bytes) -> int:
+        """See `PhaseStore.answer_count`."""
+        return len(self._known(phase).answers)
+
+    def close(self, phase: bytes, number: int) -> None:
+        """See `PhaseStore.close`."""
+        known = self._known(phase)
+        if known.opening.number == number:
+            known.closed = True
 
     def answers(self, phase: bytes) -> tuple[tuple[int, bytes], ...]:
-        """The answers accepted since the snapshot, in order of arrival."""
-        self._known(phase)
-        return tuple(self._answers[phase])
+        """See `PhaseStore.answers`."""
+        return tuple(self._known(phase).answers.items())
 
-    def _known(self, phase: bytes) -> None:
-        if phase not in self._snapshots:
-            raise InvalidInputError(f"no phase {phase.hex()}")
+    def replace(
+        self, phase: bytes, snapshot: bytes, opening: Opening, tasks: Iterable[tuple[int, bytes]]
+    ) -> None:
+        """See `PhaseStore.replace`."""
+        present = self._known(phase).opening.number
+        if present != opening.number - 1:
+            raise WrongStateError(
+                f"step {opening.number} cannot follow step {present}: somebody else has gone on"
+            )
+        self._phases[phase] = _Phase(snapshot, opening, dict(tasks))
+
+    def _known(self, phase: bytes) -> _Phase:
+        try:
+            return self._phases[phase]
+        except KeyError:
+            raise InvalidInputError(f"no phase {phase.hex()}") from None

@@ -1,0 +1,127 @@
+"""Whether an answer fits the task it answers; what both the aggregator and its front door ask."""
+
+from __future__ import annotations
+
+import functools
+from typing import assert_never
+
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+
+from earshot_protocol.errors import MalformedMessageError, UnexpectedMessageError
+from earshot_protocol.messages import (
+    REVEALED_SHARE_BYTES,
+    AdvertisedKeys,
+    AdvertiseKeys,
+    MaskedInput,
+    MaskInput,
+    SharedKeys,
+    ShareKeys,
+    SumAnswer,
+    SumTask,
+    Unmask,
+    Unmasked,
+)
+from earshot_protocol.secure_sum import encoding
+from earshot_protocol.secure_sum.parameters import SumParameters
+
+ANSWERS: dict[type[SumTask], type[SumAnswer]] = {
+    AdvertiseKeys: AdvertisedKeys,
+    ShareKeys: SharedKeys,
+    MaskInput: MaskedInput,
+    Unmask: Unmasked,
+}
+"""Task → what answers it."""
+
+
+def check(task: SumTask, phone: int, answer: object, parameters: SumParameters) -> None:
+    """Refuse an answer that does not fit its task.
+
+    Args:
+        task: what the phone was to do.
+        phone: who sent the answer, as authenticated by the caller.
+        answer: any answer.
+        parameters: of the sum.
+
+    Raises:
+        UnexpectedMessageError: of another sum or round, or in another's name.
+        MalformedMessageError: sizes or fields that contradict the task.
+    """
+    if not isinstance(answer, SumAnswer):
+        raise UnexpectedMessageError(
+            f"phone {phone}: {type(answer).__name__} does not belong to a secure sum"
+        )
+    check_address(phone, answer, task.sum_id)
+    expected = ANSWERS[type(task)]
+    match answer:
+        case AdvertisedKeys() if expected is AdvertisedKeys:
+            check_keys(phone, answer)
+        case SharedKeys() if isinstance(task, ShareKeys):
+            check_ciphertexts(phone, answer, len(task.neighbours))
+        case MaskedInput() if expected is MaskedInput:
+            encoding.unpack(answer.vector, parameters)
+        case Unmasked() if isinstance(task, Unmask):
+            check_shares(phone, answer, len(task.survivors) + len(task.dropped))
+        case AdvertisedKeys() | SharedKeys() | MaskedInput() | Unmasked():
+            raise UnexpectedMessageError(
+                f"phone {phone}: {type(answer).__name__} where {expected.__name__} is due"
+            )
+        case _ as never:
+            assert_never(never)
+
+
+def check_address(phone: int, answer: SumAnswer, sum_id: bytes) -> None:
+    """Refuse an answer to another sum, or in another's name.
+
+    Raises:
+        UnexpectedMessageError: it is one.
+    """
+    if answer.sum_id != sum_id:
+        raise UnexpectedMessageError(f"phone {phone}: an answer to another sum")
+    if answer.sender != phone:
+        raise UnexpectedMessageError(f"phone {phone}: an answer in the name of {answer.sender}")
+
+
+def check_keys(phone: int, answer: AdvertisedKeys) -> None:
+    """Refuse public keys that nobody can use.
+
+    Raises:
+        MalformedMessageError: the two are the same, or one is of low order.
+    """
+    if answer.cipher_key == answer.mask_key:
+        raise MalformedMessageError(f"phone {phone}: the two public keys are the same")
+    for key in (answer.cipher_key, answer.mask_key):
+        try:
+            _probe().exchange(X25519PublicKey.from_public_bytes(key))
+        except ValueError as error:
+            raise MalformedMessageError(f"phone {phone}: not a usable X25519 key") from error
+
+
+def check_ciphertexts(phone: int, answer: SharedKeys, neighbours: int) -> None:
+    """Refuse any but one ciphertext per neighbour.
+
+    Raises:
+        MalformedMessageError: there are more or fewer.
+    """
+    if len(answer.ciphertexts) != neighbours:
+        raise MalformedMessageError(
+            f"phone {phone}: {len(answer.ciphertexts)} ciphertexts for {neighbours} neighbours"
+        )
+
+
+def check_shares(phone: int, answer: Unmasked, neighbours: int) -> None:
+    """Refuse any but one share per neighbour.
+
+    Raises:
+        MalformedMessageError: there are more or fewer.
+    """
+    size = REVEALED_SHARE_BYTES * neighbours
+    if len(answer.shares) != size:
+        raise MalformedMessageError(
+            f"phone {phone}: {len(answer.shares)} bytes of shares instead of {size}"
+        )
+
+
+@functools.cache
+def _probe() -> X25519PrivateKey:
+    """A key of this process alone, to try others with."""
+    return X25519PrivateKey.generate()

@@ -1,0 +1,70 @@
+"""What operators, the API and the dashboard read of phases: all that is kept, nothing secret.
+
+Times are seconds since 1970, on the database's clock.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from earshot_protocol.messages import Failed, Result, Statistics
+from earshot_protocol.phase import Parameters
+
+GATHERING = "gathering"
+RUNNING = "running"
+PUBLISHED = "published"
+FAILED = "failed"
+
+
+class StepRecord(msgspec.Struct, frozen=True):
+    """One step of a phase, as its history keeps it.
+
+    Attributes:
+        number: of the step within its phase, from 0.
+        step: its name.
+        expected: phones that had a task.
+        answered: phones that have answered.
+        opened: when it began.
+        closed: when the next one began; None while it is open.
+    """
+
+    number: int
+    step: str
+    expected: int
+    answered: int
+    opened: float
+    closed: float | None
+
+
+class PhaseRecord(msgspec.Struct, frozen=True):
+    """One phase, from its gathering to its ending.
+
+    Attributes:
+        phase: identifier, 16 bytes.
+        parameters: `phones` is how many are wanted while it gathers, and afterwards as well.
+        status: `GATHERING`, `RUNNING`, `PUBLISHED` or `FAILED`.
+        created: when the gathering began.
+        finished: when it was published or failed; None before.
+        wanted: phones that may join.
+        least: phones that must have joined when the gathering ends.
+        joined: phones that have.
+        gather_until: when the gathering ends.
+        step: the present step's name; `GATHERING` before the first one.
+        deadline: when the present step ends; None where no step is open.
+        steps: the history, oldest first.
+        ending: what is told to phones; None before the phase is over.
+    """
+
+    phase: bytes
+    parameters: Parameters
+    status: str
+    created: float
+    finished: float | None
+    wanted: int
+    least: int
+    joined: int
+    gather_until: float
+    step: str
+    deadline: float | None
+    steps: tuple[StepRecord, ...]
+    ending: Result | Statistics | Failed | None

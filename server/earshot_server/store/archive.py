@@ -1,0 +1,131 @@
+"""What operators, the API and the dashboard read: phases past and present, and their results."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import Any, LiteralString, NamedTuple
+
+import msgspec
+
+from earshot_protocol.errors import WrongStateError
+from earshot_protocol.messages import Failed, Result, Statistics, decode_task
+from earshot_protocol.phase import Parameters
+from earshot_server.records import (
+    FAILED,
+    GATHERING,
+    PUBLISHED,
+    RUNNING,
+    PhaseRecord,
+    StepRecord,
+)
+from earshot_server.store.database import Database
+
+_PHASES: LiteralString = """
+SELECT phase, parameters, created, coalesce(finished, CASE WHEN failure IS NOT NULL THEN ended END),
+    wanted, least, joined, until, failure, step, deadline, over, CASE WHEN over THEN common END
+FROM gatherings LEFT JOIN phases p USING (phase)
+"""
+_STEPS: LiteralString = """
+SELECT phase, number, step, expected, CASE WHEN closed IS NULL
+    THEN (SELECT count(*) FROM answers a WHERE a.phase = s.phase) ELSE answered END, opened, closed
+FROM steps s WHERE phase = ANY(%s) ORDER BY number
+"""
+
+
+class Counts(NamedTuple):
+    """Sizes: phones that are enrolled, and bytes of the database on its disk."""
+
+    phones: int
+    database_bytes: int
+
+
+class Archive:
+    """The read side of a database that was migrated; for any number of threads.
+
+    Every method also raises `DatabaseUnavailableError`.
+
+    Args:
+        database: where all is kept.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def phases(self, limit: int = 100) -> tuple[PhaseRecord, ...]:
+        """The newest phases, the newest first."""
+        return self._records(
+            self._database.query(_PHASES + " ORDER BY gatherings.position DESC LIMIT %s", (limit,))
+        )
+
+    def phase(self, phase: bytes) -> PhaseRecord | None:
+        """One phase; None if there is no such."""
+        found = self._records(self._database.query(_PHASES + " WHERE phase = %s", (phase,)))
+        return found[0] if found else None
+
+    def results(self, limit: int = 100) -> tuple[Result, ...]:
+        """What learning phases published, the newest first."""
+        endings = self._published("learning", limit)
+        return tuple(ending for ending in endings if isinstance(ending, Result))
+
+    def statistics(self, limit: int = 100) -> tuple[Statistics, ...]:
+        """What statistics phases published, the newest first."""
+        endings = self._published("statistics", limit)
+        return tuple(ending for ending in endings if isinstance(ending, Statistics))
+
+    def counts(self) -> Counts:
+        """How much there is."""
+        return Counts(
+            *self._database.query(
+                "SELECT (SELECT count(*) FROM phones), pg_database_size(current_database())"
+            )[0]
+        )
+
+    def _published(self, kind: str, limit: int) -> list[Result | Statistics | Failed]:
+        rows = self._database.query(
+            "SELECT common FROM phases JOIN gatherings USING (phase)"
+            " WHERE kind = %s AND step = 'published' ORDER BY finished DESC LIMIT %s",
+            (kind, limit),
+        )
+        return [_ending(common) for (common,) in rows]
+
+    def _records(self, rows: list[tuple[Any, ...]]) -> tuple[PhaseRecord, ...]:
+        steps: defaultdict[bytes, list[StepRecord]] = defaultdict(list)
+        for phase, *step in self._database.query(_STEPS, ([row[0] for row in rows],)):
+            steps[phase].append(StepRecord(*step))
+        return tuple(_record(row, tuple(steps[row[0]])) for row in rows)
+
+
+def _record(row: tuple[Any, ...], steps: tuple[StepRecord, ...]) -> PhaseRecord:
+    phase, parameters, created, finished, wanted, least, joined, until, *present = row
+    failure, step, deadline, over, common = present
+    ending: Result | Statistics | Failed | None = None
+    if common is not None:
+        ending = _ending(common)
+    elif failure is not None:
+        ending = Failed(phase=phase, reason=failure)
+    if ending is not None:
+        status = FAILED if isinstance(ending, Failed) else PUBLISHED
+    else:
+        status = GATHERING if step is None else RUNNING
+    return PhaseRecord(
+        phase=phase,
+        parameters=msgspec.msgpack.decode(parameters, type=Parameters),
+        status=status,
+        created=created,
+        finished=finished,
+        wanted=wanted,
+        least=least,
+        joined=joined,
+        gather_until=until,
+        step=step or status,
+        deadline=None if over else deadline,
+        steps=steps,
+        ending=ending,
+    )
+
+
+def _ending(common: bytes) -> Result | Statistics | Failed:
+    task = decode_task(common)
+    if not isinstance(task, Result | Statistics | Failed):
+        raise WrongStateError(f"a phase is over, and its ending is a {type(task).__name__}")
+    return task

