@@ -22,10 +22,30 @@ class SubCommand(NamedTuple):
 
 
 SUB_COMMANDS = {
+    "phone": SubCommand(
+        "earshot_client.commands.phone",
+        "phone",
+        "A reference phone: hears, enrols and takes part.",
+    ),
     "simulate": SubCommand(
         "earshot_simulations.commands.simulate",
         "simulations",
         "One learning phase over simulated phones.",
+    ),
+    "serve": SubCommand(
+        "earshot_server.commands.serve",
+        "server",
+        "The server: API, driver and dashboard on PostgreSQL.",
+    ),
+    "phase": SubCommand(
+        "earshot_server.commands.phase",
+        "server",
+        "Operator actions: start, list, show, stop and export phases.",
+    ),
+    "invite": SubCommand(
+        "earshot_server.commands.invite",
+        "server",
+        "An invitation code with which phones may enrol.",
     ),
     "bench": SubCommand(
         "earshot_simulations.commands.bench",

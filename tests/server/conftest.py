@@ -1,4 +1,4 @@
-"""A PostgreSQL of the tests' own, and in it a fresh database for whoever asks."""
+"""A PostgreSQL of the tests' own, and in it an empty database for whoever asks."""
 
 from __future__ import annotations
 
@@ -18,10 +18,6 @@ UNSAFE = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"
 _numbers = count()
 
 
-def url_of(postgres: EmbeddedPostgres, name: str) -> str:
-    return postgres.url.replace("/postgres?", f"/{name}?")
-
-
 @pytest.fixture(scope="session")
 def postgres() -> Iterator[EmbeddedPostgres]:
     """A running server; whoever stops it starts it again."""
@@ -33,26 +29,30 @@ def postgres() -> Iterator[EmbeddedPostgres]:
 
 
 @pytest.fixture(scope="session")
-def template(postgres: EmbeddedPostgres) -> str:
-    """The name of a database that is migrated and empty."""
-    with psycopg.connect(postgres.url, autocommit=True) as connection:
-        connection.execute("CREATE DATABASE template_of_ours")
-    database = Database(url_of(postgres, "template_of_ours"))
+def emptied_url(postgres: EmbeddedPostgres) -> str:
+    """The database that tests use one after the other, which is faster than one for each."""
+    url = _create(postgres, "emptied")
+    database = Database(url)
     database.migrate()
     database.close()
-    return "template_of_ours"
+    return url
 
 
 @pytest.fixture
-def empty_url(postgres: EmbeddedPostgres) -> Iterator[str]:
-    """A database without any table."""
-    yield from _created(postgres, "template1")
-
-
-@pytest.fixture
-def database_url(postgres: EmbeddedPostgres, template: str) -> Iterator[str]:
-    """A database that is migrated and empty."""
-    yield from _created(postgres, template)
+def database_url(emptied_url: str) -> str:
+    """A database that is migrated and empty; its schema must not be changed."""
+    with psycopg.connect(emptied_url, autocommit=True) as connection:
+        connection.execute(
+            "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity"
+            " WHERE datname = current_database() AND pid <> pg_backend_pid()"
+        )
+        tables = connection.execute(
+            "SELECT string_agg(tablename, ', ') FROM pg_tables"
+            " WHERE schemaname = 'public' AND tablename <> 'schema_version'"
+        ).fetchone()
+        assert tables is not None
+        connection.execute(f"TRUNCATE {tables[0]} RESTART IDENTITY".encode())
+    return emptied_url
 
 
 @pytest.fixture
@@ -63,10 +63,25 @@ def database(database_url: str) -> Iterator[Database]:
     database.close()
 
 
-def _created(postgres: EmbeddedPostgres, template: str) -> Iterator[str]:
-    name = f"test_{next(_numbers)}"
-    with psycopg.connect(postgres.url, autocommit=True) as connection:
-        connection.execute(f"CREATE DATABASE {name} TEMPLATE {template}".encode())
-    yield url_of(postgres, name)
+@pytest.fixture
+def own_url(postgres: EmbeddedPostgres) -> Iterator[str]:
+    """A database of the test's own, without any table."""
+    name = f"own_{next(_numbers)}"
+    yield _create(postgres, name)
     with psycopg.connect(postgres.url, autocommit=True) as connection:
         connection.execute(f"DROP DATABASE {name} WITH (FORCE)".encode())
+
+
+@pytest.fixture
+def own_database(own_url: str) -> Iterator[Database]:
+    """A database of the test's own, migrated and connected; its schema may be changed."""
+    database = Database(own_url, pool_size=8)
+    database.migrate()
+    yield database
+    database.close()
+
+
+def _create(postgres: EmbeddedPostgres, name: str) -> str:
+    with psycopg.connect(postgres.url, autocommit=True) as connection:
+        connection.execute(f"CREATE DATABASE {name}".encode())
+    return postgres.url.replace("/postgres?", f"/{name}?")

@@ -25,8 +25,8 @@ PASSWORD = "5ecret-pass-word"  # noqa: S105 - of nobody
 
 
 @pytest.fixture
-def empty(empty_url: str) -> Iterator[Database]:
-    database = Database(empty_url, patience=3.0)
+def empty(own_url: str) -> Iterator[Database]:
+    database = Database(own_url, patience=3.0)
     yield database
     database.close()
 
@@ -53,8 +53,8 @@ def test_migrations_are_numbered_from_one_without_gaps() -> None:
     assert numbers
 
 
-def test_many_processes_may_migrate_at_once(empty: Database, empty_url: str) -> None:
-    starting = [Database(empty_url) for _ in range(6)]
+def test_many_processes_may_migrate_at_once(empty: Database, own_url: str) -> None:
+    starting = [Database(own_url) for _ in range(6)]
     with ThreadPoolExecutor(6) as pool:
         list(pool.map(Database.migrate, starting))
     for database in starting:
@@ -85,14 +85,14 @@ def test_a_migration_that_fails_half_way_leaves_nothing(
     assert "half" in tables(empty)
 
 
-def test_a_newer_schema_is_refused_and_left_alone(database: Database) -> None:
-    newer = versions(database)[-1] + 1
-    database.query("INSERT INTO schema_version (version, name) VALUES (%s, 'later')", (newer,))
-    before = tables(database)
-    for use in (database.migrate, database.check):
+def test_a_newer_schema_is_refused_and_left_alone(own_database: Database) -> None:
+    newer = versions(own_database)[-1] + 1
+    own_database.query("INSERT INTO schema_version (version, name) VALUES (%s, 'later')", (newer,))
+    before = tables(own_database)
+    for use in (own_database.migrate, own_database.check):
         with pytest.raises(NewerSchemaError, match=f"schema {newer}, .* knows {newer - 1}"):
             use()
-    assert tables(database) == before
+    assert tables(own_database) == before
 
 
 @pytest.mark.parametrize("table", [False, True])
@@ -173,13 +173,13 @@ def test_a_url_that_is_none_is_refused_and_not_repeated(url: str) -> None:
 
 
 def test_a_read_only_database_is_named_and_works_when_it_is_not(
-    empty: Database, empty_url: str
+    empty: Database, own_url: str
 ) -> None:
     empty.migrate()
-    with psycopg.connect(empty_url, autocommit=True) as connection:
+    with psycopg.connect(own_url, autocommit=True) as connection:
         name = connection.info.dbname
         connection.execute(f"ALTER DATABASE {name} SET default_transaction_read_only = on".encode())
-        with connected(empty_url) as database:
+        with connected(own_url) as database:
             store = PostgresPhaseStore(database)
             for use in (
                 database.check,
@@ -191,19 +191,19 @@ def test_a_read_only_database_is_named_and_works_when_it_is_not(
             assert store.phases() == ()
         connection.execute("SET default_transaction_read_only = off")
         connection.execute(f"ALTER DATABASE {name} RESET default_transaction_read_only".encode())
-    with connected(empty_url) as database:
+    with connected(own_url) as database:
         database.check()
 
 
-def test_a_full_disk_is_named_and_nothing_is_half_done(database: Database) -> None:
-    store = PostgresPhaseStore(database)
+def test_a_full_disk_is_named_and_nothing_is_half_done(own_database: Database) -> None:
+    store = PostgresPhaseStore(own_database)
     store.create(PHASE, b"before", OPENING, [(1, b"task")])
-    database.query(
+    own_database.query(
         "CREATE FUNCTION full_disk() RETURNS trigger LANGUAGE plpgsql AS"
         " $$ BEGIN RAISE EXCEPTION 'could not extend file' USING ERRCODE = 'disk_full'; END $$"
     )
     for table in ("tasks", "answers"):
-        with database.transaction() as connection:
+        with own_database.transaction() as connection:
             connection.execute(
                 f"CREATE TRIGGER full_disk BEFORE INSERT ON {table}"
                 " EXECUTE FUNCTION full_disk()".encode()
@@ -217,7 +217,7 @@ def test_a_full_disk_is_named_and_nothing_is_half_done(database: Database) -> No
             use()
     assert store.snapshot(PHASE) == (0, b"before")
     assert store.assignment(PHASE, 1).task == b"task"
-    with database.transaction() as connection:
+    with own_database.transaction() as connection:
         connection.execute("DROP FUNCTION full_disk CASCADE")
     store.add_answer(PHASE, 0, 1, b"x")
     assert store.answers(PHASE) == ((1, b"x"),)
@@ -289,14 +289,15 @@ def test_a_server_that_crashes_within_a_transaction_has_done_nothing(
 
 
 def test_answers_acknowledged_while_the_server_crashes_are_kept(
-    postgres: EmbeddedPostgres, database_url: str
+    postgres: EmbeddedPostgres, own_url: str
 ) -> None:
     """What was not acknowledged may be there or not, and is accepted when it is sent again."""
-    database = Database(database_url, pool_size=4, patience=10.0)
+    database = Database(own_url, pool_size=4, patience=10.0)
     # The session's server does not wait for its disk; here it does, as in production.
-    with psycopg.connect(database_url, autocommit=True) as connection:
+    with psycopg.connect(own_url, autocommit=True) as connection:
         name = connection.info.dbname
         connection.execute(f"ALTER DATABASE {name} SET synchronous_commit = on".encode())
+    database.migrate()
     store = PostgresPhaseStore(database)
     store.create(PHASE, b"", OPENING, [])
     acknowledged: set[int] = set()

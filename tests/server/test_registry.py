@@ -230,7 +230,7 @@ def test_a_phase_that_has_begun_cannot_fail_to_begin(world: World) -> None:
 
 
 def test_nothing_concerns_a_phone_where_there_is_nothing(world: World) -> None:
-    nothing = Standing(None, None, None, None)
+    nothing = Standing(None, None, None)
     assert world.registry.standing(world.phone()) == nothing
     assert world.registry.standing(10**6, (A,)) == nothing
 
@@ -242,24 +242,21 @@ def test_a_phone_is_offered_the_oldest_gathering_with_room(world: World) -> None
     world.gather(C)
     world.gather(D)
     world.registry.end_gathering(A)
-    assert world.registry.standing(phone) == Standing(None, None, C, None)
+    assert world.registry.standing(phone) == Standing(None, None, C)
     world.registry.join(C, phone)
-    assert world.registry.standing(phone) == Standing((C, 0), None, None, None)
+    assert world.registry.standing(phone) == Standing((C, 0), None, None)
     world.registry.end_gathering(C)
     assert world.registry.standing(phone).member == (C, 0)
 
 
-def test_a_member_is_told_the_ending_once_then_is_free(world: World) -> None:
+def test_a_member_is_told_the_ending_until_it_knows_it_then_is_free(world: World) -> None:
     phone, other = world.phone(), world.phone()
     world.begin(A, other, phone)
     world.gather(B)
-    assert world.registry.standing(phone) == Standing((A, 1), None, None, None)
+    assert world.registry.standing(phone) == Standing((A, 1), None, None)
     world.finish(A)
-    assert world.registry.standing(phone) == Standing(None, A, B, A)
-    assert world.registry.standing(phone, (A,)) == Standing(None, None, B, A)
-    world.registry.told(phone, A)
-    world.registry.told(phone, A)
-    assert world.registry.standing(phone) == Standing(None, None, B, A)
+    assert world.registry.standing(phone) == Standing(None, A, B)
+    assert world.registry.standing(phone, (A,)) == Standing(None, None, B)
     assert world.registry.standing(other).news == A
 
 
@@ -269,27 +266,24 @@ def test_a_member_is_told_that_its_phase_failed(world: World) -> None:
     world.finish(A, "failed")
     world.gather(B, gathered)
     world.registry.end_gathering(B, "too few phones")
-    assert world.registry.standing(begun) == Standing(None, A, None, None)
-    assert world.registry.standing(gathered) == Standing(None, B, None, None)
-    assert world.registry.standing(stranger) == Standing(None, None, None, None)
+    assert world.registry.standing(begun) == Standing(None, A, None)
+    assert world.registry.standing(gathered) == Standing(None, B, None)
+    assert world.registry.standing(stranger) == Standing(None, None, None)
     for phone, phase in ((begun, A), (gathered, B)):
-        world.registry.told(phone, phase)
-        assert world.registry.standing(phone).news is None
+        assert world.registry.standing(phone, (phase,)).news is None
 
 
-def test_a_stranger_is_told_of_the_newest_result_once(world: World) -> None:
+def test_a_stranger_is_told_of_the_newest_result(world: World) -> None:
     phone = world.phone()
     world.run(A)
     world.run(B)
     world.run(C, parameters=STATISTICS)
     world.begin(D)
     world.finish(D, "failed")
-    assert world.registry.standing(phone) == Standing(None, B, None, B)
+    assert world.registry.standing(phone) == Standing(None, B, None)
     assert world.registry.standing(phone, (A,)).news == B
     assert world.registry.standing(phone, (B,)).news is None
     assert world.registry.standing(phone, (A, B)).news is None
-    world.registry.told(phone, B)
-    assert world.registry.standing(phone) == Standing(None, None, None, B)
 
 
 def test_a_phone_that_knows_a_newer_result_is_not_told_an_older_one(world: World) -> None:
@@ -298,15 +292,13 @@ def test_a_phone_that_knows_a_newer_result_is_not_told_an_older_one(world: World
     world.run(B, phone)
     assert world.registry.standing(phone).news == B
     assert world.registry.standing(phone, (B,)).news is None
-    world.registry.told(phone, B)
-    assert world.registry.standing(phone).news is None
 
 
 def test_a_phase_that_ended_later_is_news_even_if_it_is_older(world: World) -> None:
     phone = world.phone()
     world.begin(A, phone)
     world.run(B)
-    assert world.registry.standing(phone, (B,)) == Standing((A, 0), None, None, B)
+    assert world.registry.standing(phone, (B,)) == Standing((A, 0), None, None)
     world.finish(A)
     assert world.registry.standing(phone, (B,)).news == A
 
@@ -315,16 +307,15 @@ def test_the_ending_of_statistics_is_told_to_its_members(world: World) -> None:
     phone = world.phone()
     world.run(A, phone)
     world.run(B, phone, parameters=STATISTICS)
-    assert world.registry.standing(phone, (A,)) == Standing(None, B, None, A)
-    world.registry.told(phone, B)
-    assert world.registry.standing(phone, (A,)).news is None
+    assert world.registry.standing(phone, (A,)) == Standing(None, B, None)
+    assert world.registry.standing(phone, (A, B)).news is None
 
 
 def test_an_ending_that_a_phone_missed_does_not_stop_it_from_joining_another(world: World) -> None:
     phone = world.phone()
     world.run(A, phone)
     world.gather(B, phone)
-    assert world.registry.standing(phone) == Standing((B, 0), A, None, A)
+    assert world.registry.standing(phone) == Standing((B, 0), A, None)
 
 
 # ---------------------------------------------------------------------- leases and the past

@@ -380,14 +380,13 @@ def _await_blocked(database: Database, sessions: int) -> None:
     pytest.fail(f"{sessions} sessions were to wait for one another")
 
 
-def test_closing_waits_for_the_answers_that_are_on_their_way(
-    shared: PostgresPhaseStore, database: Database
-) -> None:
-    database.query(
+def test_closing_waits_for_the_answers_that_are_on_their_way(own_database: Database) -> None:
+    shared = PostgresPhaseStore(own_database)
+    own_database.query(
         "CREATE FUNCTION dawdle() RETURNS trigger LANGUAGE plpgsql AS"
         " $$ BEGIN PERFORM pg_advisory_xact_lock(1); RETURN NEW; END $$"
     )
-    database.query(
+    own_database.query(
         "CREATE TRIGGER dawdle BEFORE INSERT ON answers FOR EACH ROW EXECUTE FUNCTION dawdle()"
     )
     shared.create(ONE, b"", step(0), [])
@@ -397,12 +396,12 @@ def test_closing_waits_for_the_answers_that_are_on_their_way(
         return shared.answers(ONE)
 
     with ThreadPoolExecutor(2) as pool:
-        with database.transaction() as connection:
+        with own_database.transaction() as connection:
             connection.execute("SELECT pg_advisory_xact_lock(1)")
             answer = pool.submit(shared.add_answer, ONE, 0, 1, b"x")
-            _await_blocked(database, 1)
+            _await_blocked(own_database, 1)
             read = pool.submit(close)
-            _await_blocked(database, 2)
+            _await_blocked(own_database, 2)
         answer.result(60)
         assert read.result(60) == ((1, b"x"),)
 

@@ -73,7 +73,7 @@ class _State(msgspec.Struct):
     keys: dict[int, tuple[bytes, bytes]]
     """Phone → cipher key, mask key: who advertised."""
     shared: dict[int, tuple[tuple[bytes, ...], bytes]]
-    """Phone → its ciphertexts and its commitment: A1."""
+    """Phone → its ciphertexts, until they are delivered, and its commitment: A1."""
     masked: set[int]
     """Phones whose input arrived: A2."""
     revealed: dict[int, bytes]
@@ -217,6 +217,10 @@ class Aggregator:
         if state.round is Round.SHARE_KEYS:
             return
         self._mailboxes = {phone: ([], []) for phone in state.shared}
+        if state.round is Round.UNMASK:  # the ciphertexts are delivered, only who sent them counts
+            for phone, (senders, _) in self._mailboxes.items():
+                senders.extend(them for them in self._present[phone] if them in state.shared)
+            return
         for sender in sorted(state.shared):  # so that every mailbox is in ascending order
             ciphertexts = state.shared[sender][0]
             for recipient, ciphertext in zip(self._present[sender], ciphertexts, strict=True):
@@ -326,6 +330,8 @@ class Aggregator:
             self._forget()
             raise
         state.round = _NEXT[state.round]
+        if state.round is Round.UNMASK:
+            state.shared = {phone: ((), sealed[1]) for phone, sealed in state.shared.items()}
         if state.round is Round.DONE:
             self._forget()
         else:

@@ -16,7 +16,7 @@ _LARGEST_REASON = 1024
 
 _STANDING = """
 WITH mine AS (
-    SELECT phase, index, told, g.position,
+    SELECT phase, index, g.position,
         failure IS NOT NULL OR coalesce(over, false) AS over,
         coalesce(finished, ended) AS finished
     FROM members m JOIN gatherings g USING (phase) LEFT JOIN phases USING (phase)
@@ -24,10 +24,8 @@ WITH mine AS (
 ), present AS (
     SELECT phase, index FROM mine WHERE NOT over ORDER BY position LIMIT 1
 ), heard AS (
-    SELECT coalesce(max(finished), 0) AS finished FROM (
-        SELECT finished FROM mine WHERE told
-        UNION ALL SELECT finished FROM phases WHERE phase = ANY(%(known)s)
-    ) AS endings
+    SELECT coalesce(max(coalesce(finished, ended)), 0) AS finished
+    FROM gatherings LEFT JOIN phases USING (phase) WHERE phase = ANY(%(known)s)
 ), newest AS (
     SELECT phase FROM phases JOIN gatherings USING (phase)
     WHERE kind = 'learning' AND step = 'published' ORDER BY finished DESC LIMIT 1
@@ -38,13 +36,11 @@ SELECT
     coalesce(
         (SELECT phase FROM mine JOIN heard ON mine.finished > heard.finished
             WHERE over ORDER BY mine.finished DESC LIMIT 1),
-        (SELECT phase FROM newest WHERE phase <> ALL(%(known)s) AND phase IS DISTINCT FROM
-            (SELECT told FROM phones WHERE phone = %(phone)s))
+        (SELECT phase FROM newest WHERE phase <> ALL(%(known)s))
     ),
     (SELECT phase FROM gatherings
         WHERE ended IS NULL AND joined < wanted AND NOT EXISTS (SELECT FROM present)
-        ORDER BY position LIMIT 1),
-    (SELECT phase FROM newest)
+        ORDER BY position LIMIT 1)
 """
 
 
@@ -76,15 +72,14 @@ class Standing(NamedTuple):
     Attributes:
         member: (phase, index) of the phase it is in, gathering or running.
         news: a phase that is over, whose ending it should be told before anything else: one of its
-            own that ended after all that it has heard of, or the newest published result.
+            own that ended after all that it knows of, or the newest published result. It stays
+            news until the phone names it among those it knows, for a response may be lost.
         gathering: the oldest phase with room, if it is in none.
-        newest: the newest learning phase with a published result.
     """
 
     member: tuple[bytes, int] | None
     news: bytes | None
     gathering: bytes | None
-    newest: bytes | None
 
 
 class Registry:
@@ -145,23 +140,12 @@ class Registry:
 
         Args:
             phone: its number.
-            known: phases whose results it says it has.
+            known: phases whose endings it says it has.
         """
         phase, index, *others = self._database.query(
             _STANDING, {"phone": phone, "known": list(known)}
         )[0]
         return Standing(None if phase is None else (phase, index), *others)
-
-    def told(self, phone: int, phase: bytes) -> None:
-        """Remember that the phone was told how this phase ended."""
-        self._database.query(
-            "WITH member AS (UPDATE members SET told = true"
-            "  WHERE phase = %(phase)s AND phone = %(phone)s)"
-            " UPDATE phones SET told = %(phase)s WHERE phone = %(phone)s AND EXISTS ("
-            "  SELECT FROM phases JOIN gatherings USING (phase) WHERE phase = %(phase)s"
-            "  AND kind = 'learning' AND step = 'published')",
-            {"phase": phase, "phone": phone},
-        )
 
     # ------------------------------------------------------------------------- gatherings
 
@@ -223,6 +207,10 @@ class Registry:
                 " SELECT index FROM present UNION ALL SELECT index FROM joined",
                 {"phase": phase, "phone": phone},
             )
+        )
+        # The same phone, at the same time, may have taken the last place: then it is there now.
+        rows = rows or self._database.query(
+            "SELECT index FROM members WHERE phase = %s AND phone = %s", (phase, phone)
         )
         return int(rows[0][0]) if rows else None
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -37,6 +37,34 @@ def secure_sum(
 
     with shown() as progress:
         figures = benchmark(phones, neighbours, length, dropout, corrupted, progress)
+    _print(figures, as_json)
+
+
+@app.command()
+def api(
+    phones: Annotated[int, typer.Option(help="Phones that enrol and take part.")] = 2000,
+    dropout: Annotated[
+        float, typer.Option(help="Fraction of phones that vanish, each before a random step.")
+    ] = 0.05,
+    step_seconds: Annotated[
+        float, typer.Option(help="How long a step waits for those that have vanished.")
+    ] = 30.0,
+    workers: Annotated[int, typer.Option(help="Web processes of the server.")] = 2,
+    processes: Annotated[int, typer.Option(help="That the phones share.")] = 2,
+    seed: Annotated[int, typer.Option(help="Of points, labels and dropouts.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """A learning phase over HTTP against PostgreSQL: time, latencies, sizes, errors."""
+    from earshot_simulations.benchmarks import api as measured
+
+    with shown() as progress:
+        figures = measured.benchmark(
+            phones, dropout, step_seconds, workers, processes, seed, progress
+        )
+    _print(figures, as_json)
+
+
+def _print(figures: dict[str, Any], as_json: bool) -> None:
     if as_json:
         print(json.dumps(figures, indent=2))
         return

@@ -29,7 +29,6 @@ CREATE TABLE members (
     phase bytea NOT NULL REFERENCES gatherings,
     phone bigint NOT NULL REFERENCES phones,
     index bigint NOT NULL,
-    told boolean NOT NULL DEFAULT false,
     PRIMARY KEY (phase, phone),
     UNIQUE (phase, index)
 );

@@ -1,0 +1,1 @@
+"""What `earshot` runs on a phone."""

@@ -1,0 +1,266 @@
+"""`earshot phone`: a reference phone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from earshot_client.commands.report import Report
+from earshot_client.commands.termination import EndingTransport, Terminated, Termination
+from earshot_client.conditions import Condition, Hours
+from earshot_client.encoder import default_encoder
+from earshot_client.endings import Endings
+from earshot_client.enrolment import enrol, signing_key
+from earshot_client.hearing import Hearing, Second, Source
+from earshot_client.http_transport import HttpTransport, UnavailableError
+from earshot_client.key_file import key_in
+from earshot_client.labels import LabelHierarchy, Poll, UnknownLabelError, default_hierarchy
+from earshot_client.participation import Event, Participation, Visit
+from earshot_client.phone import Phone
+from earshot_client.policy import Policy
+from earshot_client.store import EncryptedStore, Store
+from earshot_protocol.errors import InvalidInputError
+
+app = typer.Typer(add_completion=False)
+
+_DEFAULT = Policy()
+_PROGRESS = 100
+_STORE, _KEY = "phone.db", "phone.key"
+
+
+@app.callback(invoke_without_command=True)
+def phone(
+    data: Annotated[
+        Path, typer.Option(help="The phone's folder: what it keeps, encrypted, and the key to it.")
+    ],
+    server: Annotated[
+        str | None, typer.Option(envvar="EARSHOT_SERVER", help="URL of the server.")
+    ] = None,
+    invitation: Annotated[
+        str | None, typer.Option(help="Code with which a new phone enrols.")
+    ] = None,
+    hear: Annotated[
+        Path | None,
+        typer.Option(help="Folder of class/*.wav|ogg|flac, or of plain files, to hear once."),
+    ] = None,
+    microphone: Annotated[
+        bool, typer.Option("--microphone", help="Hear with this machine's microphone.")
+    ] = False,
+    recordings: Annotated[
+        int | None,
+        typer.Option(help="Seconds of sound that the phone keeps, at most, drawn at random."),
+    ] = None,
+    seed: Annotated[
+        int | None, typer.Option(help="Chooses which seconds are heard and labelled; no more.")
+    ] = None,
+    labelled: Annotated[float, typer.Option(help="Fraction of recordings with a label.")] = 1.0,
+    ask: Annotated[
+        bool, typer.Option("--ask", help="Ask for labels, instead of reading file names.")
+    ] = False,
+    labels: Annotated[
+        str | None, typer.Option(help="a,b,c: the labels, instead of everyday environments.")
+    ] = None,
+    least_phones: Annotated[
+        int, typer.Option(help="Phones of a phase, at least.")
+    ] = _DEFAULT.least_phones,
+    largest_epsilon: Annotated[
+        float, typer.Option(help="ε that one phase may spend.")
+    ] = _DEFAULT.largest_epsilon,
+    largest_delta: Annotated[
+        float, typer.Option(help="δ that one phase may spend.")
+    ] = _DEFAULT.largest_delta,
+    largest_lifetime_epsilon: Annotated[
+        float, typer.Option(help="ε that all phases together may spend.")
+    ] = _DEFAULT.largest_lifetime_epsilon,
+    largest_lifetime_delta: Annotated[
+        float, typer.Option(help="δ that all phases together may spend.")
+    ] = _DEFAULT.largest_lifetime_delta,
+    largest_dropout: Annotated[
+        float, typer.Option(help="Fraction of phones that may vanish, at most.")
+    ] = _DEFAULT.largest_dropout,
+    least_corrupted: Annotated[
+        float, typer.Option(help="Fraction of corrupted phones to be safe against, at least.")
+    ] = _DEFAULT.least_corrupted,
+    hours: Annotated[str | None, typer.Option(help="22-6: take part in these hours only.")] = None,
+    poll: Annotated[
+        float, typer.Option(help="Longest pause between requests, in seconds.")
+    ] = 3600.0,
+    until_result: Annotated[
+        bool, typer.Option("--until-result", help="End when a phase has ended.")
+    ] = False,
+    once: Annotated[bool, typer.Option("--once", help="Visit the server once.")] = False,
+    ledger: Annotated[
+        bool, typer.Option("--ledger", help="Show what this phone ever released, and end.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object at the end, and nothing else.")
+    ] = False,
+) -> None:
+    """A phone: hears, enrols, takes part when it is told; what it keeps is encrypted."""
+    policy = Policy(
+        least_phones=least_phones,
+        largest_epsilon=largest_epsilon,
+        largest_delta=largest_delta,
+        largest_lifetime_epsilon=largest_lifetime_epsilon,
+        largest_lifetime_delta=largest_lifetime_delta,
+        largest_dropout=largest_dropout,
+        least_corrupted=least_corrupted,
+    )
+    if not poll > 0:
+        raise InvalidInputError(f"--poll {poll}: a pause is a positive number of seconds")
+    if server is None and not ledger:
+        raise InvalidInputError("--server: give the server's URL, as http://127.0.0.1:8000")
+    condition = None if hours is None else Hours.parse(hours)
+    hierarchy = default_hierarchy() if labels is None else LabelHierarchy.flat(labels.split(","))
+    store = _open(data)
+    with (
+        Phone(store, default_encoder(), policy, hierarchy=hierarchy) as reference,
+        Termination() as termination,
+    ):
+        report = Report(reference, store, as_json)
+        if server is None or ledger:
+            report.ledger()
+            return
+        hearing = Hearing(
+            reference,
+            store,
+            most=recordings,
+            labelled=labelled,
+            seed=seed,
+            ask=_asked(hierarchy, termination) if ask else None,
+        )
+        day = _Day(reference, store, report, termination)
+        last = None
+        try:
+            day.hear(hearing, _sources(hear, hierarchy, microphone, recordings))
+            last = day.visit(server, invitation, condition, poll, until_result, once)
+        except Terminated:
+            report.say("stopped")
+        report.finish()
+        Endings(store).told()
+    if last is not None and last.event in (Event.REFUSED, Event.TROUBLE, Event.LATE):
+        raise typer.Exit(1)
+
+
+def _open(data: Path) -> EncryptedStore:
+    try:
+        data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidInputError(f"--data {data}: no folder can be made there: {error}") from error
+    kept = data / _STORE
+    return EncryptedStore(kept, key_in(data / _KEY, may_create=not kept.exists()))
+
+
+def _sources(
+    hear: Path | None, hierarchy: LabelHierarchy, microphone: bool, recordings: int | None
+) -> list[Source]:
+    sources: list[Source] = []
+    if hear is not None:
+        from earshot_client.recordings_folder import RecordingsFolder
+
+        sources.append(RecordingsFolder(hear, hierarchy))
+    if microphone:
+        from earshot_client.microphone import Microphone
+
+        sources.append(Microphone(1 if recordings is None else recordings))
+    return sources
+
+
+def _asked(hierarchy: LabelHierarchy, termination: Termination) -> Callable[[Second], str | None]:
+    """Asks on the terminal what a recording is, until the answer is a choice, or nothing."""
+    poll = Poll.of(hierarchy)
+
+    def ask(second: Second) -> str | None:
+        while True:
+            with termination.allowed():
+                choice = typer.prompt(
+                    f"{second.name}: {poll.question}", default="", show_default=False, err=True
+                )
+            try:
+                hierarchy.class_of(choice)
+            except UnknownLabelError as error:
+                if not choice:
+                    return None
+                typer.echo(str(error), err=True)
+            else:
+                return str(choice)
+
+    return ask
+
+
+@dataclass
+class _Day:
+    """What a phone does from its start to its end."""
+
+    phone: Phone
+    store: Store
+    report: Report
+    termination: Termination
+
+    def hear(self, hearing: Hearing, sources: list[Source]) -> None:
+        """Hear what there is."""
+        for source in sources:
+            count = 0
+            for count, _ in enumerate(hearing.hear(source), start=1):
+                if count % _PROGRESS == 0:
+                    self.report.say(f"heard {count} seconds so far")
+                self.termination.check()
+            self.report.say(f"heard {count} seconds that were new")
+
+    def visit(
+        self,
+        server: str,
+        invitation: str | None,
+        condition: Condition | None,
+        poll: float,
+        until_result: bool,
+        once: bool,
+    ) -> Visit | None:
+        """Visit the server until there is a reason to end; returns the last visit."""
+        endings = Endings(self.store)
+        transport = HttpTransport(
+            server, signing_key(self.store), known=endings.known, pause=self.termination.pause
+        )
+        part = Participation(
+            self.phone,
+            self.store,
+            EndingTransport(transport, self.termination),
+            condition=condition,
+            poll=poll,
+        )
+        self._enrol(transport, invitation, poll, once)
+        visit = None
+        while True:
+            ending = endings.untold()
+            if ending is not None:
+                self.report.end(ending)
+                if until_result:
+                    return None
+                endings.told()
+            if once and visit is not None:
+                return visit
+            visit = part.visit(datetime.now().astimezone())
+            if visit.event is not Event.ENDED:
+                self.report.say(f"{visit.event}: {visit.detail}")
+            if not once:
+                self.termination.pause(visit.seconds)
+
+    def _enrol(
+        self, transport: HttpTransport, invitation: str | None, poll: float, once: bool
+    ) -> None:
+        while True:
+            try:
+                name = enrol(self.store, transport, invitation)
+            except UnavailableError as error:
+                if once:
+                    raise
+                self.report.say(f"{Event.TROUBLE}: {error}")
+                self.termination.pause(max(error.seconds, min(poll, 30.0)))
+            else:
+                self.report.say(f"enrolled as phone {name}")
+                return

@@ -1,0 +1,90 @@
+"""SIGTERM and SIGINT: a phone ends where it waits, and never in the midst of a change."""
+
+from __future__ import annotations
+
+import contextlib
+import signal
+import time
+from collections.abc import Iterator
+from types import FrameType
+
+from earshot_client.http_transport import HttpTransport
+from earshot_protocol.messages import Answer, Task
+
+
+# Nothing is wrong, so it is no Exception that somebody may catch.
+class Terminated(BaseException):
+    """Somebody asked this process to end."""
+
+
+class Termination:
+    """Catches the signals while it is entered."""
+
+    def __init__(self) -> None:
+        self._asked = False
+        self._allowed = False
+
+    def __enter__(self) -> Termination:
+        for number in (signal.SIGTERM, signal.SIGINT):
+            signal.signal(number, self._handle)
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+
+    def _handle(self, number: int, frame: FrameType | None) -> None:
+        self._asked = True
+        if self._allowed:
+            raise Terminated
+
+    @contextlib.contextmanager
+    def allowed(self) -> Iterator[None]:
+        """A stretch in which the process may end at any point.
+
+        Raises:
+            Terminated: it ends.
+        """
+        self._allowed = True
+        try:
+            if self._asked:
+                raise Terminated
+            yield
+        finally:
+            self._allowed = False
+
+    def check(self) -> None:
+        """End here, if the process was asked to.
+
+        Raises:
+            Terminated: it ends.
+        """
+        with self.allowed():
+            pass
+
+    def pause(self, seconds: float) -> None:
+        """Sleep, unless the process ends.
+
+        Raises:
+            Terminated: it ends.
+        """
+        with self.allowed():
+            time.sleep(seconds)
+
+
+class EndingTransport:
+    """A transport that does not keep a process from ending."""
+
+    def __init__(self, transport: HttpTransport, termination: Termination) -> None:
+        self._transport = transport
+        self._termination = termination
+
+    def task(self) -> Task:
+        """See `Transport.task`."""
+        with self._termination.allowed():
+            return self._transport.task()
+
+    def send(self, answer: Answer) -> None:
+        """See `Transport.send`."""
+        with self._termination.allowed():
+            self._transport.send(answer)

@@ -1,0 +1,124 @@
+"""When a phone takes part: at night, while it charges, on Wi-Fi; whatever its app decides.
+
+A phone asks its condition before every request. What the platform knows (power, network) comes in
+through `When`, as a function of the app's.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Protocol, Self
+
+from earshot_protocol.errors import InvalidInputError
+
+SECONDS_BETWEEN_LOOKS = 300.0
+"""How often to look again where nobody can tell when a condition will hold."""
+
+
+@dataclass(frozen=True)
+class Postponed:
+    """Not now.
+
+    Attributes:
+        reason: for people.
+        seconds: after which to look again, above 0.
+    """
+
+    reason: str
+    seconds: float
+
+
+class Condition(Protocol):
+    """Decides whether a phone may take part now."""
+
+    def check(self, now: datetime) -> Postponed | None:
+        """Why not now, and when to look again; None if now is a good time.
+
+        Args:
+            now: the phone's local time.
+        """
+        ...
+
+
+@dataclass(frozen=True)
+class Hours:
+    """Some hours of every day, which may span midnight: from 22 to 6.
+
+    Attributes:
+        start: the full hour at which they begin, 0 to 23.
+        end: the full hour at which they end, 1 to 24.
+
+    Raises:
+        InvalidInputError: other numbers, or hours that end when they begin.
+    """
+
+    start: int
+    end: int
+
+    def __post_init__(self) -> None:
+        if not (0 <= self.start < 24 and 0 <= self.end <= 24) or self.start == self.end:
+            raise InvalidInputError(
+                f"hours {self.start}-{self.end}: two different full hours are accepted, as 22-6"
+            )
+
+    @classmethod
+    def parse(cls, text: str) -> Self:
+        """Read hours as people write them: `22-6`.
+
+        Raises:
+            InvalidInputError: anything else.
+        """
+        matched = re.fullmatch(r"(\d{1,2})-(\d{1,2})", text.strip(), re.ASCII)
+        if matched is None:
+            raise InvalidInputError(f"hours {text!r}: two full hours are accepted, as 22-6")
+        return cls(int(matched[1]), int(matched[2]))
+
+    def check(self, now: datetime) -> Postponed | None:
+        """See `Condition.check`."""
+        begun, ended = now.hour >= self.start, now.hour >= self.end
+        inside = begun and not ended if self.start < self.end else begun or not ended
+        if inside:
+            return None
+        opens = now.replace(hour=self.start, minute=0, second=0, microsecond=0)
+        if begun:
+            opens += timedelta(days=1)
+        return Postponed(f"outside of {self.start}-{self.end} h", (opens - now).total_seconds())
+
+
+@dataclass(frozen=True)
+class When:
+    """Whatever the app can tell: that the phone charges, that it is on Wi-Fi.
+
+    Attributes:
+        holds: asks the platform.
+        reason: what to say while it does not hold.
+        seconds: after which to look again.
+    """
+
+    holds: Callable[[], bool]
+    reason: str
+    seconds: float = SECONDS_BETWEEN_LOOKS
+
+    def check(self, now: datetime) -> Postponed | None:
+        """See `Condition.check`."""
+        return None if self.holds() else Postponed(self.reason, self.seconds)
+
+
+class AllOf:
+    """Several conditions at once; without any, every time is good."""
+
+    def __init__(self, *conditions: Condition) -> None:
+        self._conditions = conditions
+
+    def check(self, now: datetime) -> Postponed | None:
+        """See `Condition.check`; names all reasons, and looks again when the last may be gone."""
+        found = [condition.check(now) for condition in self._conditions]
+        postponed = [each for each in found if each is not None]
+        if not postponed:
+            return None
+        return Postponed(
+            ", ".join(each.reason for each in postponed), max(each.seconds for each in postponed)
+        )

@@ -1,0 +1,69 @@
+"""Which phases a phone knows to be over, and the ending that its user has not been told of."""
+
+from __future__ import annotations
+
+import msgspec
+
+from earshot_client.store import Store
+from earshot_protocol.messages import Failed, Result, Statistics, Task, decode_task, encode
+
+Ending = Result | Statistics | Failed
+
+_NAME = "endings"
+_KNOWN = 8
+"""As many as `AskTask` takes."""
+
+
+class _Saved(msgspec.Struct, frozen=True):
+    known: tuple[bytes, ...] = ()
+    """Newest first."""
+    untold: bytes = b""
+
+
+class Endings:
+    """Kept in the phone's store, so that none is lost or told twice when the phone is killed."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+
+    def known(self) -> tuple[bytes, ...]:
+        """The phases, newest first, at most 8; the server tells of others only."""
+        return (self._read() or _Saved()).known
+
+    def note(self, task: Task) -> bool:
+        """Take note of what the server said.
+
+        Returns:
+            Whether it is an ending that is news.
+        """
+        saved = self._read()
+        if not isinstance(task, Ending):
+            if saved is None:
+                self._write(_Saved())
+            return False
+        if saved is not None and task.phase in saved.known:
+            return False
+        known = () if saved is None else saved.known
+        # A result that comes before anything else is older than this phone.
+        untold = b"" if saved is None and isinstance(task, Result) else encode(task)
+        self._write(_Saved((task.phase, *known)[:_KNOWN], untold))
+        return True
+
+    def untold(self) -> Ending | None:
+        """The newest ending of a phase during which this phone lived, until `told`."""
+        saved = self._read()
+        if saved is None or not saved.untold:
+            return None
+        ending = decode_task(saved.untold)
+        return ending if isinstance(ending, Ending) else None
+
+    def told(self) -> None:
+        """The user knows."""
+        self._write(_Saved(self.known()))
+
+    def _read(self) -> _Saved | None:
+        saved = self._store.get(_NAME)
+        return None if saved is None else msgspec.msgpack.decode(saved, type=_Saved)
+
+    def _write(self, saved: _Saved) -> None:
+        self._store.put(_NAME, msgspec.msgpack.encode(saved))

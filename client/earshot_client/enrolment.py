@@ -1,0 +1,55 @@
+"""A phone's identity: its Ed25519 key and the name that a server gave it, in the phone's store.
+
+The key is durable before the server hears of it, and a server gives the same key the same name, so
+a phone that is killed while it enrols goes on with the same request and uses no second invitation.
+"""
+
+from __future__ import annotations
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from earshot_client.http_transport import HttpTransport
+from earshot_client.store import Store
+from earshot_protocol.errors import LocalError
+
+_KEY = "signing key"
+_NAME = "enrolled as"
+
+
+class NotEnrolledError(LocalError):
+    """A phone that no server knows yet, and that has nothing with which to enrol."""
+
+
+def signing_key(store: Store) -> Ed25519PrivateKey:
+    """The phone's own key, made from the operating system's randomness when it is first needed."""
+    saved = store.get(_KEY)
+    if saved is None:
+        saved = Ed25519PrivateKey.generate().private_bytes_raw()
+        store.put(_KEY, saved)
+    return Ed25519PrivateKey.from_private_bytes(saved)
+
+
+def enrol(store: Store, transport: HttpTransport, attestation: str | None) -> str:
+    """See to it that the server knows this phone, once; the transport speaks in its name then.
+
+    Args:
+        store: of the phone.
+        transport: signs with this phone's `signing_key`.
+        attestation: what the server asks of a new phone, by default an invitation code; not needed
+            once the phone is enrolled.
+
+    Returns:
+        The name under which the server knows the phone.
+
+    Raises:
+        NotEnrolledError: an attestation is needed.
+        RemoteError: as `HttpTransport.enrol`.
+    """
+    saved = store.get(_NAME)
+    if saved is not None:
+        transport.phone = saved.decode()
+    elif attestation is None:
+        raise NotEnrolledError("this phone is not enrolled yet: it needs an invitation code")
+    else:
+        store.put(_NAME, transport.enrol(attestation).encode())
+    return transport.phone

@@ -1,0 +1,128 @@
+"""What a phone hears, each second once, however often it is killed and started again."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from earshot_client.features import UnusableRecordingError
+from earshot_client.phone import Phone
+from earshot_client.store import Store
+from earshot_protocol.errors import InvalidInputError
+
+_HEARD = "heard"
+_DIGEST_BYTES = 8
+
+
+@dataclass(frozen=True)
+class Second:
+    """One second of sound.
+
+    Attributes:
+        name: of this second, among all that a phone will ever hear.
+        label: what its source says about it.
+    """
+
+    name: str
+    label: str | None = None
+
+
+class Source(Protocol):
+    """Where sound comes from."""
+
+    def seconds(self) -> Sequence[Second]:
+        """What there is to hear."""
+        ...
+
+    def read(self, second: Second) -> tuple[NDArray[np.float32], int]:
+        """The sound of one second: float32 (samples, channels), and samples per second."""
+        ...
+
+
+class Hearing:
+    """Lets a phone hear, and label, what it has not heard yet.
+
+    Args:
+        phone: hears.
+        store: the phone's; remembers what was heard.
+        most: recordings that the phone holds, at most; None for no limit.
+        labelled: fraction of the recordings that get a label.
+        seed: chooses which seconds are heard and labelled, and nothing else; by default they
+            differ from start to start.
+        ask: the label of a second; by default what its source says.
+
+    Raises:
+        InvalidInputError: `labelled` is no fraction, or `most` is negative.
+    """
+
+    def __init__(
+        self,
+        phone: Phone,
+        store: Store,
+        *,
+        most: int | None = None,
+        labelled: float = 1.0,
+        seed: int | None = None,
+        ask: Callable[[Second], str | None] | None = None,
+    ) -> None:
+        if not 0 <= labelled <= 1:
+            raise InvalidInputError(f"labelled={labelled}: a fraction lies between 0 and 1")
+        if most is not None and most < 0:
+            raise InvalidInputError(f"{most} recordings: a number from 0 up is accepted")
+        self._phone = phone
+        self._store = store
+        self._most = most
+        self._labelled = labelled
+        self._draw = os.urandom(16) if seed is None else str(seed).encode()
+        self._ask = ask
+
+    def hear(self, source: Source) -> Iterator[Second]:
+        """Hear the source; yields each second that was kept, once it is durable.
+
+        A second that cannot be used (silent, clipped) is left out for good, and another is drawn.
+
+        Raises:
+            InvalidInputError: the source cannot be read.
+        """
+        heard = self._store.get(_HEARD) or b""
+        known = {heard[at : at + _DIGEST_BYTES] for at in range(0, len(heard), _DIGEST_BYTES)}
+        room = self._room()
+        for second in sorted(source.seconds(), key=lambda each: self._number("heard", each)):
+            if room is not None and room <= 0:
+                return
+            digest = hashlib.sha256(second.name.encode()).digest()[:_DIGEST_BYTES]
+            if digest in known:
+                continue
+            heard += digest
+            if self._keep(second, source, heard):
+                room = None if room is None else room - 1
+                yield second
+
+    def _room(self) -> int | None:
+        return None if self._most is None else self._most - len(self._store.recordings()[1])
+
+    def _keep(self, second: Second, source: Source, heard: bytes) -> bool:
+        """Make the recording, its label and the memory of it durable at once."""
+        samples, rate = source.read(second)
+        with self._store.transaction():
+            self._store.put(_HEARD, heard)
+            try:
+                recording = self._phone.hear(samples, rate)
+            except UnusableRecordingError:
+                return False
+            if self._number("labelled", second) < self._labelled * 2**64:
+                label = second.label if self._ask is None else self._ask(second)
+                if label is not None:
+                    self._phone.label(recording, label)
+        return True
+
+    def _number(self, what: str, second: Second) -> int:
+        """Of 64 bits, drawn for this second; the same however many seconds there are."""
+        drawn = hashlib.sha256(self._draw + f"/{what}/{second.name}".encode()).digest()
+        return int.from_bytes(drawn[:8])

@@ -1,0 +1,310 @@
+"""A `Transport` over HTTP: signed requests, patient with a network and a server that come and go.
+
+Every request is idempotent, so one whose response was lost is simply sent again. What the server
+says is not trusted beyond its form: sizes are limited, redirects are not followed, and its text is
+cleaned before anybody reads it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import http.client
+import ipaddress
+import random
+import ssl
+import time
+from collections.abc import Callable
+from urllib.parse import SplitResult, urlsplit
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from earshot_protocol.api import (
+    ANSWER,
+    ENROL,
+    JSON,
+    LARGEST_SMALL_BODY,
+    MESSAGEPACK,
+    NEW_PHONE,
+    PROBLEM,
+    PROBLEM_PREFIX,
+    TASK,
+    AskTask,
+    Enrol,
+    Enrolled,
+    Problem,
+    decode_body,
+    encode_body,
+)
+from earshot_protocol.errors import (
+    InvalidInputError,
+    MalformedMessageError,
+    RemoteError,
+    RepeatedMessageError,
+    UnexpectedMessageError,
+)
+from earshot_protocol.messages import LARGEST_TASK_BYTES, Answer, Task, decode_task, encode
+from earshot_protocol.signatures import SignatureError, StaleSignatureError, sign
+
+TIMEOUT = 30.0
+"""Seconds that the network may stand still."""
+TRIES = 5
+LONGEST_PAUSE = 30.0
+"""Seconds between two tries; a server that asks for more is left alone until then."""
+
+_FIRST_PAUSE = 0.5
+_LONGEST_TEXT = 300
+_BUSY = {408, 429, 502, 503, 504}
+_random = random.SystemRandom()
+
+
+class UnavailableError(RemoteError):
+    """The server cannot be reached, or is too busy; try again, after `seconds` if it said so."""
+
+    def __init__(self, message: str, seconds: float = 0.0) -> None:
+        super().__init__(message)
+        self.seconds = seconds
+
+
+class InvitationRefusedError(RemoteError):
+    """The server does not admit a phone with this invitation; says why."""
+
+
+class ServerProblemError(RemoteError):
+    """The server refuses for a reason that this phone cannot mend; says which."""
+
+
+class _ClockError(StaleSignatureError):
+    """The server's clock reads `now`, and this phone's something else."""
+
+    def __init__(self, message: str, now: float) -> None:
+        super().__init__(message)
+        self.now = now
+
+
+ERRORS: dict[str, type[RemoteError]] = {
+    "malformed": MalformedMessageError,
+    "too-large": MalformedMessageError,
+    "signature": SignatureError,
+    "stale-signature": StaleSignatureError,
+    "invitation": InvitationRefusedError,
+    "invitation-used-up": InvitationRefusedError,
+    "repeated": RepeatedMessageError,
+    "unexpected": UnexpectedMessageError,
+}
+"""Kind of problem → what it is here; every other is a `ServerProblemError`."""
+
+
+class HttpTransport:
+    """One phone's line to one server; for one thread.
+
+    Args:
+        server: its URL, https; http is taken for this machine's own addresses only.
+        key: with which the phone signs.
+        phone: the name under which the server knows the key; `new` until the phone is enrolled.
+        known: tells the newest phases, at most 8, whose ending has arrived.
+        tls: how the server is authenticated; by default with the certificates that the system
+            trusts.
+        timeout: seconds that the network may stand still.
+        tries: how often a request is sent before `UnavailableError`.
+        clock: seconds since 1970; replaced in tests.
+        pause: waits so many seconds between two tries.
+
+    Raises:
+        InvalidInputError: not the URL of a server.
+    """
+
+    def __init__(
+        self,
+        server: str,
+        key: Ed25519PrivateKey,
+        phone: str = NEW_PHONE,
+        *,
+        known: Callable[[], tuple[bytes, ...]] = tuple,
+        tls: ssl.SSLContext | None = None,
+        timeout: float = TIMEOUT,
+        tries: int = TRIES,
+        clock: Callable[[], float] = time.time,
+        pause: Callable[[float], None] = time.sleep,
+    ) -> None:
+        self.phone = phone
+        self._server = server
+        self._key = key
+        self._known = known
+        self._tries = tries
+        self._clock = clock
+        self._pause = pause
+        self._ahead = 0.0
+        """Seconds by which the server's clock is ahead of this phone's, once that is known."""
+        self._connection = _connection(server, tls, timeout)
+
+    def enrol(self, attestation: str) -> str:
+        """Make the phone's key known to the server.
+
+        Args:
+            attestation: what the server asks for, by default an invitation code.
+
+        Returns:
+            The name under which the server knows this phone from now on; the same one if it was
+            enrolled already.
+
+        Raises:
+            InvitationRefusedError: the server admits nobody with it.
+            UnavailableError: the server cannot be reached now.
+            RemoteError: any other refusal, by name.
+        """
+        self.phone = NEW_PHONE
+        body = Enrol(public_key=self._key.public_key().public_bytes_raw(), attestation=attestation)
+        content = self._call(ENROL, encode_body(body, MESSAGEPACK), LARGEST_SMALL_BODY)
+        self.phone = decode_body(content, MESSAGEPACK, Enrolled).phone
+        return self.phone
+
+    def task(self) -> Task:
+        """See `Transport.task`.
+
+        Raises:
+            UnavailableError: the server cannot be reached now.
+            SignatureError: the server does not know this phone by this name and key.
+            MalformedMessageError: what it sent is no task.
+            RemoteError: any other refusal, by name.
+        """
+        body = encode_body(AskTask(known=self._known()), MESSAGEPACK)
+        return decode_task(self._call(TASK, body, LARGEST_TASK_BYTES))
+
+    def send(self, answer: Answer) -> None:
+        """See `Transport.send`.
+
+        Raises:
+            UnexpectedMessageError: the step is over, or the answer belongs to another one.
+            RepeatedMessageError: the server has another answer of this phone to this step.
+            UnavailableError: the server cannot be reached now.
+            SignatureError: the server does not know this phone by this name and key.
+            RemoteError: any other refusal, by name.
+        """
+        self._call(ANSWER, encode(answer), 0)
+
+    def close(self) -> None:
+        """End the connection; the next request makes a new one."""
+        self._connection.close()
+
+    def _call(self, path: str, body: bytes, limit: int) -> bytes:
+        try:
+            return self._persist(path, body, limit)
+        except _ClockError as error:
+            self._ahead = error.now - self._clock()
+            return self._persist(path, body, limit)
+
+    def _persist(self, path: str, body: bytes, limit: int) -> bytes:
+        """Try again, after ever longer pauses, for as long as the server is unavailable."""
+        for tried in range(1, self._tries):
+            try:
+                return self._request(path, body, limit)
+            except UnavailableError as error:
+                if error.seconds > LONGEST_PAUSE:
+                    raise
+                # Many phones that lost the same server must not all come back at once.
+                longest = min(_FIRST_PAUSE * 2**tried, LONGEST_PAUSE)
+                self._pause(max(error.seconds, _random.uniform(longest / 2, longest)))
+        return self._request(path, body, limit)
+
+    def _request(self, path: str, body: bytes, limit: int) -> bytes:
+        """The content of the response, at most `limit` bytes; none if that is 0."""
+        reused = self._connection.sock is not None
+        try:
+            try:
+                response, content = self._exchange(path, body, limit)
+            except (OSError, http.client.HTTPException):
+                self.close()
+                if not reused:
+                    raise
+                # A server ends connections that were idle for a while.
+                response, content = self._exchange(path, body, limit)
+        except (OSError, http.client.HTTPException, UnicodeError) as error:
+            self.close()
+            reason = _cleaned(str(error)) or type(error).__name__
+            raise UnavailableError(f"{self._server} cannot be reached: {reason}") from error
+        media = response.headers.get_content_type()
+        if response.status != (200 if limit else 204):
+            raise _error(response, media, content)
+        if limit and media != MESSAGEPACK:
+            raise MalformedMessageError(f"a response of type {_cleaned(media)}, not {MESSAGEPACK}")
+        if len(content) > limit:
+            raise MalformedMessageError(f"a response of more than {limit} bytes")
+        return content
+
+    def _exchange(
+        self, path: str, body: bytes, limit: int
+    ) -> tuple[http.client.HTTPResponse, bytes]:
+        created = max(0, int(self._clock() + self._ahead))
+        fields = sign(self._key, self.phone, created, path, MESSAGEPACK, body)
+        fields |= {"Content-Type": MESSAGEPACK, "Accept": f"{MESSAGEPACK}, {PROBLEM}"}
+        self._connection.request("POST", path, body, fields)
+        response = self._connection.getresponse()
+        largest = limit if response.status == 200 else LARGEST_SMALL_BODY
+        content = response.read(largest + 1)
+        if len(content) <= largest and response.length:
+            raise http.client.IncompleteRead(content, response.length)
+        if not response.isclosed():
+            self.close()  # there is more, which nobody wants
+        return response, content
+
+
+def _connection(
+    server: str, tls: ssl.SSLContext | None, timeout: float
+) -> http.client.HTTPConnection:
+    try:
+        url = urlsplit(server)
+        host, port = url.hostname, url.port
+    except ValueError as error:
+        raise InvalidInputError(f"{server!r} is not a URL: {error}") from error
+    if not host or url.scheme not in ("http", "https") or _has_more(url):
+        raise InvalidInputError(f"{server!r} is not the URL of a server, as https://example.org")
+    if url.scheme == "https":
+        context = tls or ssl.create_default_context()
+        return http.client.HTTPSConnection(host, port, timeout=timeout, context=context)
+    if not _is_this_machine(host):
+        raise InvalidInputError(
+            f"{server}: http shows everybody on the way what a phone is asked; use https"
+        )
+    return http.client.HTTPConnection(host, port, timeout=timeout)
+
+
+def _has_more(url: SplitResult) -> bool:
+    """Whether there is more than scheme, host and port; signatures cover the path as it is sent."""
+    return url.path not in ("", "/") or bool(url.query or url.fragment or url.username)
+
+
+def _is_this_machine(host: str) -> bool:
+    if host == "localhost":
+        return True
+    with contextlib.suppress(ValueError):
+        return ipaddress.ip_address(host).is_loopback
+    return False
+
+
+def _error(response: http.client.HTTPResponse, media: str, content: bytes) -> RemoteError:
+    """What a response that is no success means."""
+    said = f"the server answered {response.status} {_cleaned(response.reason)}".rstrip()
+    problem = None
+    if media == PROBLEM:
+        with contextlib.suppress(MalformedMessageError):
+            problem = decode_body(content, JSON, Problem)
+    if problem is not None:
+        said = _cleaned(f"{problem.title}: {problem.detail}" if problem.detail else problem.title)
+    if response.status in _BUSY:
+        return UnavailableError(said, _retry_after(response))
+    kind = problem.type.removeprefix(PROBLEM_PREFIX) if problem is not None else ""
+    if problem is not None and kind == "stale-signature" and problem.now is not None:
+        return _ClockError(said, problem.now)
+    return ERRORS.get(kind, ServerProblemError)(said)
+
+
+def _retry_after(response: http.client.HTTPResponse) -> float:
+    """Seconds; zero where none are given. The other form, a date, needs a clock that is right."""
+    value = response.headers.get("Retry-After", "")
+    return float(value) if value.isascii() and value.isdigit() and len(value) < 7 else 0.0
+
+
+def _cleaned(text: str) -> str:
+    """Somebody else's text on one line that cannot steer a terminal."""
+    line = " ".join(text.split())
+    return "".join(c if c.isprintable() else "?" for c in line)[:_LONGEST_TEXT]

@@ -1,0 +1,65 @@
+"""A secret key in a file of its own, which stands in for a platform's key store.
+
+An app on a phone keeps the key where only the phone's hardware reads it (Android's Keystore,
+Apple's Keychain); on a machine without one, a file for its owner only is what there is.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from pathlib import Path
+
+from earshot_client.store import KEY_BYTES
+from earshot_protocol.errors import LocalError
+
+
+class KeyFileError(LocalError):
+    """A key file that is missing, of the wrong size, or readable by others."""
+
+
+def key_in(path: Path, may_create: bool) -> bytes:
+    """The 32 secret bytes in the file.
+
+    Args:
+        path: of the file.
+        may_create: whether a new key, from the operating system's randomness, is made where there
+            is no file; not where something sealed under a lost key is.
+
+    Raises:
+        KeyFileError: there is no key, or it is not a secret of its owner's.
+    """
+    if may_create and not path.exists():
+        _create(path)
+    try:
+        with path.open("rb") as file:
+            if os.fstat(file.fileno()).st_mode & 0o077:
+                raise KeyFileError(f"{path} can be read by others; `chmod 600` it, or make a new")
+            key = file.read(KEY_BYTES + 1)
+    except OSError as error:
+        raise KeyFileError(f"the key cannot be read: {error}") from error
+    if len(key) != KEY_BYTES:
+        raise KeyFileError(f"{path} does not hold {KEY_BYTES} bytes: it is no key, or damaged")
+    return key
+
+
+def _create(path: Path) -> None:
+    """Make the file whole or not at all, and durable; of two that make it at once, one wins."""
+    fresh = path.with_name(f"{path.name}.{os.getpid()}")
+    try:
+        with contextlib.suppress(FileNotFoundError):
+            fresh.unlink()  # left over from a process that was killed
+        with open(os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
+            file.write(os.urandom(KEY_BYTES))
+            file.flush()
+            os.fsync(file.fileno())
+        with contextlib.suppress(FileExistsError):
+            os.link(fresh, path)
+        fresh.unlink()
+        folder = os.open(path.parent, os.O_RDONLY)
+        try:
+            os.fsync(folder)
+        finally:
+            os.close(folder)
+    except OSError as error:
+        raise KeyFileError(f"the key cannot be made: {error}") from error

@@ -1,0 +1,52 @@
+"""A machine's microphone, second by second (needs the extra `microphone`)."""
+
+from __future__ import annotations
+
+import secrets
+
+import numpy as np
+from numpy.typing import NDArray
+
+from earshot_client.features import SAMPLE_RATE
+from earshot_client.hearing import Second
+from earshot_protocol.errors import LocalError
+
+
+class MicrophoneError(LocalError):
+    """There is no microphone, or it does not work."""
+
+
+class Microphone:
+    """So many seconds from the default microphone.
+
+    Args:
+        count: how many there are to hear.
+    """
+
+    def __init__(self, count: int) -> None:
+        self._count = count
+
+    def seconds(self) -> tuple[Second, ...]:
+        """Seconds that no phone has heard before."""
+        return tuple(Second(f"microphone {secrets.token_hex(8)}") for _ in range(self._count))
+
+    def read(self, second: Second) -> tuple[NDArray[np.float32], int]:
+        """Record one second, now.
+
+        Returns:
+            float32 (8000, 1), and 8000 samples per second.
+
+        Raises:
+            MicrophoneError: says what is wrong with it.
+        """
+        try:
+            import sounddevice
+        except OSError as error:  # the Python package is there, and PortAudio is not
+            raise MicrophoneError(f"no microphone: {error}") from error
+        try:
+            samples = sounddevice.rec(
+                SAMPLE_RATE, samplerate=SAMPLE_RATE, channels=1, dtype="float32", blocking=True
+            )
+        except sounddevice.PortAudioError as error:
+            raise MicrophoneError(f"the microphone does not work: {error}") from error
+        return np.asarray(samples, dtype=np.float32), SAMPLE_RATE

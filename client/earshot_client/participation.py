@@ -1,0 +1,148 @@
+"""One visit to the server after the other: what to do when something is in the way, and how soon.
+
+No clock and no sleep of its own: `visit` is called at a time, and says when to call again.
+"""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+from datetime import datetime
+
+from earshot_client.conditions import AllOf, Condition
+from earshot_client.endings import Endings
+from earshot_client.http_transport import UnavailableError
+from earshot_client.phone import Phone
+from earshot_client.store import Store
+from earshot_client.transport import Transport
+from earshot_protocol.errors import (
+    MalformedMessageError,
+    RefusedError,
+    RemoteError,
+    RepeatedMessageError,
+    UnexpectedMessageError,
+)
+from earshot_protocol.messages import Answer, Task, Wait
+from earshot_protocol.signatures import SignatureError
+
+SECONDS_AFTER_REFUSAL = 3600.0
+"""A server seldom changes its mind."""
+_FIRST_PAUSE = 1.0
+_LONGEST_PAUSE = 3600.0
+
+
+class Event(enum.StrEnum):
+    """What came of a visit."""
+
+    POSTPONED = "postponed"
+    WAITING = "waiting"
+    ANSWERED = "answered"
+    LATE = "too late"
+    ENDED = "phase over"
+    REFUSED = "refused"
+    TROUBLE = "trouble"
+
+
+@dataclass(frozen=True)
+class Visit:
+    """What came of a visit.
+
+    Attributes:
+        event: in a word.
+        detail: for people.
+        seconds: after which to come again.
+    """
+
+    event: Event
+    detail: str
+    seconds: float
+
+
+class Participation:
+    """A phone's part in whatever its server runs.
+
+    Args:
+        phone: decides and answers.
+        store: the phone's.
+        transport: to the server.
+        condition: when the phone takes part; by default at any time.
+        poll: the longest pause between visits, in seconds, except where the condition or a server
+            that is too busy asks for a longer one.
+    """
+
+    def __init__(
+        self,
+        phone: Phone,
+        store: Store,
+        transport: Transport,
+        *,
+        condition: Condition | None = None,
+        poll: float = _LONGEST_PAUSE,
+    ) -> None:
+        self._phone = phone
+        self._store = store
+        self._transport = transport
+        self._condition = condition or AllOf()
+        self._poll = poll
+        self._endings = Endings(store)
+        self._failures = 0
+
+    def visit(self, now: datetime) -> Visit:
+        """Ask what is to be done and do it, if this is a good time.
+
+        Args:
+            now: the phone's local time.
+
+        Raises:
+            LocalError: something is wrong on this phone; whatever is wrong with the network or
+                the server is a `Visit`.
+        """
+        postponed = self._condition.check(now)
+        if postponed is not None:
+            return Visit(Event.POSTPONED, postponed.reason, postponed.seconds)
+        try:
+            visit = self._take_part()
+        except RefusedError as error:
+            return Visit(Event.REFUSED, str(error), min(self._poll, SECONDS_AFTER_REFUSAL))
+        except RemoteError as error:
+            least = error.seconds if isinstance(error, UnavailableError) else 0.0
+            visit = Visit(Event.TROUBLE, str(error), max(least, self._pause()))
+        failed = visit.event in (Event.LATE, Event.TROUBLE)
+        self._failures = self._failures + 1 if failed else 0
+        return visit
+
+    def _take_part(self) -> Visit:
+        task = self._transport.task()
+        try:
+            with self._store.transaction():
+                answer = self._phone.answer(task)
+                news = self._endings.note(task)
+        except RemoteError:
+            # An ending that makes no sense to this phone will make none tomorrow either.
+            self._endings.note(task)
+            raise
+        if answer is not None:
+            return self._send(answer)
+        if isinstance(task, Wait):
+            return Visit(Event.WAITING, "nothing to do now", min(task.seconds, self._poll))
+        if not news:
+            raise UnexpectedMessageError("the server tells again of a phase that is known")
+        # The next phase may be gathering phones already.
+        return Visit(Event.ENDED, _name(task), 0.0)
+
+    def _send(self, answer: Answer) -> Visit:
+        try:
+            self._transport.send(answer)
+        except SignatureError:
+            raise
+        except (UnexpectedMessageError, RepeatedMessageError, MalformedMessageError) as error:
+            return Visit(Event.LATE, str(error), self._pause())
+        return Visit(Event.ANSWERED, _name(answer), 0.0)
+
+    def _pause(self) -> float:
+        """The longer, the more visits in a row have failed."""
+        return min(_FIRST_PAUSE * 2.0 ** min(self._failures, 12), self._poll, _LONGEST_PAUSE)
+
+
+def _name(message: Task | Answer) -> str:
+    return str(message.__struct_config__.tag).replace("-", " ")

@@ -1,0 +1,120 @@
+"""A folder of sound files, second by second: what a reference phone hears instead of its owner."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from earshot_client.hearing import Second
+from earshot_client.labels import LabelHierarchy
+from earshot_protocol.errors import InvalidInputError
+
+SUFFIXES = (".flac", ".ogg", ".wav")
+"""Files that are read, whatever the case of the suffix."""
+
+LAYOUT = f"accepted are FOLDER/NAME and FOLDER/CLASS/NAME, NAME ending in {', '.join(SUFFIXES)}"
+
+
+class FolderError(InvalidInputError):
+    """A folder that is missing, or that holds no sound."""
+
+
+class UnreadableFileError(InvalidInputError):
+    """A sound file that does not decode."""
+
+
+@dataclass(frozen=True)
+class _Place:
+    path: Path
+    start: int
+    """Samples before the second."""
+    rate: int
+
+
+class RecordingsFolder:
+    """The whole seconds of every sound file in a folder and in its sub-folders.
+
+    A second is labelled with the sub-folder's name, or else the file's, where that is a choice of
+    a poll; case, numbers at either end and what separates words do not matter.
+
+    Args:
+        folder: holds sound files, or one sub-folder per class with sound files in it.
+        hierarchy: the choices.
+
+    Raises:
+        FolderError: there is no such folder, or no sound file in it.
+        UnreadableFileError: a file does not decode.
+    """
+
+    def __init__(self, folder: Path, hierarchy: LabelHierarchy) -> None:
+        choices = {_plain(choice): choice for choice in (*hierarchy.choices, *hierarchy.classes)}
+        self._places: dict[str, _Place] = {}
+        self._labels: dict[str, str | None] = {}
+        for path in _files(folder):
+            told = path.parent.name if path.parent != folder else ""
+            label = choices.get(_plain(told)) or choices.get(_plain(path.stem))
+            samples, rate = _length(path)
+            for second in range(samples // rate):
+                name = f"{path.relative_to(folder)}#{second}"
+                self._places[name] = _Place(path, second * rate, rate)
+                self._labels[name] = label
+
+    def seconds(self) -> tuple[Second, ...]:
+        """All seconds, file by file in the order of their names."""
+        return tuple(Second(name, label) for name, label in self._labels.items())
+
+    def read(self, second: Second) -> tuple[NDArray[np.float32], int]:
+        """The sound of one second.
+
+        Returns:
+            float32 (rate, channels) in [-1, 1], and the samples per second.
+
+        Raises:
+            UnreadableFileError: the file does not decode.
+        """
+        place = self._places[second.name]
+        samples, _ = _decoded(
+            place.path, "read", place.rate, place.start, dtype="float32", always_2d=True
+        )
+        return samples, place.rate
+
+
+def _files(folder: Path) -> list[Path]:
+    if not folder.is_dir():
+        raise FolderError(f"there is no folder {folder}; {LAYOUT}")
+    files = [
+        path
+        for path in sorted((*folder.glob("*"), *folder.glob("*/*")))
+        if path.suffix.lower() in SUFFIXES
+        and not any(part.startswith(".") for part in path.relative_to(folder).parts)
+        and path.is_file()
+    ]
+    if not files:
+        raise FolderError(f"{folder} holds no sound; {LAYOUT}")
+    return files
+
+
+def _length(path: Path) -> tuple[int, int]:
+    """Samples of the file, and samples per second."""
+    info = _decoded(path, "info")
+    return int(info.frames), int(info.samplerate)
+
+
+def _decoded(path: Path, function: str, *values: object, **options: object) -> Any:
+    import soundfile
+
+    try:
+        return getattr(soundfile, function)(path, *values, **options)
+    except (soundfile.SoundFileError, OSError) as error:
+        raise UnreadableFileError(f"{path} does not decode: {error}") from error
+
+
+def _plain(name: str) -> str:
+    """Words of a name: `03-Train_station-2` and `train station` are the same."""
+    words = re.sub(r"[\W_]+", " ", name.casefold())
+    return re.sub(r"^[\d ]+|[\d ]+$", "", words)

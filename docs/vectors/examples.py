@@ -1,0 +1,176 @@
+"""One example of every message and body, and of what is refused, for the test vectors."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+
+from earshot_protocol.api import AskTask, Enrol, Enrolled, Problem
+from earshot_protocol.geometry import Geometry
+from earshot_protocol.messages import (
+    AdvertisedKeys,
+    AdvertiseKeys,
+    Answer,
+    Cluster,
+    CountContacts,
+    Failed,
+    GlobalCentroids,
+    LocalCentroids,
+    MaskedInput,
+    MaskInput,
+    Matrix,
+    Result,
+    SharedKeys,
+    ShareKeys,
+    Statistics,
+    Task,
+    TopCentroids,
+    Unmask,
+    Unmasked,
+    Wait,
+    encode,
+)
+from earshot_protocol.phase import Budget, PhaseParameters, StatisticsParameters
+from earshot_protocol.privacy.accounting import Release
+from earshot_protocol.privacy.mechanisms import Unit
+from earshot_protocol.secure_sum.parameters import SumParameters, choose
+
+LABELS = ("street", "öffentlicher Verkehr", "nature")
+LEARNING = PhaseParameters(
+    phones=500,
+    recordings=200,
+    dimensions=2,
+    geometry=Geometry.EUCLIDEAN,
+    encoder="log-mel-1",
+    labels=LABELS,
+    local_centroids=6,
+    top_local_centroids=2,
+    top_global_centroids=10,
+    centroid_votes=3,
+    label_votes=3,
+    dropout=0.1,
+    corrupted=0.05,
+    budget=Budget(clustering=1.0, selection=0.25, centroid_vote=0.5, label_vote=0.5),
+)
+SPHERICAL = msgspec.structs.replace(
+    LEARNING, geometry=Geometry.SPHERICAL, dimensions=8, delta=1e-7, step_seconds=3600.0
+)
+STATISTICS = StatisticsParameters(
+    phones=500, labels=LABELS, dropout=0.1, corrupted=0.05, contacts=20, epsilon=0.5
+)
+
+_PHASE = bytes(range(16))
+_SUM = bytes(range(16, 32))
+_CENTROIDS = Matrix.of(np.array([[0.5, -0.25], [1.0, 0.0]]))
+_PUBLISHED = Result(
+    phase=_PHASE,
+    geometry=Geometry.EUCLIDEAN,
+    centroids=_CENTROIDS,
+    labels=(2, -1),
+    label_names=LABELS,
+    centroid_votes=(311, 40),
+    label_votes=((-3, 12, 250), (0, -1, -70_000)),
+    privacy=(
+        Release("centroid vote", Unit.RECORDING, 0.5, 2.4e-12, "ballot sum"),
+        Release("centroid vote", Unit.PHONE, 0.75, 2.8e-12, "ballot sum"),
+    ),
+)
+
+
+def _bytes(first: int, count: int) -> bytes:
+    return bytes((first + i) % 256 for i in range(count))
+
+
+def _advertise(parameters: SumParameters) -> AdvertiseKeys:
+    return AdvertiseKeys(sum_id=_SUM, index=300, parameters=parameters)
+
+
+_SUM_PARAMETERS = choose(500, (2,), 64, 0.1, 0.05)
+
+TASKS: tuple[Task, ...] = (
+    Cluster(phase=_PHASE, index=300, parameters=LEARNING),
+    Cluster(phase=_PHASE, index=0, parameters=SPHERICAL),
+    GlobalCentroids(phase=_PHASE, centroids=_CENTROIDS, advertise=_advertise(_SUM_PARAMETERS)),
+    TopCentroids(phase=_PHASE, centroids=_CENTROIDS, advertise=_advertise(_SUM_PARAMETERS)),
+    CountContacts(phase=_PHASE, parameters=STATISTICS, advertise=_advertise(_SUM_PARAMETERS)),
+    ShareKeys(
+        sum_id=_SUM,
+        neighbours=(0, 128, 65_536),
+        cipher_keys=_bytes(1, 96),
+        mask_keys=_bytes(2, 96),
+    ),
+    MaskInput(sum_id=_SUM, senders=(0, 128), ciphertexts=(_bytes(3, 93), _bytes(4, 93))),
+    Unmask(sum_id=_SUM, survivors=(0,), dropped=(128,)),
+    Wait(seconds=8640.0),
+    _PUBLISHED,
+    Statistics(
+        phase=_PHASE,
+        label_names=LABELS,
+        contacts=(1204, -3, 88),
+        privacy=(),
+    ),
+    Failed(phase=_PHASE, reason="stopped by an operator"),
+)
+
+ANSWERS: tuple[Answer, ...] = (
+    LocalCentroids(phase=_PHASE, sender=300, centroids=_CENTROIDS),
+    AdvertisedKeys(sum_id=_SUM, sender=300, cipher_key=_bytes(5, 32), mask_key=_bytes(6, 32)),
+    SharedKeys(
+        sum_id=_SUM,
+        sender=300,
+        ciphertexts=(_bytes(7, 93), _bytes(8, 93), _bytes(9, 93)),
+        commitment=_bytes(10, 32),
+    ),
+    MaskedInput(sum_id=_SUM, sender=300, vector=_bytes(11, 4)),
+    Unmasked(sum_id=_SUM, sender=300, shares=_bytes(12, 33) + bytes(33)),
+)
+
+BODIES: tuple[msgspec.Struct, ...] = (
+    Enrol(public_key=_bytes(13, 32), attestation="an invitation code"),
+    Enrolled(phone="7"),
+    AskTask(),
+    AskTask(known=(_PHASE,)),
+    Problem(
+        type="urn:earshot:problem:stale-signature",
+        title="The signature is too old, or too new",
+        status=401,
+        detail="signed at 1, and it is 1800000000 here: at most 300 seconds apart",
+        now=1_800_000_000.5,
+    ),
+)
+
+
+def _map(**fields: object) -> bytes:
+    return msgspec.msgpack.encode(fields)
+
+
+MALFORMED_TASKS: tuple[tuple[str, bytes], ...] = (
+    ("no type", _map(seconds=1.0)),
+    ("a type that there is not", _map(type="sleep", seconds=1.0)),
+    ("an answer is no task", encode(ANSWERS[3])),
+    ("a field that there is not", _map(type="wait", seconds=1.0, why="because")),
+    ("a field is missing", _map(type="wait")),
+    ("out of range", _map(type="wait", seconds=-1.0)),
+    ("something follows", encode(TASKS[8]) + b"\0"),
+    ("the end is missing", encode(TASKS[5])[:-1]),
+    ("not a map", msgspec.msgpack.encode(["wait", 1.0])),
+)
+MALFORMED_ANSWERS: tuple[tuple[str, bytes], ...] = (
+    ("a task is no answer", encode(TASKS[8])),
+    (
+        "an identifier of 15 bytes",
+        _map(type="masked-input", sum_id=_SUM[1:], sender=300, vector=b""),
+    ),
+    ("text in the place of bytes", _map(type="masked-input", sum_id=_SUM, sender=0, vector="a")),
+    ("too large a sender", _map(type="masked-input", sum_id=_SUM, sender=2**32, vector=b"")),
+    (
+        "a ciphertext of 92 bytes",
+        _map(
+            type="shared-keys",
+            sum_id=_SUM,
+            sender=0,
+            ciphertexts=[bytes(92)],
+            commitment=bytes(32),
+        ),
+    ),
+)

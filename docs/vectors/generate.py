@@ -1,0 +1,505 @@
+"""Writes the test vectors of docs/protocol.md: `python docs/vectors/generate.py [FOLDER]`.
+
+All randomness is SHAKE-256 of a label and reaches our code through what it calls anyway: while a
+vector is made, `os.urandom` and key generation return scripted bytes, and must be called exactly as
+often and for as many bytes as scripted. The product has no seam for this.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import hashlib
+import json
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+
+import examples
+import msgspec
+import numpy as np
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+from earshot_client.encoder import default_encoder
+from earshot_client.labels import label_counts
+from earshot_protocol import api, ballots, geometry, signatures, votes
+from earshot_protocol.messages import AdvertiseKeys, encode
+from earshot_protocol.phase import Parameters
+from earshot_protocol.privacy import accounting, noise
+from earshot_protocol.privacy.mechanisms import BallotSum
+from earshot_protocol.secure_sum import decoding, encoding, masks, participant, shamir
+from earshot_protocol.secure_sum.aggregator import Aggregator, Round
+from earshot_protocol.secure_sum.parameters import SumParameters, choose
+from earshot_protocol.secure_sum.participant import Participant
+
+Vector = dict[str, Any]
+
+
+def drawn(label: str, size: int) -> bytes:
+    """Bytes that look random and are the same every time."""
+    return hashlib.shake_256(f"earshot vectors: {label}".encode()).digest(size)
+
+
+@contextlib.contextmanager
+def scripted(chunks: list[bytes], keys: tuple[bytes, ...] = ()) -> Iterator[None]:
+    """Let our code draw these bytes and X25519 keys, in this order, and no others."""
+    left, keys_left = list(chunks), list(keys)
+
+    def urandom(size: int) -> bytes:
+        chunk = left.pop(0)
+        if len(chunk) != size:
+            raise ValueError(f"{size} bytes were drawn where {len(chunk)} were scripted")
+        return chunk
+
+    generator = SimpleNamespace(
+        generate=lambda: X25519PrivateKey.from_private_bytes(keys_left.pop(0)),
+        from_private_bytes=X25519PrivateKey.from_private_bytes,
+    )
+    with (
+        mock.patch("os.urandom", urandom),
+        mock.patch.object(participant, "X25519PrivateKey", generator),
+    ):
+        yield
+    if left or keys_left:
+        raise ValueError("less was drawn than scripted")
+
+
+# -------------------------------------------------------------------- transport and messages
+
+
+def signature_vectors() -> Vector:
+    """Signed requests, and requests that are refused."""
+    secret = drawn("signing key", 32)
+    key = Ed25519PrivateKey.from_private_bytes(secret)
+    public = key.public_key().public_bytes_raw()
+    enrol = api.Enrol(public_key=public, attestation="an invitation code")
+    created = 1_800_000_000
+    requests = [
+        (api.ENROL, api.MESSAGEPACK, "new", api.encode_body(enrol, api.MESSAGEPACK)),
+        (api.TASK, api.MESSAGEPACK, "7", api.encode_body(api.AskTask(), api.MESSAGEPACK)),
+        (api.TASK, api.JSON, "7", api.encode_body(api.AskTask(), api.JSON)),
+        (api.ANSWER, api.MESSAGEPACK, "7", encode(examples.ANSWERS[1])),
+    ]
+    signed = []
+    for path, media, name, body in requests:
+        fields = signatures.sign(key, name, created, path, media, body)
+        inside = fields["Signature-Input"].removeprefix("earshot=")
+        base = signatures._base(path, media, fields["Content-Digest"], inside)
+        signed.append(
+            {
+                "path": path,
+                "content_type": media,
+                "keyid": name,
+                "created": created,
+                "body": body.hex(),
+                "signature_base": base.decode(),
+                "fields": fields,
+            }
+        )
+    path, media, _, body = requests[1]
+    fields = signatures.sign(key, "7", created, path, media, body)
+    genuine = {"path": path, "now": created, "body": body.hex(), "fields": fields}
+    far = signatures.LARGEST_SKEW
+    refused: list[Vector] = [
+        {"why": "signed 301 seconds ago", "kind": "stale-signature", "now": created + far + 1},
+        {"why": "signed 301 seconds ahead", "kind": "stale-signature", "now": created - far - 1},
+        {"why": "another path", "kind": "signature", "path": api.ANSWER},
+        {"why": "another body", "kind": "signature", "body": (body + b"\0").hex()},
+        {
+            "why": "another name",
+            "kind": "signature",
+            "fields": {
+                **fields,
+                "Signature-Input": fields["Signature-Input"].replace('"7"', '"8"'),
+            },
+        },
+        {
+            "why": "a parameter that the profile does not have",
+            "kind": "signature",
+            "fields": {**fields, "Signature-Input": fields["Signature-Input"] + ';nonce="1"'},
+        },
+    ]
+    return {
+        "private_key": secret.hex(),
+        "public_key": public.hex(),
+        "signed": signed,
+        "accepted_until": [{**genuine, "now": created + far}, {**genuine, "now": created - far}],
+        "refused": [{**genuine, **case} for case in refused],
+    }
+
+
+def message_vectors() -> Vector:
+    """Every message in both encodings, and bodies that do not decode."""
+    return {
+        "tasks": [_both(message) for message in examples.TASKS],
+        "answers": [_both(message) for message in examples.ANSWERS],
+        "bodies": [{"name": type(body).__name__, **_both(body)} for body in examples.BODIES],
+        "malformed_tasks": [
+            {"why": why, "messagepack": data.hex()} for why, data in examples.MALFORMED_TASKS
+        ],
+        "malformed_answers": [
+            {"why": why, "messagepack": data.hex()} for why, data in examples.MALFORMED_ANSWERS
+        ],
+    }
+
+
+def _both(message: object) -> Vector:
+    return {
+        "json": json.loads(msgspec.json.encode(message)),
+        "messagepack": msgspec.msgpack.encode(message).hex(),
+    }
+
+
+# ---------------------------------------------------------------------- parts of the secure sum
+
+
+def key_vectors() -> Vector:
+    """Keys that two phones agree on, a commitment, and shares that one seals for the other."""
+    sum_id = drawn("sum of the key vectors", 16)
+    ours, theirs = 3, 260
+    private = drawn("key of phone 3", 32)
+    other = drawn("key of phone 260", 32)
+    key = X25519PrivateKey.from_private_bytes(private)
+    public = X25519PrivateKey.from_private_bytes(other).public_key()
+    seed, nonce = drawn("seed", 32), drawn("nonce", 12)
+    plaintext = b"\x05" + drawn("share of a seed", 32) + drawn("share of a mask key", 32)
+    cipher_key = masks.agree(key, public.public_bytes_raw(), masks.CIPHER, sum_id, ours, theirs)
+    bound_to = sum_id + participant._ROUTE.pack(1, ours, theirs)
+    sealed = nonce + AESGCM(cipher_key).encrypt(nonce, plaintext, bound_to)
+    return {
+        "sum_id": sum_id.hex(),
+        "phones": [ours, theirs],
+        "private_keys": [private.hex(), other.hex()],
+        "public_keys": [
+            key.public_key().public_bytes_raw().hex(),
+            public.public_bytes_raw().hex(),
+        ],
+        "shared": key.exchange(public).hex(),
+        "cipher_key": cipher_key.hex(),
+        "mask_seed": masks.agree(
+            key, public.public_bytes_raw(), masks.MASK, sum_id, ours, theirs
+        ).hex(),
+        "commitment": {
+            "seed": seed.hex(),
+            "phone": ours,
+            "digest": masks.commitment(seed, sum_id, ours).hex(),
+        },
+        "sealed": {
+            "sender": ours,
+            "recipient": theirs,
+            "nonce": nonce.hex(),
+            "plaintext": plaintext.hex(),
+            "associated_data": bound_to.hex(),
+            "ciphertext": sealed.hex(),
+        },
+        "refused_public_keys": [bytes(32).hex(), (1).to_bytes(32, "little").hex()],
+    }
+
+
+def shamir_vectors() -> Vector:
+    """Secrets, coefficients, shares; and recovery with wrong shares among them."""
+    cases: list[Vector] = []
+    for threshold, count in ((1, 2), (2, 4), (5, 9)):
+        secret = drawn(f"secret {threshold}", 32)
+        coefficients = _coefficients(f"polynomial {threshold}", threshold)
+        with scripted([_as_drawn([coefficients])]):
+            shares = shamir.split([secret], threshold, count)[0]
+        cases.append(
+            {
+                "threshold": threshold,
+                "secret": secret.hex(),
+                "coefficients": [number.to_bytes(32).hex() for number in coefficients],
+                "shares": [share.tobytes().hex() for share in shares],
+            }
+        )
+    received = {point: int(share, 16) for point, share in enumerate(cases[-1]["shares"], 1)}
+    received[2] ^= 1
+    received[7] = 0
+    digest = hashlib.sha256(bytes.fromhex(cases[-1]["secret"])).digest()
+    secret = decoding.recover_checked(
+        received, 5, 9, lambda found: hashlib.sha256(found).digest() == digest
+    )
+    return {
+        "prime": f"{shamir.PRIME:064x}",
+        "cases": cases,
+        "two_wrong_of_nine": {
+            "shares": [received[point].to_bytes(32).hex() for point in range(1, 10)],
+            "recovered": secret.hex(),
+        },
+    }
+
+
+def _coefficients(label: str, threshold: int) -> list[int]:
+    return [int.from_bytes(drawn(f"{label}, power {i}", 32)) for i in range(1, threshold)]
+
+
+def _as_drawn(polynomials: list[list[int]]) -> bytes:
+    """The random bytes that our splitter reads as these coefficients of several secrets."""
+    return b"".join(
+        coefficient.to_bytes(32, "little")
+        for power in zip(*polynomials, strict=True)
+        for coefficient in power
+    )
+
+
+def mask_vectors() -> Vector:
+    """Key streams as words of each size, and vectors as they are packed."""
+    seed = drawn("mask", 32)
+    stream = Cipher(algorithms.AES256(seed), modes.CTR(bytes(16))).encryptor().update(bytes(48))
+    packed = []
+    for phones, bound, values in (
+        (5, 100, [0, 1, -1, 100, -100]),
+        (1000, 40, [40, -40, 7]),
+        (10_000, 2_000_000, [-2_000_000, 123_456, -1, 0]),
+    ):
+        parameters = _bare(phones, bound, len(values))
+        bits = parameters.modulus_bits
+        words = encoding.encode(np.array(values), parameters)
+        packed.append(
+            {
+                "phones": phones,
+                "bound": bound,
+                "modulus_bits": bits,
+                "values": values,
+                "packed": encoding.pack(words, bits).hex(),
+            }
+        )
+    return {
+        "seed": seed.hex(),
+        "key_stream": stream.hex(),
+        "words": {
+            bits: masks.expand(seed, 6, masks.word_type(bits)).tolist() for bits in (16, 32, 64)
+        },
+        "packed": packed,
+    }
+
+
+def _bare(phones: int, bound: int, length: int) -> SumParameters:
+    return SumParameters(phones, length, bound, 0.0, 0.0, 2, 1, (length,))
+
+
+# --------------------------------------------------------------------------- a whole secure sum
+
+
+@dataclass
+class _Randomness:
+    """Everything that one phone draws in one sum."""
+
+    cipher_private: bytes
+    mask_private: bytes
+    seed: bytes
+    seed_coefficients: list[int]
+    mask_coefficients: list[int]
+    nonces: list[bytes]
+
+    @classmethod
+    def of(cls, phone: int, threshold: int, neighbours: int) -> _Randomness:
+        return cls(
+            drawn(f"phone {phone}: cipher key", 32),
+            drawn(f"phone {phone}: mask key", 32),
+            drawn(f"phone {phone}: seed", 32),
+            _coefficients(f"phone {phone}: seed", threshold),
+            _coefficients(f"phone {phone}: mask key", threshold),
+            [drawn(f"phone {phone}: nonce {i}", 12) for i in range(neighbours)],
+        )
+
+    def script(self, current: Round) -> Any:
+        """What our participant draws in a round."""
+        if current is Round.ADVERTISE_KEYS:
+            return scripted([], (self.cipher_private, self.mask_private))
+        if current is Round.SHARE_KEYS:
+            both = _as_drawn([self.seed_coefficients, self.mask_coefficients])
+            return scripted([self.seed, both, b"".join(self.nonces)])
+        return scripted([])
+
+    def shown(self) -> Vector:
+        return {
+            "cipher_private": self.cipher_private.hex(),
+            "mask_private": self.mask_private.hex(),
+            "seed": self.seed.hex(),
+            "seed_coefficients": [number.to_bytes(32).hex() for number in self.seed_coefficients],
+            "mask_coefficients": [number.to_bytes(32).hex() for number in self.mask_coefficients],
+            "nonces": [nonce.hex() for nonce in self.nonces],
+        }
+
+
+def sum_vectors() -> Vector:
+    """Five phones; phone 3 vanishes before it masks its input, phone 1 before it unmasks."""
+    parameters = choose(5, (3,), 100, 0.4, 0.0)
+    aggregator = Aggregator(drawn("sum", 16), parameters, lambda size: drawn("graph", size))
+    inputs = [[1, 2, 3], [-100, 0, 100], [17, -17, 5], [50, 50, 50], [-9, 100, -1]]
+    randomness = [_Randomness.of(i, parameters.threshold, parameters.degree) for i in range(5)]
+    phones: dict[int, Participant] = {}
+    messages = []
+    for number, current in enumerate(tuple(Round)[:4]):
+        for phone in range(5):
+            task = aggregator.task_for(phone)
+            if task is None:
+                continue
+            gone = {Round.MASKED_INPUT: 3, Round.UNMASK: 1}.get(current) == phone
+            answer = None
+            if not gone:
+                with randomness[phone].script(current):
+                    if isinstance(task, AdvertiseKeys):
+                        phones[phone] = Participant(task, np.array(inputs[phone]))
+                    answer = phones[phone].answer(task)
+                aggregator.accept(phone, answer)
+            messages.append(
+                {
+                    "round": number,
+                    "phone": phone,
+                    "task": encode(task).hex(),
+                    "answer": None if answer is None else encode(answer).hex(),
+                }
+            )
+        aggregator.advance()
+    return {
+        "parameters": msgspec.to_builtins(parameters),
+        "modulus_bits": parameters.modulus_bits,
+        "phones": [
+            {"input": values, **drew.shown()}
+            for values, drew in zip(inputs, randomness, strict=True)
+        ],
+        "messages": messages,
+        "survivors": sorted(aggregator.survivors()),
+        "result": aggregator.result().tolist(),
+    }
+
+
+# ------------------------------------------------------------------- parameters, noise, ballots
+
+
+def parameter_vectors() -> Vector:
+    """Neighbours and thresholds; and what phones derive of a phase's sums."""
+    chosen = [
+        (phones, fraction, fraction)
+        for fraction in (0.05, 0.1, 0.2)
+        for phones in (1000, 10_000, 100_000, 1_000_000)
+    ]
+    small = [(5, 0.4, 0.0), (12, 0.25, 0.05), (50, 0.1, 0.05), (100, 0.1, 0.05), (500, 0.3, 0.05)]
+    graphs = []
+    for phones, dropout, corrupted in chosen + small:
+        parameters = choose(phones, (1,), 1, dropout, corrupted)
+        graphs.append(
+            {
+                "phones": phones,
+                "dropout": dropout,
+                "corrupted": corrupted,
+                "neighbours": parameters.neighbours,
+                "threshold": parameters.threshold,
+                "least_survivors": parameters.least_survivors,
+            }
+        )
+    return {
+        "graphs": graphs,
+        "votes": [
+            _vote(examples.LEARNING, accounting.CENTROID_VOTE, (20,)),
+            _vote(examples.LEARNING, accounting.LABEL_VOTE, (10, len(examples.LABELS))),
+            _vote(examples.STATISTICS, accounting.HISTOGRAM, (len(examples.LABELS),)),
+        ],
+        "releases": [
+            {
+                "parameters": json.loads(msgspec.json.encode(parameters)),
+                "releases": msgspec.to_builtins(accounting.phase_releases(parameters)),
+            }
+            for parameters in (examples.LEARNING, examples.SPHERICAL, examples.STATISTICS)
+        ],
+    }
+
+
+def _vote(parameters: Parameters, vote: str, shape: tuple[int, ...]) -> Vector:
+    mechanism = accounting.phase_mechanisms(parameters)[vote]
+    if not isinstance(mechanism, BallotSum):
+        raise TypeError(vote)
+    table = noise._polya_table(mechanism.scale, mechanism.honest_survivors)
+    size = len(table.high)
+    return {
+        "parameters": json.loads(msgspec.json.encode(parameters)),
+        "vote": vote,
+        "shape": shape,
+        "scale": mechanism.scale,
+        "honest_survivors": mechanism.honest_survivors,
+        "polya_thresholds": {i: f"{table.value(i):032x}" for i in (0, 1, 2, size // 2, size - 1)},
+        "sum": msgspec.to_builtins(votes.vote_sum(parameters, mechanism, shape)),
+    }
+
+
+def ballot_vectors() -> Vector:
+    """Nearest centroids, ballots, and how the server reads their sum; ties are among them."""
+    centroids = [[0.0, 0.0], [1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]]
+    points = [[0.5, 0.0], [0.9, 0.1], [0.0, 0.6], [-0.4, 0.0], [1.0, 1.0], [0.2, 0.7], [0.0, 2.0]]
+    sphere = [[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.7, 0.7]]
+    labels = [0, -1, 1, 0, 1, 2, 2]
+    table = label_counts(
+        np.array(points), np.array(labels), np.array(centroids), 3, geometry.Geometry.EUCLIDEAN
+    )
+    counted = {
+        kind: geometry.counts(np.array(points), np.array(places), geometry.Geometry(kind))
+        for kind, places in (("euclidean", centroids), ("spherical", sphere))
+    }
+    return {
+        "points": points,
+        "labels": labels,
+        "counts": [
+            {
+                "geometry": kind,
+                "centroids": places,
+                "nearest": geometry.nearest(points, places, geometry.Geometry(kind)).tolist(),
+                "counts": counted[kind].tolist(),
+                "ballots": {v: ballots.top_votes(counted[kind], v).tolist() for v in range(1, 5)},
+            }
+            for kind, places in (("euclidean", centroids), ("spherical", sphere))
+        ],
+        "label_counts": table.tolist(),
+        "label_ballots": {v: ballots.label_votes(table, v).tolist() for v in range(1, 5)},
+        "centroid_totals": [3, -2, 9, 3, 0],
+        "kept": ballots.top_candidates(np.array([3, -2, 9, 3, 0]), 3).tolist(),
+        "label_totals": [[1, 4, 4], [-1, -5, -1], [0, 0, 2]],
+        "winning_labels": ballots.winning_labels(
+            np.array([[1, 4, 4], [-1, -5, -1], [0, 0, 2]])
+        ).tolist(),
+    }
+
+
+def encoder_vectors() -> Vector:
+    """An embedding of a second of generated sound; numbers are good to 1e-4."""
+    time = np.arange(8000) / 8000
+    samples = 0.2 * np.sin(2 * np.pi * 440 * time) + 0.1 * np.sin(2 * np.pi * 1500 * time**2)
+    encoder = default_encoder()
+    embedding = encoder.embed(samples[None].astype(np.float32))
+    return {
+        "encoder": encoder.name,
+        "samples": "0.2 sin(2π 440 t) + 0.1 sin(2π 1500 t²), t = 0/8000 … 7999/8000",
+        "embedding": np.round(embedding[0].astype(float), 6).tolist(),
+        "projected_to_8": np.round(encoder.project(embedding, 8)[0].astype(float), 6).tolist(),
+    }
+
+
+VECTORS = {
+    "signatures.json": signature_vectors,
+    "messages.json": message_vectors,
+    "keys.json": key_vectors,
+    "shamir.json": shamir_vectors,
+    "masks.json": mask_vectors,
+    "secure_sum.json": sum_vectors,
+    "parameters.json": parameter_vectors,
+    "ballots.json": ballot_vectors,
+    "encoder.json": encoder_vectors,
+}
+
+
+def main(folder: Path) -> None:
+    """Write all files into a folder."""
+    for name, made in VECTORS.items():
+        text = json.dumps(made(), indent=1, ensure_ascii=False) + "\n"
+        (folder / name).write_text(text, encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parent)

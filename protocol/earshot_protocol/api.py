@@ -1,0 +1,136 @@
+"""What travels over HTTP beside tasks and answers: enrolment, problems, and what operators say.
+
+Bodies are MessagePack or JSON, told apart by their content type; in JSON, bytes are base64.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, TypeVar
+
+import msgspec
+from msgspec import Meta
+
+from earshot_protocol.errors import InvalidParametersError, MalformedMessageError
+from earshot_protocol.messages import Identifier, PublicKey
+from earshot_protocol.phase import Parameters
+
+MESSAGEPACK = "application/msgpack"
+JSON = "application/json"
+PROBLEM = "application/problem+json"
+
+ENROL = "/v1/phones"
+TASK = "/v1/task"
+ANSWER = "/v1/answer"
+RESULTS = "/v1/results"
+STATISTICS = "/v1/statistics"
+INVITATIONS = "/v1/invitations"
+PHASES = "/v1/phases"
+OPENAPI = "/v1/openapi.json"
+
+NEW_PHONE = "new"
+"""The `keyid` of a phone that enrols."""
+PROBLEM_PREFIX = "urn:earshot:problem:"
+"""Of every problem's `type`."""
+
+LARGEST_SMALL_BODY = 64 * 2**10
+"""Bytes of every request that is not an answer."""
+LARGEST_INVITED = 10**8
+LONGEST_GATHERING = 365 * 86_400.0
+
+
+class _Body(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What all bodies share: they are immutable and name no unknown fields."""
+
+
+class Enrol(_Body, frozen=True, kw_only=True):
+    """A phone asks to be known by its key; the request is signed with it, its `keyid` is `new`."""
+
+    public_key: PublicKey
+    """Ed25519."""
+    attestation: Annotated[str, Meta(max_length=16_384)]
+    """What the server's attestation asks for; by default an invitation code."""
+
+
+class Enrolled(_Body, frozen=True, kw_only=True):
+    """The name under which the server knows this phone: the `keyid` of its later requests."""
+
+    phone: Annotated[str, Meta(min_length=1, max_length=64)]
+
+
+class AskTask(_Body, frozen=True, kw_only=True):
+    """What now? Names the newest results this phone has, so that it is told of newer ones only."""
+
+    known: Annotated[tuple[Identifier, ...], Meta(max_length=8)] = ()
+
+
+class Problem(_Body, frozen=True, kw_only=True, omit_defaults=True):
+    """An error (RFC 9457); `type` is a fixed name for each kind."""
+
+    type: str
+    title: str
+    status: int
+    detail: str = ""
+    now: float | None = None
+    """The server's clock in seconds since 1970, where a signature was stale."""
+
+
+class Invite(_Body, frozen=True, kw_only=True):
+    """An operator asks for an invitation code."""
+
+    uses: Annotated[int, Meta(ge=1, le=LARGEST_INVITED)] = 1
+    """Phones that may enrol with it."""
+    days: Annotated[float, Meta(gt=0, le=3650)] = 30.0
+    """How long it is valid."""
+
+
+class Invitation(_Body, frozen=True, kw_only=True):
+    """A signed code; whoever holds it may enrol as many phones as it has uses."""
+
+    code: str
+    uses: int
+    expires: float
+    """Seconds since 1970."""
+
+
+class StartPhase(_Body, frozen=True, kw_only=True):
+    """An operator starts a phase: it gathers phones, then runs with those that have joined."""
+
+    parameters: Parameters
+    """`phones` is how many are wanted; the phase starts as soon as they have joined."""
+    least_phones: Annotated[int, Meta(ge=3, le=10**8)] | None = None
+    """What must have joined when the gathering ends; by default all that are wanted."""
+    gather_seconds: Annotated[float, Meta(gt=0, le=LONGEST_GATHERING)] = 86_400.0
+
+    def least(self) -> int:
+        """The phones that must have joined when the gathering ends.
+
+        Raises:
+            InvalidParametersError: more than are wanted.
+        """
+        least = self.least_phones if self.least_phones is not None else self.parameters.phones
+        if least > self.parameters.phones:
+            raise InvalidParametersError(
+                f"least_phones={least}: at most phones={self.parameters.phones}, which are wanted"
+            )
+        return least
+
+
+_T = TypeVar("_T")
+
+
+def encode_body(body: object, media_type: str) -> bytes:
+    """The body in one of the two media types."""
+    return msgspec.json.encode(body) if media_type == JSON else msgspec.msgpack.encode(body)
+
+
+def decode_body(data: bytes, media_type: str, kind: type[_T]) -> _T:
+    """Read a body of one of the two media types.
+
+    Raises:
+        MalformedMessageError: it is not what it should be; says where.
+    """
+    decode = msgspec.json.decode if media_type == JSON else msgspec.msgpack.decode
+    try:
+        return decode(data, type=kind)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise MalformedMessageError(f"the body is not as expected: {error}") from error

@@ -1,0 +1,141 @@
+"""How a phone signs its requests: one profile of HTTP Message Signatures (RFC 9421).
+
+Every request of a phone is a POST that covers its method, path, content type and content digest
+(RFC 9530) with an Ed25519 signature, whose parameters are `created` (seconds since 1970),
+`keyid` and `alg`. There is no nonce: a request that is replayed changes nothing, because answers
+are idempotent, and within `LARGEST_SKEW` it shows nobody more than the first time.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import hashlib
+import hmac
+import re
+from collections.abc import Mapping
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
+
+from earshot_protocol.errors import UnexpectedMessageError
+
+LARGEST_SKEW = 300
+"""Seconds by which `created` may differ from the verifier's clock."""
+
+_LABEL = "earshot"
+_COVERED = '("@method" "@path" "content-type" "content-digest")'
+_KEY_ID = r"[A-Za-z0-9_-]{1,64}"
+_INPUT = re.compile(
+    re.escape(f"{_LABEL}={_COVERED}")
+    + rf';created=([0-9]{{1,12}});keyid="({_KEY_ID})";alg="ed25519"'
+)
+_SIGNATURE = re.compile(rf"{_LABEL}=:([A-Za-z0-9+/]{{85}}[AQgw]==):")
+
+
+class SignatureError(UnexpectedMessageError):
+    """A request whose signature is missing or wrong; says what is wrong, never what is right."""
+
+
+class StaleSignatureError(SignatureError):
+    """A request that was signed too long ago, or in the future; its phone's clock may be wrong."""
+
+
+def content_digest(body: bytes) -> str:
+    """The field `Content-Digest` of a body (RFC 9530)."""
+    return f"sha-256=:{base64.b64encode(hashlib.sha256(body).digest()).decode()}:"
+
+
+def sign(
+    key: Ed25519PrivateKey, key_id: str, created: int, path: str, content_type: str, body: bytes
+) -> dict[str, str]:
+    """The fields that sign a POST request.
+
+    Args:
+        key: of the phone.
+        key_id: the name under which the verifier knows the key.
+        created: seconds since 1970.
+        path: of the request, with the leading slash and without a query.
+        content_type: the request's field of that name, exactly.
+        body: as sent.
+
+    Returns:
+        `Content-Digest`, `Signature-Input` and `Signature`.
+    """
+    digest = content_digest(body)
+    parameters = f'{_COVERED};created={created};keyid="{key_id}";alg="ed25519"'
+    signature = key.sign(_base(path, content_type, digest, parameters))
+    return {
+        "Content-Digest": digest,
+        "Signature-Input": f"{_LABEL}={parameters}",
+        "Signature": f"{_LABEL}=:{base64.b64encode(signature).decode()}:",
+    }
+
+
+def key_id_of(fields: Mapping[str, str]) -> str:
+    """Under which name the signer's key is known.
+
+    Raises:
+        SignatureError: the field `Signature-Input` is missing or of another profile.
+    """
+    return _parse(fields)[1]
+
+
+def verify(
+    key: bytes, fields: Mapping[str, str], now: float, path: str, content_type: str, body: bytes
+) -> None:
+    """Check the signature of a POST request.
+
+    Args:
+        key: the signer's Ed25519 public key, 32 bytes.
+        fields: of the request, by their names in any case if the mapping ignores case.
+        now: seconds since 1970, on the verifier's clock.
+        path: as received.
+        content_type: as received.
+        body: as received.
+
+    Raises:
+        StaleSignatureError: signed more than `LARGEST_SKEW` seconds ago or ahead.
+        SignatureError: a field is missing or malformed, or digest or signature do not fit.
+    """
+    created, _, parameters = _parse(fields)
+    digest = fields.get("Content-Digest", "")
+    if not hmac.compare_digest(digest.encode(), content_digest(body).encode()):
+        raise SignatureError("Content-Digest is not the SHA-256 of the body")
+    matched = _SIGNATURE.fullmatch(fields.get("Signature", ""))
+    if matched is None:
+        raise SignatureError(f"Signature must be {_LABEL}=:64 bytes in base64:")
+    try:
+        signature = base64.b64decode(matched[1], validate=True)
+        Ed25519PublicKey.from_public_bytes(key).verify(
+            signature, _base(path, content_type, digest, parameters)
+        )
+    except (binascii.Error, ValueError, InvalidSignature) as error:
+        raise SignatureError("the signature does not fit the request and its key") from error
+    # Last, so that the clock's reading is told to the holder of the key alone.
+    if abs(now - created) > LARGEST_SKEW:
+        raise StaleSignatureError(
+            f"signed at {created}, and it is {now:.0f} here: at most {LARGEST_SKEW} seconds apart"
+        )
+
+
+def _parse(fields: Mapping[str, str]) -> tuple[int, str, str]:
+    given = fields.get("Signature-Input", "")
+    matched = _INPUT.fullmatch(given)
+    if matched is None:
+        raise SignatureError(
+            f'Signature-Input must be {_LABEL}={_COVERED};created=…;keyid="…";alg="ed25519"'
+        )
+    return int(matched[1]), matched[2], given[len(_LABEL) + 1 :]
+
+
+def _base(path: str, content_type: str, digest: str, parameters: str) -> bytes:
+    """The signature base (RFC 9421, section 2.5)."""
+    lines = (
+        '"@method": POST',
+        f'"@path": {path}',
+        f'"content-type": {content_type}',
+        f'"content-digest": {digest}',
+        f'"@signature-params": {parameters}',
+    )
+    return "\n".join(lines).encode()

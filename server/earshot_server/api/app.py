@@ -1,0 +1,153 @@
+"""The whole web application, to be run by any WSGI server in any number of processes."""
+
+from __future__ import annotations
+
+import logging
+import secrets
+import time
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+
+from flask import Flask, Response, g, request
+from werkzeug.middleware.proxy_fix import ProxyFix
+from werkzeug.routing import BaseConverter
+
+from earshot_server import dashboard
+from earshot_server.api import problems
+from earshot_server.api.authentication import authenticate_operator
+from earshot_server.api.health import health
+from earshot_server.api.limits import ADDRESS_PER_MINUTE, PHONE_PER_MINUTE, RateLimits
+from earshot_server.api.metrics import Metrics
+from earshot_server.api.operators import Operators
+from earshot_server.api.phones import Phones
+from earshot_server.api.public import Public
+from earshot_server.attestation import Attestation, InvitationCodes
+from earshot_server.credentials import Credentials
+from earshot_server.store.archive import Archive
+from earshot_server.store.database import Database
+from earshot_server.store.postgres import PostgresPhaseStore
+from earshot_server.store.registry import Registry
+
+HEADERS = {
+    "Cache-Control": "no-store",
+    "Content-Security-Policy": "default-src 'self'; base-uri 'none'; form-action 'none'; "
+    "frame-ancestors 'none'; object-src 'none'",
+    "Cross-Origin-Resource-Policy": "same-origin",
+    "Referrer-Policy": "no-referrer",
+    "X-Content-Type-Options": "nosniff",
+    "X-Frame-Options": "DENY",
+}
+"""Of every response that does not say otherwise."""
+
+_log = logging.getLogger("earshot.api")
+
+
+@dataclass(frozen=True)
+class Settings:
+    """What the application is made of.
+
+    Attributes:
+        database: migrated; keeps everything.
+        credentials: of the server.
+        attestation: who may enrol; by default, who has an invitation code.
+        idle_seconds: when a phone for which there is nothing to do asks again.
+        phone_requests_per_minute: of one phone, to each process.
+        address_requests_per_minute: of one address, to each process.
+        proxies: how many reverse proxies, each adding to X-Forwarded-For, stand before the server.
+        metrics_folder: of the figures of several workers, empty when the server starts; None for a
+            single process.
+    """
+
+    database: Database
+    credentials: Credentials
+    attestation: Attestation | None = None
+    idle_seconds: float = 3600.0
+    phone_requests_per_minute: int = PHONE_PER_MINUTE
+    address_requests_per_minute: int = ADDRESS_PER_MINUTE
+    proxies: int = 0
+    metrics_folder: Path | None = None
+
+
+class _PhaseConverter(BaseConverter):
+    """A phase in a path: 32 hexadecimal digits."""
+
+    regex = "[0-9a-f]{32}"
+
+    def to_python(self, value: str) -> bytes:
+        return bytes.fromhex(value)
+
+    def to_url(self, value: bytes) -> str:
+        return value.hex()
+
+
+def create_app(settings: Settings) -> Flask:
+    """The application; it keeps nothing that the database does not, but rates and figures.
+
+    Raises:
+        WrongStateError: Prometheus' client was loaded for a single process already.
+    """
+    database, credentials = settings.database, settings.credentials
+    registry, store = Registry(database), PostgresPhaseStore(database)
+    archive = Archive(database)
+    limits = RateLimits(settings.phone_requests_per_minute, settings.address_requests_per_minute)
+    metrics = Metrics(archive, settings.metrics_folder)
+    attestation = settings.attestation or InvitationCodes(credentials.invitation_key)
+    phones = Phones(registry, store, archive, attestation, limits, settings.idle_seconds)
+    operators = Operators(database, registry, store, archive, credentials, metrics)
+
+    app = Flask(__name__, static_folder=None)
+    app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
+    app.url_map.merge_slashes = False  # what is not there is not redirected
+    app.url_map.converters["phase"] = _PhaseConverter
+    app.before_request(partial(_begin, limits))
+    app.after_request(_secure)
+    app.after_request(partial(_record, metrics))
+    problems.register(app)
+    watched = dashboard.blueprint(archive)
+    watched.before_request(partial(authenticate_operator, credentials, "Basic"))
+    for blueprint in (
+        phones.blueprint(),
+        operators.blueprint(),
+        operators.metrics_blueprint(),
+        Public(archive).blueprint(),
+        health(database),
+        watched,
+    ):
+        app.register_blueprint(blueprint)
+    if settings.proxies:
+        count = settings.proxies
+        app.wsgi_app = ProxyFix(app.wsgi_app, x_for=count, x_proto=count)  # type: ignore[method-assign]
+    return app
+
+
+def _begin(limits: RateLimits) -> None:
+    g.request_id = secrets.token_hex(8)
+    g.began = time.perf_counter()
+    # A load balancer that is refused would take a busy server for a dead one.
+    if request.blueprint != "health":
+        limits.count_address(request.remote_addr)
+
+
+def _secure(response: Response) -> Response:
+    for name, value in HEADERS.items():
+        response.headers.setdefault(name, value)
+    if request.is_secure:
+        response.headers["Strict-Transport-Security"] = "max-age=31536000"
+    response.headers["X-Request-Id"] = g.request_id
+    return response
+
+
+def _record(metrics: Metrics, response: Response) -> Response:
+    seconds = time.perf_counter() - g.began
+    metrics.count(response.status_code, seconds)
+    said = {
+        "request": g.request_id,
+        "method": request.method,
+        "endpoint": request.url_rule.rule if request.url_rule else None,
+        "status": response.status_code,
+        "milliseconds": round(seconds * 1e3, 1),
+    }
+    said |= {name: g.get(name) for name in ("phone", "problem") if name in g}
+    _log.info("request", extra=said)
+    return response

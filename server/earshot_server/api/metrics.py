@@ -1,0 +1,105 @@
+"""Figures for Prometheus: what this server answered, and what its database holds.
+
+Several workers answer for one server. Each writes its figures to files in a common folder, and
+whichever is asked adds them up.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from flask import Response, g, request
+
+from earshot_protocol.errors import WrongStateError
+from earshot_server.store.archive import Archive
+
+if TYPE_CHECKING:
+    from prometheus_client import Metric
+
+PATH = "/metrics"
+
+
+class Metrics:
+    """Counts requests and tells Prometheus.
+
+    Args:
+        archive: what the database holds.
+        folder: of the workers' figures, empty when the server starts; None for a single process.
+
+    Raises:
+        WrongStateError: Prometheus' client was loaded for a single process already.
+    """
+
+    def __init__(self, archive: Archive, folder: Path | None = None) -> None:
+        if folder is not None:
+            # The client reads this once, when it is loaded.
+            os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(folder)
+        from prometheus_client import CollectorRegistry, Counter, Histogram, values
+
+        if folder is not None and not values.ValueClass._multiprocess:
+            raise WrongStateError("prometheus_client was loaded before its folder was known")
+        self._archive = archive
+        self._folder = folder
+        self._own = CollectorRegistry()
+        self._requests = Counter(
+            "earshot_requests",
+            "Requests answered",
+            ("method", "endpoint", "status"),
+            registry=self._own,
+        )
+        self._seconds = Histogram(
+            "earshot_request_seconds",
+            "From a request's arrival to its response",
+            ("endpoint",),
+            registry=self._own,
+        )
+        self._problems = Counter(
+            "earshot_problems", "Problems, by kind", ("kind",), registry=self._own
+        )
+
+    def count(self, status: int, seconds: float) -> None:
+        """Count the present request."""
+        # A stranger chooses paths and methods; the names of our figures are ours.
+        rule = request.url_rule
+        endpoint, method = (rule.rule, request.method) if rule else ("none", "none")
+        self._requests.labels(method, endpoint, str(status)).inc()
+        self._seconds.labels(endpoint).observe(seconds)
+        if "problem" in g:
+            self._problems.labels(g.problem).inc()
+
+    def respond(self) -> Response:
+        """All figures, in Prometheus' text format."""
+        from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
+        from prometheus_client.multiprocess import MultiProcessCollector
+
+        held = CollectorRegistry()
+        held.register(_Held(self._archive))
+        requests = self._own
+        if self._folder is not None:
+            requests = CollectorRegistry()
+            MultiProcessCollector(requests, str(self._folder))  # type: ignore[no-untyped-call]
+        return Response(
+            generate_latest(held) + generate_latest(requests), content_type=CONTENT_TYPE_LATEST
+        )
+
+
+class _Held:
+    """What the database holds, read when it is asked for."""
+
+    def __init__(self, archive: Archive) -> None:
+        self._archive = archive
+
+    def describe(self) -> Iterator[Metric]:
+        """Say nothing before the database is asked."""
+        return iter(())
+
+    def collect(self) -> Iterator[Metric]:
+        """The figures of this moment."""
+        from prometheus_client.core import GaugeMetricFamily
+
+        counts = self._archive.counts()
+        yield GaugeMetricFamily("earshot_phones", "Phones enrolled", counts.phones)
+        yield GaugeMetricFamily("earshot_database_bytes", "Size on disk", counts.database_bytes)

@@ -1,0 +1,256 @@
+"""The OpenAPI document, made from the message types.
+
+`python -m earshot_server.api.openapi` prints it; docs/openapi.json is a copy of what it prints.
+"""
+
+from __future__ import annotations
+
+import inspect
+from dataclasses import dataclass
+from importlib.metadata import version
+from typing import Any
+
+import msgspec
+
+from earshot_protocol.api import (
+    ANSWER,
+    ENROL,
+    INVITATIONS,
+    JSON,
+    MESSAGEPACK,
+    OPENAPI,
+    PHASES,
+    PROBLEM,
+    PROBLEM_PREFIX,
+    RESULTS,
+    STATISTICS,
+    TASK,
+    AskTask,
+    Enrol,
+    Enrolled,
+    Invitation,
+    Invite,
+    Problem,
+    StartPhase,
+)
+from earshot_protocol.messages import Answer, Result, Task
+from earshot_server.api.health import LIVE, READY
+from earshot_server.api.metrics import PATH as METRICS
+from earshot_server.api.problems import HTTP_KINDS, KINDS
+from earshot_server.api.views import (
+    Histograms,
+    PhaseExport,
+    Phases,
+    PhaseView,
+    Results,
+    Started,
+)
+
+Schema = dict[str, Any]
+
+_PHONE = "phone"
+_OPERATOR = "operator"
+_TEXT = "text/plain"
+_REFERENCE = "#/components/schemas/{name}"
+
+
+@dataclass(frozen=True)
+class Operation:
+    """One method of one path.
+
+    Attributes:
+        method: in lower case.
+        path: with the names of its parameters in braces.
+        summary: one sentence.
+        takes: type of the request's body; None if it has none.
+        gives: type of the response's body; None if it has none, `dict` for any JSON object.
+        status: of the response.
+        caller: whose credentials it needs; empty for anybody's.
+        problems: statuses of the problems that it answers, beside those of every endpoint.
+    """
+
+    method: str
+    path: str
+    summary: str
+    takes: Any = None
+    gives: Any = None
+    status: int = 200
+    caller: str = ""
+    problems: tuple[int, ...] = ()
+
+    @property
+    def name(self) -> str:
+        """Unique among the operations."""
+        return self.summary.partition(":")[0].replace(" ", "-").lower()
+
+
+_SIGNED = (400, 401, 406, 413, 415)
+_ONE = PHASES + "/{phase}"
+
+OPERATIONS = (
+    Operation(
+        "post",
+        ENROL,
+        "Enrol: let a phone be known by its key",
+        Enrol,
+        Enrolled,
+        200,
+        _PHONE,
+        (*_SIGNED, 403),
+    ),
+    Operation("post", TASK, "Ask for a task", AskTask, Task, 200, _PHONE, _SIGNED),
+    Operation(
+        "post",
+        ANSWER,
+        "Answer: hand in what a task asks for",
+        Answer,
+        None,
+        204,
+        _PHONE,
+        (*_SIGNED, 409),
+    ),
+    Operation("get", RESULTS, "List results", None, Results, problems=(406,)),
+    Operation("get", RESULTS + "/{phase}", "Read a result", None, Result, problems=(404, 406)),
+    Operation("get", STATISTICS, "List statistics", None, Histograms, problems=(406,)),
+    Operation("get", OPENAPI, "Read this document", None, dict, problems=(406,)),
+    Operation(
+        "post",
+        INVITATIONS,
+        "Invite: sign an invitation code",
+        Invite,
+        Invitation,
+        200,
+        _OPERATOR,
+        _SIGNED,
+    ),
+    Operation(
+        "post", PHASES, "Start a phase", StartPhase, Started, 201, _OPERATOR, (*_SIGNED, 422)
+    ),
+    Operation("get", PHASES, "List phases", None, Phases, 200, _OPERATOR, (401, 406)),
+    Operation("get", _ONE, "Read a phase", None, PhaseView, 200, _OPERATOR, (401, 404, 406)),
+    Operation(
+        "post", _ONE + "/stop", "Stop a phase", None, None, 204, _OPERATOR, (401, 404, 406, 409)
+    ),
+    Operation(
+        "get",
+        _ONE + "/export",
+        "Export a phase: all that is kept of it",
+        None,
+        PhaseExport,
+        200,
+        _OPERATOR,
+        (401, 404, 406),
+    ),
+    Operation("get", LIVE, "Live: whether the process answers", None, dict),
+    Operation("get", READY, "Ready: whether the database answers", None, dict),
+    Operation("get", METRICS, "Metrics: figures for Prometheus", None, str, 200, _OPERATOR, (401,)),
+)
+"""All of the API, and nothing that is not in it."""
+
+_SIGNATURE = (
+    "HTTP Message Signatures (RFC 9421) with Ed25519 over `@method`, `@path`, `content-type` and "
+    "`content-digest` (RFC 9530), label `earshot`, parameters `created`, `keyid` and `alg`, at "
+    "most 300 seconds old. `keyid` is the name that the enrolment gave; for the enrolment, `new`."
+)
+_TOKEN = "The operator's token. Where nothing changes, also as the password of HTTP Basic."  # noqa: S105
+_ABOUT = (
+    "Phones enrol, ask for tasks and send answers; operators start and watch phases; results are "
+    "public. Bodies are MessagePack or JSON, told apart by their content type; in JSON, bytes are "
+    "base64. Every error is a problem (RFC 9457) whose `type` is one of: "
+)
+
+
+def document() -> Schema:
+    """The document (OpenAPI 3.1), as JSON types."""
+    known = (*KINDS.values(), *HTTP_KINDS.values())
+    kinds = [*dict.fromkeys(PROBLEM_PREFIX + kind.name for kind in known)]
+    paths: dict[str, Schema] = {}
+    for operation in OPERATIONS:
+        paths.setdefault(operation.path, {})[operation.method] = _operation(operation)
+    return {
+        "openapi": "3.1.0",
+        "info": {
+            "title": "Earshot",
+            "version": version("earshot"),
+            "description": _ABOUT + ", ".join(f"`{kind}`" for kind in kinds) + ".",
+            "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
+        },
+        "servers": [{"url": "/"}],
+        "paths": paths,
+        "components": {
+            "schemas": _components(),
+            "securitySchemes": {
+                _PHONE: {
+                    "type": "apiKey",
+                    "in": "header",
+                    "name": "Signature",
+                    "description": _SIGNATURE,
+                },
+                _OPERATOR: {"type": "http", "scheme": "bearer", "description": _TOKEN},
+            },
+        },
+    }
+
+
+def _types() -> tuple[Any, ...]:
+    bodies = [kind for each in OPERATIONS for kind in (each.takes, each.gives)]
+    return tuple(kind for kind in (*bodies, Problem) if kind not in (None, dict, str))
+
+
+def _components() -> dict[str, Schema]:
+    _, schemas = msgspec.json.schema_components(_types(), ref_template=_REFERENCE)
+    for schema in schemas.values():
+        if "description" in schema:
+            schema["description"] = inspect.cleandoc(schema["description"])
+    # Defaults are tuples, which JSON does not know.
+    plain: dict[str, Schema] = msgspec.json.decode(msgspec.json.encode(schemas))
+    return plain
+
+
+def _schema(kind: Any) -> Schema:
+    if kind is dict:
+        return {"type": "object"}
+    (schema,), _ = msgspec.json.schema_components([kind], ref_template=_REFERENCE)
+    return schema
+
+
+def _operation(operation: Operation) -> Schema:
+    described: Schema = {"operationId": operation.name, "summary": operation.summary}
+    if "{phase}" in operation.path:
+        described["parameters"] = [
+            {
+                "name": "phase",
+                "in": "path",
+                "required": True,
+                "schema": {"type": "string", "pattern": "^[0-9a-f]{32}$"},
+            }
+        ]
+    if operation.takes is not None:
+        described["requestBody"] = {"required": True, "content": _content(operation.takes)}
+    if operation.caller:
+        described["security"] = [{operation.caller: []}]
+    described["responses"] = _responses(operation)
+    return described
+
+
+def _content(kind: Any) -> Schema:
+    schema = {"schema": _schema(kind)}
+    return {JSON: schema} if kind is dict else {JSON: schema, MESSAGEPACK: schema}
+
+
+def _responses(operation: Operation) -> Schema:
+    done: Schema = {"description": "Done"}
+    if operation.gives is str:
+        done["content"] = {_TEXT: {"schema": {"type": "string"}}}
+    elif operation.gives is not None:
+        done["content"] = _content(operation.gives)
+    problem = {
+        "description": "A problem",
+        "content": {PROBLEM: {"schema": _schema(Problem)}},
+    }
+    statuses = sorted({*operation.problems, 429, 503})
+    return {str(operation.status): done, **{str(status): problem for status in statuses}}
+
+
+if __name__ == "__main__":
+    print(msgspec.json.format(msgspec.json.encode(document()), indent=2).decode())

@@ -1,0 +1,151 @@
+"""What operators call: invite phones, start, watch, stop and export phases."""
+
+from __future__ import annotations
+
+import os
+import secrets
+import time
+from functools import partial
+
+import msgspec
+from flask import Blueprint, Response
+
+from earshot_protocol.api import INVITATIONS, PHASES, Invite, StartPhase
+from earshot_protocol.errors import UnexpectedMessageError, WrongStateError
+from earshot_server.api import bodies
+from earshot_server.api.authentication import authenticate_operator
+from earshot_server.api.coordination import coordinator_of
+from earshot_server.api.metrics import PATH as METRICS
+from earshot_server.api.metrics import Metrics
+from earshot_server.api.problems import UnknownPhaseError
+from earshot_server.api.views import PhaseExport, Phases, PhaseView, Started
+from earshot_server.attestation import InvitationCodes
+from earshot_server.credentials import Credentials
+from earshot_server.records import GATHERING, PhaseRecord
+from earshot_server.stages import check_feasible
+from earshot_server.store.archive import Archive
+from earshot_server.store.database import Database
+from earshot_server.store.interface import PhaseStore
+from earshot_server.store.registry import Registry
+
+STOPPED = "stopped by an operator"
+
+_STOP_ATTEMPTS = 5
+_STOP_PAUSE = 0.2
+_LEASE_SECONDS = 10.0
+
+
+class Operators:
+    """The operators' endpoints.
+
+    Args:
+        database: keeps the time.
+        registry: who is in which phase.
+        store: the phases that run.
+        archive: all phases.
+        credentials: of the server.
+        metrics: for Prometheus.
+    """
+
+    def __init__(
+        self,
+        database: Database,
+        registry: Registry,
+        store: PhaseStore,
+        archive: Archive,
+        credentials: Credentials,
+        metrics: Metrics,
+    ) -> None:
+        self._database = database
+        self._registry = registry
+        self._store = store
+        self._archive = archive
+        self._credentials = credentials
+        self._metrics = metrics
+
+    def blueprint(self) -> Blueprint:
+        """The endpoints, to be mounted."""
+        blueprint = Blueprint("operators", __name__)
+        blueprint.before_request(partial(authenticate_operator, self._credentials))
+        blueprint.before_request(bodies.negotiate)
+        one = f"{PHASES}/<phase:phase>"
+        blueprint.add_url_rule(INVITATIONS, view_func=self.invite, methods=["POST"])
+        blueprint.add_url_rule(PHASES, view_func=self.start, methods=["POST"])
+        blueprint.add_url_rule(PHASES, view_func=self.phases)
+        blueprint.add_url_rule(one, view_func=self.phase)
+        blueprint.add_url_rule(f"{one}/stop", view_func=self.stop, methods=["POST"])
+        blueprint.add_url_rule(f"{one}/export", view_func=self.export)
+        return blueprint
+
+    def metrics_blueprint(self) -> Blueprint:
+        """The figures for Prometheus, in a format of their own."""
+        blueprint = Blueprint("metrics", __name__)
+        blueprint.before_request(partial(authenticate_operator, self._credentials))
+        blueprint.add_url_rule(METRICS, view_func=self._metrics.respond)
+        return blueprint
+
+    def invite(self) -> Response:
+        """Sign an invitation code."""
+        invite = bodies.decode(bodies.read(), Invite)
+        codes = InvitationCodes(self._credentials.invitation_key)
+        return bodies.respond(codes.issue(invite, time.time()))
+
+    def start(self) -> Response:
+        """Start a phase: it gathers phones, and the driver does the rest."""
+        wanted = bodies.decode(bodies.read(), StartPhase)
+        least = wanted.least()
+        check_feasible(wanted.parameters)
+        check_feasible(msgspec.structs.replace(wanted.parameters, phones=least))
+        phase = os.urandom(16)
+        until = self._database.now() + wanted.gather_seconds
+        self._registry.gather(phase, wanted.parameters, least, until)
+        return bodies.respond(Started(phase=phase.hex()), 201)
+
+    def phases(self) -> Response:
+        """The newest phases."""
+        views = tuple(PhaseView.of(record) for record in self._archive.phases())
+        return bodies.respond(Phases(phases=views))
+
+    def phase(self, phase: bytes) -> Response:
+        """One phase."""
+        return bodies.respond(PhaseView.of(self._known(phase)))
+
+    def export(self, phase: bytes) -> Response:
+        """Everything that is kept of a phase."""
+        record = self._known(phase)
+        return bodies.respond(PhaseExport(phase=PhaseView.of(record), ending=record.ending))
+
+    def stop(self, phase: bytes) -> Response:
+        """End a phase as failed; one that is over stays as it is."""
+        for _ in range(_STOP_ATTEMPTS):
+            try:
+                self._stop(phase)
+                return Response(status=204)
+            except WrongStateError:  # the driver is opening the next step at this moment
+                time.sleep(_STOP_PAUSE)
+        raise UnexpectedMessageError("the phase is moving on: try again")
+
+    def _stop(self, phase: bytes) -> None:
+        record = self._known(phase)
+        if record.status == GATHERING:
+            self._stop_gathering(phase)
+        elif record.finished is None:
+            coordinator_of(self._store, phase).stop(STOPPED, self._database.now())
+
+    def _stop_gathering(self, phase: bytes) -> None:
+        """End a gathering that no driver is turning into a phase."""
+        owner = secrets.token_hex(8)
+        if not self._registry.lease(phase, owner, _LEASE_SECONDS):
+            raise WrongStateError("a driver ends this gathering")
+        try:
+            if self._known(phase).status != GATHERING:
+                raise WrongStateError("a driver has ended this gathering")
+            self._registry.end_gathering(phase, STOPPED)
+        finally:
+            self._registry.release(phase, owner)
+
+    def _known(self, phase: bytes) -> PhaseRecord:
+        record = self._archive.phase(phase)
+        if record is None:
+            raise UnknownPhaseError("no phase of this name")
+        return record

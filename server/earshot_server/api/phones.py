@@ -1,0 +1,125 @@
+"""What phones call: enrol, ask for a task, send an answer.
+
+A phone is nobody but who its signature says. Its index within a phase comes from the registry,
+never from the request, so that it reads no other phone's tasks and answers for no other phone.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import cast
+
+from flask import Blueprint, Response
+
+from earshot_protocol.api import ANSWER, ENROL, TASK, AskTask, Enrol, Enrolled
+from earshot_protocol.errors import InvalidInputError, UnexpectedMessageError, WrongStateError
+from earshot_protocol.messages import LARGEST_ANSWER_BYTES, Answer, Task, Wait
+from earshot_server.api import bodies
+from earshot_server.api.authentication import authenticate_new_phone, authenticate_phone
+from earshot_server.api.coordination import coordinator_of
+from earshot_server.api.limits import RateLimits
+from earshot_server.attestation import Attestation
+from earshot_server.records import PhaseRecord
+from earshot_server.store.archive import Archive
+from earshot_server.store.interface import PhaseStore
+from earshot_server.store.registry import Registry
+
+
+class Phones:
+    """The phones' endpoints.
+
+    Args:
+        registry: who is enrolled, and in which phase.
+        store: the phases that run.
+        archive: the phases that are over.
+        attestation: who may enrol.
+        limits: of requests per phone.
+        idle_seconds: when a phone for which there is nothing to do asks again.
+    """
+
+    def __init__(
+        self,
+        registry: Registry,
+        store: PhaseStore,
+        archive: Archive,
+        attestation: Attestation,
+        limits: RateLimits,
+        idle_seconds: float,
+    ) -> None:
+        self._registry = registry
+        self._store = store
+        self._archive = archive
+        self._attestation = attestation
+        self._limits = limits
+        self._idle = Wait(seconds=idle_seconds)
+
+    def blueprint(self) -> Blueprint:
+        """The endpoints, to be mounted."""
+        blueprint = Blueprint("phones", __name__)
+        blueprint.before_request(bodies.negotiate)
+        for path, handler in ((ENROL, self.enrol), (TASK, self.task), (ANSWER, self.answer)):
+            blueprint.add_url_rule(path, view_func=handler, methods=["POST"])
+        return blueprint
+
+    def enrol(self) -> Response:
+        """Let a phone be known by the key with which it signed."""
+        body = bodies.read()
+        enrol = bodies.decode(body, Enrol)
+        authenticate_new_phone(enrol.public_key, body)
+        admission = self._attestation.check(enrol.attestation, enrol.public_key, time.time())
+        phone = self._registry.enrol(enrol.public_key, admission.invitation, admission.uses)
+        return bodies.respond(Enrolled(phone=str(phone)))
+
+    def task(self) -> Response:
+        """Tell a phone what it is to do now."""
+        body = bodies.read()
+        phone = self._authenticate(body)
+        return bodies.respond(self._task_for(phone, bodies.decode(body, AskTask)))
+
+    def answer(self) -> Response:
+        """Take a phone's answer; it is durable once the phone hears of it."""
+        body = bodies.read(LARGEST_ANSWER_BYTES)
+        phone = self._authenticate(body)
+        answer: Answer = bodies.decode(body, cast("type[Answer]", Answer))
+        member = self._registry.standing(phone).member
+        if member is None:
+            raise UnexpectedMessageError("this phone takes part in no phase")
+        phase, index = member
+        try:
+            coordinator_of(self._store, phase).accept(index, answer)
+        except InvalidInputError as error:
+            raise UnexpectedMessageError("this phone's phase has not begun") from error
+        return Response(status=204)
+
+    def _authenticate(self, body: bytes) -> int:
+        phone = authenticate_phone(self._registry.public_key, body)
+        self._limits.count_phone(phone)
+        return phone
+
+    def _task_for(self, phone: int, ask: AskTask) -> Task:
+        standing = self._registry.standing(phone, ask.known)
+        if standing.member is not None:
+            return self._member_task(*standing.member)
+        if standing.news is not None:
+            return self._record(standing.news).ending or self._idle
+        if standing.gathering is not None:
+            self._registry.join(standing.gathering, phone)
+            return self._gathering_task(standing.gathering)
+        return self._idle
+
+    def _member_task(self, phase: bytes, index: int) -> Task:
+        try:
+            return coordinator_of(self._store, phase).task_for(index)
+        except InvalidInputError:
+            return self._gathering_task(phase)
+
+    def _gathering_task(self, phase: bytes) -> Task:
+        """Ask again as often as during a step, so that the first one is not missed."""
+        record = self._record(phase)
+        return Wait(seconds=record.parameters.step_seconds / 10)
+
+    def _record(self, phase: bytes) -> PhaseRecord:
+        record = self._archive.phase(phase)
+        if record is None:
+            raise WrongStateError(f"phase {phase.hex()} is in the registry but not in the archive")
+        return record

@@ -1,0 +1,175 @@
+"""Every error as problem details (RFC 9457), and which error is which problem.
+
+A problem's `type` is a fixed name, its `detail` says what was wrong and what would be accepted.
+What nobody foresaw is a 500 that says nothing but the id under which the log has the rest.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass
+
+import msgspec
+from flask import Flask, Response, g
+from werkzeug.exceptions import HTTPException
+
+from earshot_protocol.api import LARGEST_SMALL_BODY, PROBLEM, PROBLEM_PREFIX, Problem
+from earshot_protocol.errors import (
+    EarshotError,
+    InvalidParametersError,
+    MalformedMessageError,
+    RemoteError,
+    RepeatedMessageError,
+    UnexpectedMessageError,
+)
+from earshot_protocol.messages import LARGEST_ANSWER_BYTES
+from earshot_protocol.signatures import SignatureError, StaleSignatureError
+from earshot_server.attestation import InvitationError
+from earshot_server.store.database import DatabaseUnavailableError, NewerSchemaError
+from earshot_server.store.registry import InvitationUsedUpError
+
+SECONDS_UNTIL_DATABASE = 5
+"""`Retry-After` while the database is away."""
+
+_log = logging.getLogger("earshot.api")
+
+
+class OperatorError(RemoteError):
+    """A request without the operator's token."""
+
+    def __init__(self, scheme: str) -> None:
+        super().__init__(
+            "operators send the token as `Authorization: Bearer …`, browsers as the password of "
+            "HTTP Basic"
+        )
+        self.scheme = scheme
+
+
+class UnknownPhaseError(RemoteError):
+    """A phase that does not exist, or has no result."""
+
+
+class UnsupportedMediaError(RemoteError):
+    """A body in another format than those that are taken."""
+
+
+class NotAcceptableError(RemoteError):
+    """A request that accepts none of the formats that there are."""
+
+
+class RateLimitError(RemoteError):
+    """More requests than one phone or one address may send."""
+
+    def __init__(self, whose: str, seconds: int) -> None:
+        super().__init__(f"too many requests of one {whose}: wait {seconds} seconds")
+        self.seconds = seconds
+
+
+@dataclass(frozen=True)
+class Kind:
+    """A kind of problem.
+
+    Attributes:
+        name: the last part of its `type`.
+        title: the same for all problems of the kind.
+        status: of the response.
+    """
+
+    name: str
+    title: str
+    status: int
+
+
+_DATABASE = Kind("database", "The database is not available", 503)
+KINDS: dict[type[Exception], Kind] = {
+    MalformedMessageError: Kind("malformed", "The body is not what this endpoint takes", 400),
+    StaleSignatureError: Kind("stale-signature", "The signature is too old, or too new", 401),
+    SignatureError: Kind("signature", "The signature is missing or wrong", 401),
+    OperatorError: Kind("operator", "Operators only", 401),
+    InvitationError: Kind("invitation", "The attestation admits nobody", 403),
+    InvitationUsedUpError: Kind("invitation-used-up", "The invitation is used up", 403),
+    UnknownPhaseError: Kind("unknown-phase", "There is no such phase", 404),
+    NotAcceptableError: Kind("not-acceptable", "None of the accepted formats exists", 406),
+    RepeatedMessageError: Kind("repeated", "Another answer was accepted already", 409),
+    UnexpectedMessageError: Kind("unexpected", "The message does not fit the present step", 409),
+    UnsupportedMediaError: Kind("unsupported-media", "The body's format is not taken", 415),
+    InvalidParametersError: Kind("invalid-parameters", "No phase can run like this", 422),
+    RateLimitError: Kind("rate-limit", "Too many requests", 429),
+    DatabaseUnavailableError: _DATABASE,
+    NewerSchemaError: _DATABASE,
+}
+"""The problem of each error; of a subclass that is not named, that of its nearest base."""
+
+HTTP_KINDS: dict[int, Kind] = {
+    400: Kind("bad-request", "The request is not valid HTTP", 400),
+    404: Kind("unknown-path", "There is nothing at this path", 404),
+    405: Kind("method", "This path does not take this method", 405),
+    413: Kind("too-large", "The body is too large", 413),
+}
+"""The problems that the framework finds."""
+
+INTERNAL = Kind("internal", "The server made a mistake", 500)
+
+
+def register(app: Flask) -> None:
+    """Let the application answer every error with problem details."""
+    app.register_error_handler(EarshotError, _of_ours)
+    app.register_error_handler(HTTPException, _of_http)
+    app.register_error_handler(Exception, _internal)
+
+
+def _respond(kind: Kind, detail: str, now: float | None = None) -> Response:
+    g.problem = kind.name
+    problem = Problem(
+        type=PROBLEM_PREFIX + kind.name,
+        title=kind.title,
+        status=kind.status,
+        detail=detail,
+        now=now,
+    )
+    return Response(msgspec.json.encode(problem), kind.status, content_type=PROBLEM)
+
+
+def _of_ours(error: EarshotError) -> Response:
+    kind = next((KINDS[base] for base in type(error).__mro__ if base in KINDS), None)
+    if kind is None:
+        return _internal(error)
+    if kind is _DATABASE:
+        _log.error("the database is not available", extra={"reason": str(error)})
+        response = _respond(kind, f"nothing was changed: try again in {SECONDS_UNTIL_DATABASE} s")
+        response.headers["Retry-After"] = str(SECONDS_UNTIL_DATABASE)
+        return response
+    now = time.time() if isinstance(error, StaleSignatureError) else None
+    response = _respond(kind, str(error), now)
+    if isinstance(error, RateLimitError):
+        response.headers["Retry-After"] = str(error.seconds)
+    if kind.status == 401:
+        scheme = error.scheme if isinstance(error, OperatorError) else "Signature"
+        response.headers["WWW-Authenticate"] = f'{scheme} realm="earshot"'
+    return response
+
+
+def _of_http(error: HTTPException) -> Response:
+    kind = HTTP_KINDS.get(error.code or 500)
+    if kind is None:
+        return _internal(error)
+    response = _respond(kind, _DETAILS[kind.status])
+    for name, value in error.get_headers():
+        if name == "Allow":
+            response.headers[name] = value
+    return response
+
+
+_DETAILS = {
+    400: "the request could not be read",
+    404: "the paths that exist are those of /v1/openapi.json",
+    405: "the methods that it takes are in the field `Allow`",
+    413: f"an answer may have {LARGEST_ANSWER_BYTES >> 20} MiB, every other body "
+    f"{LARGEST_SMALL_BODY >> 10} KiB",
+}
+
+
+def _internal(error: Exception) -> Response:
+    _log.error("internal error", exc_info=error, extra={"request": g.get("request_id")})
+    return _respond(INTERNAL, f"the log has the rest under {g.get('request_id')}")

@@ -1,0 +1,86 @@
+"""Bodies that operators and the public read, made from the archive's records.
+
+Here a phase is named by 32 hexadecimal digits, as in paths.
+"""
+
+from __future__ import annotations
+
+from typing import Self
+
+import msgspec
+
+from earshot_protocol.messages import Failed, Result, Statistics
+from earshot_protocol.phase import Parameters
+from earshot_server.records import PhaseRecord, StepRecord
+
+
+class Started(msgspec.Struct, frozen=True, kw_only=True):
+    """A phase that gathers phones."""
+
+    phase: str
+    """32 hexadecimal digits."""
+
+
+class PhaseView(msgspec.Struct, frozen=True, kw_only=True):
+    """One phase as operators see it; times are seconds since 1970."""
+
+    phase: str
+    """32 hexadecimal digits."""
+    status: str
+    """`gathering`, `running`, `published` or `failed`."""
+    created: float
+    finished: float | None
+    wanted: int
+    least: int
+    joined: int
+    gather_until: float
+    step: str
+    deadline: float | None
+    failure: str
+    """Why it failed; empty if it did not."""
+    parameters: Parameters
+    steps: tuple[StepRecord, ...]
+
+    @classmethod
+    def of(cls, record: PhaseRecord) -> Self:
+        """The phase without its ending."""
+        fields = msgspec.structs.asdict(record)
+        ending = fields.pop("ending")
+        failure = ending.reason if isinstance(ending, Failed) else ""
+        return cls(**(fields | {"phase": record.phase.hex(), "failure": failure}))
+
+
+class Phases(msgspec.Struct, frozen=True, kw_only=True):
+    """The newest phases, newest first."""
+
+    phases: tuple[PhaseView, ...]
+
+
+class PhaseExport(msgspec.Struct, frozen=True, kw_only=True):
+    """Everything that is kept of a phase."""
+
+    phase: PhaseView
+    ending: Result | Statistics | Failed | None
+
+
+class Published(msgspec.Struct, frozen=True, kw_only=True):
+    """A published result, in a list."""
+
+    phase: str
+    """32 hexadecimal digits."""
+    finished: float
+    """Seconds since 1970."""
+    environments: int
+    label_names: tuple[str, ...]
+
+
+class Results(msgspec.Struct, frozen=True, kw_only=True):
+    """The newest results, newest first."""
+
+    results: tuple[Published, ...]
+
+
+class Histograms(msgspec.Struct, frozen=True, kw_only=True):
+    """The newest statistics, newest first."""
+
+    statistics: tuple[Statistics, ...]

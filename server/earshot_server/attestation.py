@@ -1,0 +1,103 @@
+"""Which phones may enrol.
+
+A server asks each phone for an attestation and hands it to an `Attestation`. The default,
+`InvitationCodes`, takes codes that the operator signed and gave to people.
+
+A platform's attestation (Android's key attestation, Apple's App Attest) is a second implementation
+of the same protocol, given to the API in its settings: `check` verifies the platform's certificate
+chain up to the platform's root and that the attested key is `public_key`, and returns an
+`Admission` whose `invitation` is a 16-byte identifier of the attested device (a hash of what the
+platform says of it) with `uses=1`, so that one device is one phone. It needs the platforms' root
+certificates and revocation lists, which belong to the deployment.
+"""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import os
+import struct
+from dataclasses import dataclass
+from typing import Protocol
+
+from cryptography.exceptions import InvalidSignature
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from earshot_protocol.api import Invitation, Invite
+from earshot_protocol.errors import RemoteError
+
+_CODE = struct.Struct(">16sQQ")
+"""Identifier, uses, expiry in seconds since 1970."""
+_SIGNATURE_BYTES = 64
+_PURPOSE = b"earshot invitation\x00"
+"""Goes before what is signed: the key's signatures mean nothing elsewhere."""
+
+
+class InvitationError(RemoteError):
+    """An attestation that admits nobody: forged, damaged or expired."""
+
+
+@dataclass(frozen=True)
+class Admission:
+    """What an attestation entitles to.
+
+    Attributes:
+        invitation: 16 bytes that are the same for all phones that one attestation admits.
+        uses: how many phones that may be.
+    """
+
+    invitation: bytes
+    uses: int
+
+
+class Attestation(Protocol):
+    """Decides who may enrol."""
+
+    def check(self, attestation: str, public_key: bytes, now: float) -> Admission:
+        """Say what the attestation entitles the holder of the key to.
+
+        Args:
+            attestation: as the phone sent it.
+            public_key: the phone's Ed25519 key, 32 bytes; that the phone holds it is known.
+            now: seconds since 1970.
+
+        Raises:
+            InvitationError: it admits nobody.
+        """
+        ...
+
+
+class InvitationCodes:
+    """Codes that this server signed; whoever holds one enrols as many phones as it has uses.
+
+    Args:
+        key: signs and verifies.
+    """
+
+    def __init__(self, key: Ed25519PrivateKey) -> None:
+        self._key = key
+        self._verifier = key.public_key()
+
+    def issue(self, invite: Invite, now: float) -> Invitation:
+        """Sign a new code; nothing about it is stored until it is used."""
+        expires = int(now + invite.days * 86_400.0)
+        body = _CODE.pack(os.urandom(16), invite.uses, expires)
+        code = base64.urlsafe_b64encode(body + self._key.sign(_PURPOSE + body))
+        return Invitation(code=code.decode(), uses=invite.uses, expires=float(expires))
+
+    def check(self, attestation: str, public_key: bytes, now: float) -> Admission:
+        """See `Attestation.check`; a code admits any key.
+
+        Raises:
+            InvitationError: not a code that this server signed, or expired.
+        """
+        try:
+            signed = base64.b64decode(attestation.encode("ascii"), b"-_", validate=True)
+            body, signature = signed[: _CODE.size], signed[_CODE.size :]
+            self._verifier.verify(signature, _PURPOSE + body)
+            invitation, uses, expires = _CODE.unpack(body)
+        except (UnicodeEncodeError, binascii.Error, InvalidSignature, struct.error) as error:
+            raise InvitationError("not an invitation code of this server") from error
+        if now >= expires:
+            raise InvitationError("this invitation has expired: ask for a new one")
+        return Admission(invitation, uses)

@@ -1,0 +1,38 @@
+"""`earshot invite`."""
+
+from __future__ import annotations
+
+import json
+from typing import Annotated
+
+import typer
+
+from earshot_protocol.api import Invite
+from earshot_server.commands.options import DEFAULT_DATA, DEFAULT_SERVER, AsJson, Data, Server
+from earshot_server.operator_client import OperatorClient, read_token
+
+app = typer.Typer(add_completion=False)
+
+
+@app.callback(invoke_without_command=True)
+def invite(
+    server: Server = DEFAULT_SERVER,
+    data: Data = DEFAULT_DATA,
+    uses: Annotated[int, typer.Option(min=1, help="Phones that may enrol with the code.")] = 1,
+    days: Annotated[float, typer.Option(help="How long it is valid.")] = 30.0,
+    as_json: AsJson = False,
+) -> None:
+    """Print an invitation code with which phones may enrol."""
+    invitation = OperatorClient(server, read_token(data)).invite(Invite(uses=uses, days=days))
+    if as_json:
+        typer.echo(
+            json.dumps(
+                {
+                    "code": invitation.code,
+                    "uses": invitation.uses,
+                    "expires": invitation.expires,
+                }
+            )
+        )
+    else:
+        typer.echo(invitation.code)

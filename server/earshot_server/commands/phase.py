@@ -1,0 +1,227 @@
+"""`earshot phase`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+
+from earshot_protocol.api import StartPhase
+from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.geometry import Geometry
+from earshot_protocol.messages import Failed, Result, Statistics
+from earshot_protocol.phase import (
+    Budget,
+    Parameters,
+    PhaseParameters,
+    StatisticsParameters,
+)
+from earshot_server.api.views import Phases, PhaseView
+from earshot_server.commands.options import DEFAULT_DATA, DEFAULT_SERVER, AsJson, Data, Server
+from earshot_server.operator_client import OperatorClient, read_token
+
+app = typer.Typer(add_completion=False, no_args_is_help=True)
+
+_LABELS = "public transport,car,street,nature,gastronomy,home,office,shop,event,workshop,sport"
+Phase = Annotated[str, typer.Argument(help="Identifier of the phase, as `list` shows it.")]
+
+
+@app.callback()
+def phase() -> None:
+    """Start, list, show, stop and export phases."""
+
+
+@app.command()
+def start(
+    phones: Annotated[int, typer.Option(help="Phones that are wanted.")],
+    server: Server = DEFAULT_SERVER,
+    data: Data = DEFAULT_DATA,
+    statistics: Annotated[
+        bool, typer.Option(help="Count contacts per environment instead of learning.")
+    ] = False,
+    least_phones: Annotated[
+        int | None, typer.Option(help="What is enough when the gathering ends; default: all.")
+    ] = None,
+    gather_hours: Annotated[float, typer.Option(help="How long phones may join.")] = 24.0,
+    step_hours: Annotated[
+        float, typer.Option(help="How long a step waits for phones that have not answered.")
+    ] = 24.0,
+    labels: Annotated[str, typer.Option(help="Classes of environments, by commas.")] = _LABELS,
+    dropout: Annotated[float, typer.Option(help="Largest fraction that may vanish.")] = 0.2,
+    corrupted: Annotated[
+        float, typer.Option(help="Fraction of phones an adversary may control.")
+    ] = 0.05,
+    budget: Annotated[
+        str,
+        typer.Option(
+            help="ε per recording: clustering=…,selection=…,centroid-vote=…,label-vote=…; with "
+            "--statistics: histogram=…"
+        ),
+    ] = "",
+    recordings: Annotated[
+        int, typer.Option(help="Recordings of a phone, on average; a public number.")
+    ] = 100,
+    contacts: Annotated[
+        int, typer.Option(help="With --statistics: the most contacts that a phone counts.")
+    ] = 20,
+    encoder: Annotated[str, typer.Option(help="Whose embeddings are clustered.")] = "log-mel-1",
+    dimensions: Annotated[int, typer.Option(help="Of the points that phones cluster.")] = 8,
+    local_centroids: Annotated[int, typer.Option(help="k, that a phone computes.")] = 6,
+    top_local_centroids: Annotated[int, typer.Option(help="k*, that it publishes.")] = 2,
+    top_global_centroids: Annotated[int, typer.Option(help="g*, that the vote keeps.")] = 10,
+    centroid_votes: Annotated[int, typer.Option(help="Ones in a ballot of the first vote.")] = 3,
+    label_votes: Annotated[int, typer.Option(help="Ones in a ballot of the second vote.")] = 3,
+    as_json: AsJson = False,
+) -> None:
+    """Start a phase: it gathers phones, then runs. Prints its identifier."""
+    names = tuple(name.strip() for name in labels.split(","))
+    parameters: Parameters
+    if statistics:
+        (epsilon,) = _budget(budget, {"histogram": 0.5}).values()
+        parameters = StatisticsParameters(
+            phones=phones,
+            labels=names,
+            contacts=contacts,
+            epsilon=epsilon,
+            dropout=dropout,
+            corrupted=corrupted,
+            step_seconds=step_hours * 3600,
+        )
+    else:
+        spent = _budget(
+            budget,
+            {"clustering": 1.0, "selection": 0.25, "centroid-vote": 0.5, "label-vote": 0.5},
+        )
+        parameters = PhaseParameters(
+            phones=phones,
+            labels=names,
+            recordings=recordings,
+            dimensions=dimensions,
+            geometry=Geometry.SPHERICAL,
+            encoder=encoder,
+            local_centroids=local_centroids,
+            top_local_centroids=top_local_centroids,
+            top_global_centroids=top_global_centroids,
+            centroid_votes=centroid_votes,
+            label_votes=label_votes,
+            dropout=dropout,
+            corrupted=corrupted,
+            budget=Budget(*spent.values()),
+            step_seconds=step_hours * 3600,
+        )
+    parameters.check()
+    asked = StartPhase(
+        parameters=parameters, least_phones=least_phones, gather_seconds=gather_hours * 3600
+    )
+    started = OperatorClient(server, read_token(data)).start(asked)
+    typer.echo(json.dumps({"phase": started}) if as_json else started)
+
+
+@app.command("list")
+def list_phases(
+    server: Server = DEFAULT_SERVER, data: Data = DEFAULT_DATA, as_json: AsJson = False
+) -> None:
+    """All phases, newest first."""
+    phases = OperatorClient(server, read_token(data)).phases()
+    if as_json:
+        _print(Phases(phases=phases))
+        return
+    for found in phases:
+        typer.echo(_line(found))
+
+
+@app.command()
+def show(
+    phase: Phase,
+    server: Server = DEFAULT_SERVER,
+    data: Data = DEFAULT_DATA,
+    as_json: AsJson = False,
+) -> None:
+    """One phase: where it stands, how many phones have answered, and its result."""
+    found = OperatorClient(server, read_token(data)).export(phase)
+    if as_json:
+        _print(found)
+        return
+    typer.echo(_line(found.phase))
+    for step in found.phase.steps:
+        typer.echo(f"  {step.step:<32} {step.answered} of {step.expected}")
+    for line in _lines(found.ending):
+        typer.echo(f"  {line}")
+
+
+@app.command()
+def stop(phase: Phase, server: Server = DEFAULT_SERVER, data: Data = DEFAULT_DATA) -> None:
+    """End a phase without a result; its phones are told."""
+    OperatorClient(server, read_token(data)).stop(phase)
+
+
+@app.command()
+def export(
+    phase: Phase,
+    out: Annotated[Path | None, typer.Option(help="A file; default: standard output.")] = None,
+    server: Server = DEFAULT_SERVER,
+    data: Data = DEFAULT_DATA,
+) -> None:
+    """Everything about a phase as JSON: parameters, steps, result, privacy spent."""
+    found = OperatorClient(server, read_token(data)).export(phase)
+    exported = msgspec.json.format(msgspec.json.encode(found), indent=2).decode()
+    if out is None:
+        typer.echo(exported)
+        return
+    try:
+        out.write_text(exported + "\n", encoding="utf-8")
+    except OSError as error:
+        raise InvalidInputError(f"cannot write {out}: {error.strerror}") from error
+
+
+def _budget(given: str, defaults: dict[str, float]) -> dict[str, float]:
+    """The defaults with what was given in their places.
+
+    Raises:
+        InvalidInputError: a name that there is not, or not a number.
+    """
+    budget = dict(defaults)
+    for part in filter(None, given.split(",")):
+        name, _, value = part.partition("=")
+        try:
+            if name.strip() not in budget:
+                raise ValueError
+            budget[name.strip()] = float(value)
+        except ValueError:
+            raise InvalidInputError(
+                f"--budget {part!r}: give NAME=ε with a name of {', '.join(defaults)}"
+            ) from None
+    return budget
+
+
+def _print(found: object) -> None:
+    typer.echo(msgspec.json.encode(found).decode())
+
+
+def _line(found: PhaseView) -> str:
+    kind = "statistics" if isinstance(found.parameters, StatisticsParameters) else "learning"
+    return (
+        f"{found.phase}  {kind:<10}  {found.status:<9}  {found.joined} of {found.wanted} phones  "
+        f"{found.step}"
+    )
+
+
+def _lines(ending: Result | Statistics | Failed | None) -> list[str]:
+    match ending:
+        case None:
+            return []
+        case Failed():
+            return [f"failed: {ending.reason}"]
+        case Statistics():
+            counted = zip(ending.label_names, ending.contacts, strict=True)
+            return [f"{name}: {contacts}" for name, contacts in counted]
+        case Result():
+            found = zip(ending.labels, ending.centroid_votes, strict=True)
+            return [
+                f"environment {number}: "
+                f"{ending.label_names[label] if label >= 0 else 'no label'}, {votes} votes"
+                for number, (label, votes) in enumerate(found, start=1)
+            ]

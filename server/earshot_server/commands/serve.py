@@ -1,0 +1,74 @@
+"""`earshot serve`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from earshot_server.settings import Serving
+
+app = typer.Typer(add_completion=False)
+
+_DEFAULT = Serving(Path("earshot-data"))
+
+
+@app.callback(invoke_without_command=True)
+def serve(
+    data: Annotated[
+        Path,
+        typer.Option(help="Folder of the credentials, and of the embedded database."),
+    ] = _DEFAULT.data,
+    database: Annotated[
+        str | None,
+        typer.Option(
+            envvar="EARSHOT_DATABASE",
+            help="URL of a PostgreSQL (postgresql://…); without it, one is run in the data folder.",
+        ),
+    ] = None,
+    host: Annotated[str, typer.Option(help="Address to listen at.")] = _DEFAULT.host,
+    port: Annotated[int, typer.Option(help="Port to listen at; 0: any.")] = _DEFAULT.port,
+    workers: Annotated[int, typer.Option(min=1, help="Web processes.")] = _DEFAULT.workers,
+    threads: Annotated[int, typer.Option(min=1, help="Threads of each.")] = _DEFAULT.threads,
+    pause: Annotated[
+        float, typer.Option(min=0.01, help="Seconds between two looks at what is due.")
+    ] = _DEFAULT.pause,
+    keep_days: Annotated[
+        float, typer.Option(min=0, help="Days that members and snapshots of ended phases stay.")
+    ] = _DEFAULT.keep_days,
+    requests_per_minute: Annotated[
+        int, typer.Option(min=1, help="Of one phone, to each worker, at most.")
+    ] = _DEFAULT.requests_per_minute,
+    address_requests_per_minute: Annotated[
+        int, typer.Option(min=1, help="Of one address, to each worker, at most.")
+    ] = _DEFAULT.address_requests_per_minute,
+    proxies: Annotated[
+        int, typer.Option(min=0, help="Reverse proxies before the server, for X-Forwarded-For.")
+    ] = _DEFAULT.proxies,
+    log_level: Annotated[str, typer.Option(help="The least that is logged.")] = _DEFAULT.log_level,
+) -> None:
+    """Coordinate phases for phones, until SIGTERM; `docs/operations.md` says the rest."""
+    from earshot_server import serving
+    from earshot_server.credentials import TOKEN_FILE
+
+    settings = Serving(
+        data=data,
+        database=database,
+        host=host,
+        port=port,
+        workers=workers,
+        threads=threads,
+        pause=pause,
+        keep_days=keep_days,
+        requests_per_minute=requests_per_minute,
+        address_requests_per_minute=address_requests_per_minute,
+        proxies=proxies,
+        log_level=log_level.upper(),
+    )
+
+    def ready(address: str) -> None:
+        typer.echo(f"Earshot serves at {address}")
+        typer.echo(f"Dashboard: user operator, password in {data / TOKEN_FILE}")
+
+    serving.serve(settings, ready)

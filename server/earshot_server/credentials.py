@@ -1,0 +1,121 @@
+"""The server's own secrets: the operator's token and the key that signs invitations."""
+
+from __future__ import annotations
+
+import base64
+import hmac
+import os
+import re
+import secrets
+import stat
+from pathlib import Path
+from typing import Self
+
+from cryptography.exceptions import UnsupportedAlgorithm
+from cryptography.hazmat.primitives import serialization
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from earshot_protocol.errors import LocalError
+
+TOKEN_FILE = "operator.token"  # noqa: S105 - the name of a file
+KEY_FILE = "invitation.key"
+TOKEN_BYTES = 32
+
+_TOKEN = re.compile(r"[A-Za-z0-9_-]{43}")
+
+
+class CredentialsError(LocalError):
+    """A file of credentials that cannot be read, is open to others, or holds something else."""
+
+
+class Credentials:
+    """What operators authenticate with, and what invitations are signed with.
+
+    Args:
+        operator_token: 32 random bytes in base64url, 43 characters.
+        invitation_key: signs invitation codes.
+    """
+
+    def __init__(self, operator_token: str, invitation_key: Ed25519PrivateKey) -> None:
+        self.operator_token = operator_token
+        self.invitation_key = invitation_key
+
+    @classmethod
+    def load_or_create(cls, folder: Path) -> Self:
+        """Read the two files of the folder; those that are missing are created, for us alone.
+
+        Processes that start at once agree: whoever is first creates a file, the others read it.
+
+        Raises:
+            CredentialsError: a file cannot be read or written, is open to others, or damaged.
+        """
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            token = _load_or_create(folder / TOKEN_FILE, _new_token())
+            key = _load_or_create(folder / KEY_FILE, _new_key())
+        except OSError as error:
+            raise CredentialsError(f"credentials in {folder}: {error.strerror}") from error
+        return cls(_token_of(token, folder / TOKEN_FILE), _key_of(key, folder / KEY_FILE))
+
+    def is_operator(self, token: str) -> bool:
+        """Whether this is the operator's token; takes as long for every wrong one."""
+        return hmac.compare_digest(token.encode("utf-8", "replace"), self.operator_token.encode())
+
+
+def _new_token() -> bytes:
+    return secrets.token_urlsafe(TOKEN_BYTES).encode() + b"\n"
+
+
+def _new_key() -> bytes:
+    return Ed25519PrivateKey.generate().private_bytes(
+        serialization.Encoding.PEM,
+        serialization.PrivateFormat.PKCS8,
+        serialization.NoEncryption(),
+    )
+
+
+def _load_or_create(path: Path, fresh: bytes) -> bytes:
+    if not path.exists():
+        _create(path, fresh)
+    if path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
+        raise CredentialsError(f"{path} is open to other users: chmod 600 {path}")
+    return path.read_bytes()
+
+
+def _create(path: Path, content: bytes) -> None:
+    """Let the file appear under its name whole and on disk, unless somebody else was faster."""
+    draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
+    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    try:
+        with os.fdopen(descriptor, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())
+        os.link(draft, path)
+    except FileExistsError:
+        pass
+    finally:
+        draft.unlink()
+
+
+def _token_of(content: bytes, path: Path) -> str:
+    token = content.decode("ascii", "replace").strip()
+    if not _TOKEN.fullmatch(token) or len(base64.urlsafe_b64decode(token + "=")) != TOKEN_BYTES:
+        raise CredentialsError(
+            f"{path} holds no operator token (43 characters of base64url): restore it, or delete "
+            "it to have a new one made"
+        )
+    return token
+
+
+def _key_of(content: bytes, path: Path) -> Ed25519PrivateKey:
+    try:
+        key = serialization.load_pem_private_key(content, password=None)
+    except (ValueError, TypeError, UnsupportedAlgorithm):
+        key = None
+    if not isinstance(key, Ed25519PrivateKey):
+        raise CredentialsError(
+            f"{path} holds no Ed25519 private key in PEM: restore it, or delete it to have a new "
+            "one made, under which older invitations are void"
+        )
+    return key

@@ -1,0 +1,359 @@
+"""Charts as inline SVG: widths are shares of the page's, colours and fonts are the style sheet's.
+
+Each is drawn beside the text or table that says the same, so it is hidden from screen readers,
+unless it has a text of its own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from markupsafe import Markup, escape
+
+from earshot_server.dashboard.wording import printable
+from earshot_server.statistics import Interval
+
+Floats = npt.NDArray[np.float64]
+
+HUES = 10
+HEAT_LEVELS = 6
+_HEIGHT = 72
+"""Of a chart over time, in pixels."""
+_MAP_WIDTH, _MAP_HEIGHT, _MARGIN = 640.0, 440.0, 48.0
+_LEAST_RADIUS, _LARGEST_RADIUS = 14.0, 30.0
+_LETTER, _LINE = 9.4, 18.0
+"""Width of a letter of the map's names, on average, and height of a line."""
+_LONGEST_NAME = 24
+_ROUNDS = 200
+_SPARSE = 20
+"""Marks up to which numbers may be larger on a small screen."""
+
+
+class Place(NamedTuple):
+    """One environment on the map."""
+
+    number: int
+    name: str
+    hue: int
+    votes: int
+
+
+def track(done: int, total: int) -> Markup:
+    """A row of `total` segments: the first `done` are full, the next one is under way."""
+    width = 100.0 / total
+    return _hidden(
+        "track",
+        8,
+        *(
+            _element(
+                "rect",
+                class_=("done" if place < done else "now" if place == done else "ahead"),
+                x=_share(place * width),
+                width=_share(width - 1),
+                height=8,
+                rx=2,
+            )
+            for place in range(total)
+        ),
+    )
+
+
+def participation(answered: int, expected: int, phones: int, least: int) -> Markup:
+    """A bar of all phones: those that answered, those that have not, a mark at the fewest needed.
+
+    Args:
+        answered: phones that answered.
+        expected: phones that were asked, of which the rest has not answered.
+        phones: of the phase: the bar's whole width.
+        least: without which the phase cannot go on.
+    """
+    unit = 100.0 / max(phones, expected, 1)
+    return _hidden(
+        "bar",
+        18,
+        _element("rect", class_="whole", y=3, width="100%", height=12, rx=3),
+        _element(
+            "rect",
+            class_="missing",
+            x=_share(unit * answered),
+            y=3,
+            width=_share(unit * (expected - answered)),
+            height=12,
+            rx=2,
+        ),
+        _element("rect", class_="full", y=3, width=_share(unit * answered), height=12, rx=3),
+        _upright(unit * least, 0, 18, "least"),
+    )
+
+
+def interval_bar(count: Interval, largest: int) -> Markup:
+    """A bar up to the published count, with a whisker over the interval.
+
+    Args:
+        count: what is drawn.
+        largest: the count at the right end of every bar of the chart, positive.
+    """
+    unit = 100.0 / largest
+    low, high = _share(unit * count.least), _share(unit * count.most)
+    return _hidden(
+        "bar",
+        18,
+        _element("rect", class_="whole", y=3, width="100%", height=12, rx=3),
+        _element(
+            "rect",
+            class_="full",
+            y=3,
+            width=_share(unit * max(0, min(count.published, largest))),
+            height=12,
+            rx=3,
+        ),
+        # The halo keeps the whisker apart from the bar on which it lies.
+        _element("line", class_="halo", x1=low, x2=high, y1=9, y2=9),
+        _element("line", class_="whisker", x1=low, x2=high, y1=9, y2=9),
+        _upright(unit * count.least, 4, 14, "whisker"),
+        _upright(unit * count.most, 4, 14, "whisker"),
+    )
+
+
+def over_time(counts: Sequence[Interval | None], largest: int) -> Markup:
+    """One mark with a whisker per phase, joined by lines; None leaves a gap.
+
+    Args:
+        counts: oldest first.
+        largest: the count at the upper edge, positive.
+    """
+    places = [100.0 * (place + 0.5) / len(counts) for place in range(len(counts))]
+    drawn: list[Markup] = [
+        _element("line", class_="axis", x1=0, x2="100%", y1=_HEIGHT - 1, y2=_HEIGHT - 1)
+    ]
+    marks: list[Markup] = []
+    previous: tuple[float, float] | None = None
+    for place, count in zip(places, counts, strict=True):
+        if count is None:
+            previous = None
+            continue
+        height = _height(count.published, largest)
+        drawn.append(
+            _upright(place, _height(count.most, largest), _height(count.least, largest), "whisker")
+        )
+        if previous is not None:
+            drawn.append(
+                _element(
+                    "line",
+                    class_="course",
+                    x1=_share(previous[0]),
+                    y1=_number(previous[1]),
+                    x2=_share(place),
+                    y2=_number(height),
+                )
+            )
+        marks.append(_element("circle", class_="mark", cx=_share(place), cy=_number(height), r=3.5))
+        previous = place, height
+    return _hidden("course-chart", _HEIGHT, *drawn, *marks)
+
+
+def heat(count: int, largest: int) -> int:
+    """How strongly a cell is coloured, from 0 to `HEAT_LEVELS`."""
+    if largest <= 0 or count <= 0:
+        return 0
+    return max(1, round(HEAT_LEVELS * min(1.0, count / largest)))
+
+
+def principal_plane(points: npt.ArrayLike) -> tuple[Floats, float | None]:
+    """The plane in which points differ most.
+
+    Args:
+        points: shape (points, dimensions), at least one.
+
+    Returns:
+        Their coordinates in it, shape (points, 2), around zero, and the share of their variance
+        that it holds; None where there is nothing to leave out.
+    """
+    points = np.asarray(points, dtype=np.float64)
+    centred = points - points.mean(axis=0)
+    if centred.shape[1] <= 2:
+        return np.pad(centred, ((0, 0), (0, 2 - centred.shape[1]))), None
+    _, lengths, directions = np.linalg.svd(centred, full_matrices=False)
+    axes = directions[:2]
+    # A direction and its opposite are as good: the largest entry is made positive.
+    largest = np.abs(axes).argmax(axis=1)
+    axes = axes * np.where(axes[np.arange(len(axes)), largest] < 0, -1.0, 1.0)[:, None]
+    plane = centred @ axes.T
+    variance = float(np.square(lengths).sum())
+    share = float(np.square(lengths[:2]).sum()) / variance if variance > 0 else None
+    return np.pad(plane, ((0, 0), (0, 2 - plane.shape[1]))), share
+
+
+def environment_map(places: Sequence[Place], plane: npt.ArrayLike, title: str) -> Markup:
+    """A map of environments: marks as large as their votes, with a number and, where free, a name.
+
+    Args:
+        places: the environments.
+        plane: where they are, shape (environments, 2); scaled to fit.
+        title: what screen readers say.
+    """
+    most = max((place.votes for place in places), default=0)
+    shares = np.array([max(0.0, place.votes / most) if most > 0 else 0.0 for place in places])
+    radii = _LEAST_RADIUS + (_LARGEST_RADIUS - _LEAST_RADIUS) * np.sqrt(shares)
+    centres = _apart(_fitted(np.asarray(plane, dtype=np.float64)), radii)
+    order = np.argsort(-radii, kind="stable")
+    marks = [_mark(places[i], centres[i], radii[i]) for i in order]
+    return Markup('<svg class="{}" viewBox="0 0 {} {}" role="img" aria-label="{}">{}</svg>').format(
+        "map sparse" if len(places) <= _SPARSE else "map",
+        _number(_MAP_WIDTH),
+        _number(_MAP_HEIGHT),
+        title,
+        Markup("").join([*marks, *_names(places, centres, radii, order)]),
+    )
+
+
+def _fitted(plane: Floats) -> Floats:
+    """The points in the map's frame, one scale for both axes, the second axis upwards."""
+    low, high = plane.min(axis=0), plane.max(axis=0)
+    room = np.array([_MAP_WIDTH, _MAP_HEIGHT]) - 2 * (_MARGIN + _LARGEST_RADIUS / 2)
+    spans = high - low
+    scales = [side / span for side, span in zip(room, spans, strict=True) if span > 1e-12]
+    centred = (plane - (low + high) / 2) * (min(scales) if scales else 0.0)
+    fitted: Floats = centred * [1.0, -1.0] + [_MAP_WIDTH / 2, _MAP_HEIGHT / 2]
+    return fitted
+
+
+def _apart(centres: Floats, radii: Floats) -> Floats:
+    """The same marks, moved until none covers another's number, as far as the frame allows."""
+    # Marks at one place part along a fixed spiral.
+    turns = 2.4 * np.arange(len(centres))
+    centres = centres + 1e-3 * np.column_stack([np.cos(turns), np.sin(turns)])
+    wanted = (radii[:, None] + radii) * 0.95
+    np.fill_diagonal(wanted, 0.0)
+    limits = np.array([_MAP_WIDTH, _MAP_HEIGHT])
+    for _ in range(_ROUNDS):
+        between = centres[:, None] - centres
+        distances = np.hypot(between[..., 0], between[..., 1])
+        lacking = np.maximum(0.0, wanted - distances)
+        if not lacking.any():
+            break
+        np.fill_diagonal(distances, 1.0)
+        centres = centres + ((lacking / distances)[..., None] * between).sum(axis=1) / 2
+        centres = np.clip(centres, radii[:, None] + 4, limits - radii[:, None] - 4)
+    return centres
+
+
+def _mark(place: Place, centre: Floats, radius: float) -> Markup:
+    x, y = (_number(value) for value in centre)
+    return Markup("<g>{}{}{}</g>").format(
+        Markup("<title>{}</title>").format(f"{place.number}: {printable(place.name)}"),
+        _element("circle", class_=f"place hue-{place.hue}", cx=x, cy=y, r=_number(radius)),
+        Markup('<text class="number" x="{}" y="{}">{}</text>').format(x, y, place.number),
+    )
+
+
+class _Box(NamedTuple):
+    left: float
+    top: float
+    right: float
+    bottom: float
+
+    def meets(self, other: _Box) -> bool:
+        return (
+            self.left < other.right
+            and other.left < self.right
+            and self.top < other.bottom
+            and other.top < self.bottom
+        )
+
+    def on_map(self) -> bool:
+        return (
+            self.left >= 4
+            and self.top >= 4
+            and self.right <= _MAP_WIDTH - 4
+            and self.bottom <= _MAP_HEIGHT - 4
+        )
+
+
+def _names(
+    places: Sequence[Place], centres: Floats, radii: Floats, order: npt.NDArray[np.int64]
+) -> list[Markup]:
+    """Names beside their marks, the largest first, where they cover nothing."""
+    taken = [
+        _Box(x - radius, y - radius, x + radius, y + radius)
+        for (x, y), radius in zip(centres, radii, strict=True)
+    ]
+    names = []
+    for i in order:
+        name = _shortened(places[i].name)
+        free = (
+            box
+            for box in _boxes(centres[i], radii[i], len(name) * _LETTER)
+            if box.on_map() and not any(box.meets(other) for other in taken)
+        )
+        box = next(free, None)
+        if box is not None:
+            taken.append(box)
+            names.append(
+                Markup('<text class="name" text-anchor="{}" x="{}" y="{}">{}</text>').format(
+                    *_anchor(box, centres[i][0]), _number((box.top + box.bottom) / 2), name
+                )
+            )
+    return names
+
+
+def _boxes(centre: Floats, radius: float, width: float) -> list[_Box]:
+    """Where a name of some width may stand: right, left, below, above."""
+    x, y = centre
+    gap = radius + 6
+    return [
+        _Box(x + gap, y - _LINE / 2, x + gap + width, y + _LINE / 2),
+        _Box(x - gap - width, y - _LINE / 2, x - gap, y + _LINE / 2),
+        _Box(x - width / 2, y + gap, x + width / 2, y + gap + _LINE),
+        _Box(x - width / 2, y - gap - _LINE, x + width / 2, y - gap),
+    ]
+
+
+def _anchor(box: _Box, centre: float) -> tuple[str, str]:
+    """The edge of a name that is next to its mark, and where it is."""
+    if box.left > centre:
+        return "start", _number(box.left)
+    if box.right < centre:
+        return "end", _number(box.right)
+    return "middle", _number((box.left + box.right) / 2)
+
+
+def _shortened(name: str) -> str:
+    name = printable(name)
+    return name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…"
+
+
+def _height(count: int, largest: int) -> float:
+    """Pixels from the upper edge, with room for a mark at both edges."""
+    share = min(1.0, max(0.0, count / largest))
+    return 5 + (_HEIGHT - 11) * (1 - share)
+
+
+def _upright(place: float, top: float, bottom: float, kind: str) -> Markup:
+    x = _share(place)
+    return _element("line", class_=kind, x1=x, x2=x, y1=_number(top), y2=_number(bottom))
+
+
+def _hidden(kind: str, height: int, *content: Markup) -> Markup:
+    return Markup(
+        '<svg class="{}" width="100%" height="{}" aria-hidden="true" focusable="false">{}</svg>'
+    ).format(kind, height, Markup("").join(content))
+
+
+def _element(tag: str, **attributes: object) -> Markup:
+    written = Markup(" ").join(
+        Markup('{}="{}"').format(name.rstrip("_"), escape(value))
+        for name, value in attributes.items()
+    )
+    return Markup("<{} {}/>").format(tag, written)
+
+
+def _share(percentage: float) -> str:
+    return f"{min(100.0, max(0.0, percentage)):.2f}%"
+
+
+def _number(value: float) -> str:
+    return f"{value:.1f}"

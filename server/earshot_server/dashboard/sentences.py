@@ -1,0 +1,192 @@
+"""What there is to say about a phase, in sentences: how it stands, how it ended, what to do."""
+
+from __future__ import annotations
+
+import math
+
+from earshot_protocol.messages import Failed, Result, Statistics
+from earshot_protocol.phase import (
+    NEXT,
+    STATISTICS_STEPS,
+    STEPS,
+    PhaseParameters,
+    Step,
+)
+from earshot_server.dashboard.wording import counted, whole
+from earshot_server.records import FAILED, GATHERING, RUNNING, PhaseRecord, StepRecord
+from earshot_server.statistics import agreed_parameters
+
+
+def kind(record: PhaseRecord) -> str:
+    """Which type of phase it is."""
+    learning = isinstance(record.parameters, PhaseParameters)
+    return "Learning phase" if learning else "Statistics phase"
+
+
+def short(phase: bytes) -> str:
+    """The first digits of a phase's name, enough for people."""
+    return phase.hex()[:8]
+
+
+def all_steps(record: PhaseRecord) -> tuple[Step, ...]:
+    """The steps in which this type of phase asks phones, in order."""
+    return STEPS if isinstance(record.parameters, PhaseParameters) else STATISTICS_STEPS
+
+
+def asked_steps(record: PhaseRecord) -> tuple[StepRecord, ...]:
+    """The steps so far in which phones were asked."""
+    return tuple(step for step in record.steps if step.step in NEXT)
+
+
+def present_step(record: PhaseRecord) -> StepRecord | None:
+    """The step that waits for answers; None if there is none."""
+    steps = asked_steps(record)
+    return steps[-1] if record.status == RUNNING and steps else None
+
+
+def step_number(record: PhaseRecord) -> int:
+    """Which step is under way, from 1; 0 if none is."""
+    steps = all_steps(record)
+    return steps.index(Step(record.step)) + 1 if record.step in steps else 0
+
+
+def least_answers(record: PhaseRecord) -> int:
+    """How many phones must answer every step: those that joined, less the fraction ρ."""
+    # The product is rounded first so that 0.1 · 30 does not become 2.
+    return record.joined - math.floor(round(record.parameters.dropout * record.joined, 6))
+
+
+def stayed(record: PhaseRecord) -> int:
+    """How many phones answered the last step that is closed; before the first, all that joined."""
+    closed = [step for step in asked_steps(record) if step.closed is not None]
+    return closed[-1].answered if closed else record.joined
+
+
+def headline(record: PhaseRecord) -> str:
+    """How the phase stands, or how it ended."""
+    if record.status == GATHERING:
+        return f"{whole(record.joined)} of {counted(record.wanted, 'phone')} have joined"
+    present = present_step(record)
+    if present is not None:
+        return f"{whole(present.answered)} of {counted(present.expected, 'phone')} have answered"
+    if record.status == FAILED:
+        return "This phase ended without a result"
+    return f"{whole(stayed(record))} of {counted(record.joined, 'phone')} {_achievement(record)}"
+
+
+def outcome(record: PhaseRecord) -> str:
+    """The result, or what is waited for, in a few words."""
+    if isinstance(record.ending, Result):
+        return counted(record.ending.centroids.rows, "environment")
+    if isinstance(record.ending, Statistics):
+        return f"{whole(max(0, sum(record.ending.contacts)))} contacts"
+    if isinstance(record.ending, Failed):
+        return record.ending.reason
+    return "waits for phones to join" if record.status == GATHERING else record.step
+
+
+def _achievement(record: PhaseRecord) -> str:
+    if not isinstance(record.ending, Result):
+        return "stayed and counted their contacts"
+    found = counted(record.ending.centroids.rows, "environment")
+    named = sum(label >= 0 for label in record.ending.labels)
+    if named == record.ending.centroids.rows:
+        return f"stayed: they found and named {found}"
+    return f"stayed: they found {found} and named {whole(named)}"
+
+
+def summary(records: tuple[PhaseRecord, ...]) -> str:
+    """How all phases stand, in one sentence."""
+    if not records:
+        return "Ready for the first phase"
+    under_way = sum(record.status in (GATHERING, RUNNING) for record in records)
+    results = sum(isinstance(record.ending, Result | Statistics) for record in records)
+    running = f"{counted(under_way, 'phase')} under way" if under_way else "Nothing is under way"
+    return f"{running}, {counted(results, 'result')} published"
+
+
+def what_to_do(record: PhaseRecord) -> str:
+    """For a failed phase: what the next one should do differently."""
+    steps = asked_steps(record)
+    if not steps:
+        return _after_gathering(record)
+    last = steps[-1]
+    ended = record.finished if record.finished is not None else math.inf
+    if last.answered < last.expected and ended - last.opened < record.parameters.step_seconds:
+        return (
+            "It was ended before the step's time was over. Start another phase when you are ready; "
+            "what phones spent of their privacy budget stays spent."
+        )
+    if last.answered < least_answers(record):
+        return (
+            "Give the next phase longer steps (--step-hours), so that phones that wake up rarely "
+            "can answer, or let more of them vanish (--dropout). The step that lost the most "
+            "phones stands out below."
+        )
+    if last.step == Step.LOCAL_CENTROIDS:
+        return (
+            "Enough phones answered, but what they published does not gather anywhere. More "
+            "phones, a larger budget for the clustering (--budget clustering=…) or fewer "
+            "--local-centroids make groups stand out from the noise."
+        )
+    return (
+        "Enough phones answered, but their answers did not add up. Start the phase again; if it "
+        "fails at the same step, the server's log names the phones whose answers were left out."
+    )
+
+
+def _after_gathering(record: PhaseRecord) -> str:
+    ended = record.finished if record.finished is not None else math.inf
+    if ended < record.gather_until and record.joined < record.wanted:
+        return (
+            "It was ended while phones were joining. No phone was asked anything, so nothing was "
+            "spent. Start another phase when you are ready."
+        )
+    if record.joined < record.least:
+        return (
+            "No phone was asked anything, so nothing was spent. Enrol more phones (earshot "
+            "invite), gather for longer (--gather-hours), or start with fewer (--least-phones)."
+        )
+    return (
+        "No phone was asked anything, so nothing was spent. The parameters do not suit the phones "
+        "that joined: start the phase again with what the reason above asks for."
+    )
+
+
+def parameter_rows(record: PhaseRecord) -> tuple[tuple[str, str, object], ...]:
+    """The parameters of a phase: what each means, its symbol, its value."""
+    parameters = agreed_parameters(record)
+    values = {
+        name: value
+        for name in parameters.__struct_fields__
+        if not hasattr(value := getattr(parameters, name), "__struct_fields__")
+    }
+    budget = getattr(parameters, "budget", None)
+    if budget is not None:
+        values |= {name: getattr(budget, name) for name in budget.__struct_fields__}
+    return tuple((*words, values[name]) for name, words in _PARAMETERS.items() if name in values)
+
+
+_PARAMETERS = {
+    "phones": ("Phones", "n"),
+    "dropout": ("Fraction that may vanish", "ρ"),
+    "corrupted": ("Fraction an adversary may control", "γ"),
+    "step_seconds": ("Longest wait in a step", ""),
+    "recordings": ("Recordings of a phone, nominal", "N"),
+    "contacts": ("Contacts a phone counts, at most", ""),
+    "encoder": ("Encoder", ""),
+    "dimensions": ("Dimensions of a point", ""),
+    "geometry": ("Geometry", ""),
+    "local_centroids": ("Centroids a phone computes", "k"),
+    "top_local_centroids": ("Of those, published", "k*"),
+    "top_global_centroids": ("Environments kept, at most", "g*"),
+    "centroid_votes": ("Votes for centroids, per phone", "v"),
+    "label_votes": ("Votes for labels, per phone", "v"),
+    "clustering": ("Budget of the clustering", "ε₁"),
+    "selection": ("Budget of each selection", "ε₂"),
+    "centroid_vote": ("Budget of the centroid vote", "ε₃"),
+    "label_vote": ("Budget of the label vote", "ε₄"),
+    "epsilon": ("Budget of the histogram", "ε"),
+    "delta": ("δ of the clustering", "δ"),
+    "labels": ("Labels", "L"),
+}

@@ -1,0 +1,281 @@
+"""What the pages' tables and charts show, row by row."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from markupsafe import Markup
+
+from earshot_protocol.messages import Result, Statistics
+from earshot_protocol.phase import Step
+from earshot_protocol.privacy import accounting
+from earshot_protocol.privacy.accounting import Release
+from earshot_protocol.privacy.mechanisms import Cost, Unit
+from earshot_server import statistics
+from earshot_server.dashboard import charts, sentences
+from earshot_server.records import FAILED, PUBLISHED, PhaseRecord, StepRecord
+from earshot_server.statistics import Histogram, Interval
+
+MOST_ENVIRONMENTS = 100
+"""On the map and in its tables."""
+MOST_MULTIPLES = 12
+"""Labels that have a chart of their own."""
+VACUOUS_EPSILON = 20.0
+VACUOUS_DELTA = 0.01
+
+_SPENT_IN = {
+    accounting.CLUSTER: Step.LOCAL_CENTROIDS,
+    accounting.SELECT: Step.LOCAL_CENTROIDS,
+    **statistics.MASKED_INPUT,
+}
+"""A private step → the step whose answer carries what it releases."""
+
+
+class Participation(NamedTuple):
+    """One step of a phase: `record` is None as long as it lies ahead."""
+
+    name: str
+    record: StepRecord | None
+    bar: Markup | None
+
+
+def participation(record: PhaseRecord) -> tuple[Participation, ...]:
+    """Every step of a phase; those that a failed one never reached are left out."""
+    asked = {step.step: step for step in sentences.asked_steps(record)}
+    least = sentences.least_answers(record)
+    return tuple(
+        Participation(
+            step,
+            found,
+            _participation_bar(found, record.joined, least) if found else None,
+        )
+        for step in sentences.all_steps(record)
+        if (found := asked.get(step)) is not None or record.ending is None
+    )
+
+
+def _participation_bar(step: StepRecord, phones: int, least: int) -> Markup:
+    return charts.participation(step.answered, step.expected, phones, least)
+
+
+@dataclass(frozen=True)
+class Environment:
+    """One published centroid.
+
+    Attributes:
+        number: on the map, from 1.
+        label: its name; None where noise left no label.
+        hue: of its mark.
+        votes: to keep it.
+        label_votes: for each label: the sum and the strength of its colour.
+        winner: which label it got; -1: none.
+    """
+
+    number: int
+    label: str | None
+    hue: int
+    votes: int
+    label_votes: tuple[tuple[int, int], ...]
+    winner: int
+
+    @property
+    def winning_votes(self) -> int | None:
+        """For the label it got."""
+        return self.label_votes[self.winner][0] if self.winner >= 0 else None
+
+    @property
+    def name(self) -> str:
+        """Its label, or that it has none."""
+        return self.label if self.label is not None else "no label"
+
+
+@dataclass(frozen=True)
+class Environments:
+    """What a learning phase found, the most votes first.
+
+    Attributes:
+        rows: at most `MOST_ENVIRONMENTS`.
+        found: how many there are.
+        labels: the phase's label names.
+        map: the picture.
+        explained: the share of the variance that it holds; None where nothing is left out.
+        vote_radius: of the noise in `votes`.
+        label_radius: of the noise in each label vote.
+    """
+
+    rows: tuple[Environment, ...]
+    found: int
+    labels: tuple[str, ...]
+    map: Markup | None
+    explained: float | None
+    vote_radius: int
+    label_radius: int
+
+
+def environments(record: PhaseRecord, result: Result) -> Environments:
+    """The environments of a published learning phase."""
+    order = sorted(
+        range(result.centroids.rows), key=lambda row: (-result.centroid_votes[row], row)
+    )[:MOST_ENVIRONMENTS]
+    largest = max((max(votes) for votes in result.label_votes if votes), default=0)
+    rows = tuple(
+        _environment(result, row, number, largest) for number, row in enumerate(order, start=1)
+    )
+    picture, explained = None, None
+    if rows:
+        plane, explained = charts.principal_plane(result.centroids.array())
+        places = [charts.Place(row.number, row.name, row.hue, row.votes) for row in rows]
+        title = f"Map of {len(rows)} environments; the table lists them by number."
+        picture = charts.environment_map(places, plane[order], title)
+    return Environments(
+        rows,
+        result.centroids.rows,
+        result.label_names,
+        picture,
+        explained,
+        statistics.sum_radius(record, accounting.CENTROID_VOTE),
+        statistics.sum_radius(record, accounting.LABEL_VOTE),
+    )
+
+
+def _environment(result: Result, row: int, number: int, largest: int) -> Environment:
+    winner = result.labels[row]
+    return Environment(
+        number=number,
+        label=result.label_names[winner] if winner >= 0 else None,
+        hue=winner % charts.HUES if winner >= 0 else charts.HUES,
+        votes=result.centroid_votes[row],
+        label_votes=tuple(
+            (votes, charts.heat(votes, largest)) for votes in result.label_votes[row]
+        ),
+        winner=winner,
+    )
+
+
+class Bar(NamedTuple):
+    """One label of a histogram."""
+
+    label: str
+    counted: Interval
+    drawn: Markup
+
+
+def histogram(record: PhaseRecord, published: Statistics) -> tuple[Bar, ...]:
+    """The labels of a published statistics phase, the most frequent first."""
+    counted = statistics.contacts(record, published)
+    largest = max((count.most for count in counted.counts.values()), default=0)
+    return tuple(
+        Bar(
+            label,
+            counted.counts[label],
+            charts.interval_bar(counted.counts[label], max(1, largest)),
+        )
+        for label in statistics.by_frequency([counted])
+    )
+
+
+class Spending(NamedTuple):
+    """One private step: its costs by unit, and whether phones have paid them."""
+
+    step: str
+    mechanism: str
+    costs: dict[Unit, Cost]
+    spent: bool
+
+
+@dataclass(frozen=True)
+class Privacy:
+    """What a phase costs.
+
+    Attributes:
+        rows: every private step.
+        total: of all of them, per unit.
+        spent: of those that phones have paid.
+        complete: whether these are all.
+        vacuous: the costs that promise nothing, of what is or will be spent.
+    """
+
+    rows: tuple[Spending, ...]
+    total: dict[Unit, Cost]
+    spent: dict[Unit, Cost]
+    complete: bool
+    vacuous: dict[Unit, Cost]
+
+
+def privacy(record: PhaseRecord) -> Privacy:
+    """What was published as spent, or, before that, what the parameters say will be.
+
+    A failed phase that never asked anything has no rows.
+    """
+    releases: tuple[Release, ...]
+    if isinstance(record.ending, Result | Statistics):
+        releases = record.ending.privacy
+    elif record.status == FAILED and not record.steps:
+        releases = ()
+    else:
+        releases = accounting.phase_releases(statistics.agreed_parameters(record))
+    answered = {step.step for step in record.steps if step.answered}
+    grouped: dict[tuple[str, str], list[Release]] = {}
+    for release in releases:
+        grouped.setdefault((release.step, release.mechanism), []).append(release)
+    published = record.status == PUBLISHED
+    rows = tuple(
+        Spending(
+            step, mechanism, accounting.total(group), published or _SPENT_IN.get(step) in answered
+        )
+        for (step, mechanism), group in grouped.items()
+    )
+    paid = {row.step for row in rows if row.spent}
+    total = accounting.total(releases)
+    spent = accounting.total(release for release in releases if release.step in paid)
+    vacuous = {
+        unit: cost
+        for unit, cost in (spent if record.status == FAILED else total).items()
+        if cost.epsilon > VACUOUS_EPSILON or cost.delta > VACUOUS_DELTA
+    }
+    return Privacy(rows, total, spent, all(row.spent for row in rows), vacuous)
+
+
+class Course(NamedTuple):
+    """One label over time: the newest count, and its picture."""
+
+    label: str
+    newest: Interval | None
+    drawn: Markup
+
+
+@dataclass(frozen=True)
+class OverTime:
+    """Histograms over time.
+
+    Attributes:
+        histograms: newest first.
+        labels: all of them, the most frequent first.
+        courses: the charts of the first `MOST_MULTIPLES` labels.
+        largest: the count at the upper edge of every chart.
+    """
+
+    histograms: tuple[Histogram, ...]
+    labels: tuple[str, ...]
+    courses: tuple[Course, ...]
+    largest: int
+
+
+def over_time(histograms: Sequence[Histogram]) -> OverTime:
+    """The course of each label.
+
+    Args:
+        histograms: oldest first.
+    """
+    labels = statistics.by_frequency(histograms)
+    shown = labels[:MOST_MULTIPLES]
+    counts = {label: [each.counts.get(label) for each in histograms] for label in shown}
+    present = [count.most for course in counts.values() for count in course if count is not None]
+    largest = max([1, *present])
+    courses = tuple(
+        Course(label, counts[label][-1], charts.over_time(counts[label], largest))
+        for label in shown
+    )
+    return OverTime(tuple(reversed(histograms)), labels, courses, largest)

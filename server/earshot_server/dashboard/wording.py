@@ -1,0 +1,100 @@
+"""Numbers, times and foreign text, written for people."""
+
+from __future__ import annotations
+
+import unicodedata
+from datetime import UTC, datetime
+
+from markupsafe import Markup
+
+NOTHING = "–"
+_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_UNITS = ((86_400, "day"), (3600, "hour"), (60, "minute"))
+
+
+def printable(text: str) -> str:
+    """The text without control characters and what changes the direction of reading."""
+    return "".join(
+        "\ufffd" if unicodedata.category(letter) in ("Cc", "Cf", "Cs", "Cn") else letter
+        for letter in text
+    )
+
+
+def sentence(text: str) -> str:
+    """Printable words that begin with a capital and end without a full stop."""
+    text = printable(text).strip().removesuffix(".")
+    return text[:1].upper() + text[1:]
+
+
+def whole(value: float) -> str:
+    """A count, its thousands set apart."""
+    sign = "−" if round(value) < 0 else ""
+    return sign + f"{abs(round(value)):,}".replace(",", "\u202f")
+
+
+def counted(number: int, noun: str) -> str:
+    """A number of things, such as "1 phone" or "3 phones"."""
+    return f"{whole(number)} {noun}{'' if number == 1 else 's'}"
+
+
+def byte_size(value: float) -> str:
+    """A number of bytes, to three digits."""
+    units = ["TB", "GB", "MB", "kB", "bytes"]
+    while value >= 999.5 and len(units) > 1:
+        value /= 1000
+        units.pop()
+    return f"{value:.3g} {units[-1]}"
+
+
+def real(value: float) -> str:
+    """A positive number to three digits, very small and large ones as powers of ten."""
+    if value == 0 or 1e-3 <= value < 1e5:
+        return f"{value:.3g}" if value < 999.5 else whole(value)
+    digits, exponent = f"{value:.1e}".split("e")
+    power = f"10{str(int(exponent)).translate(_RAISED)}"
+    digits = digits.removesuffix(".0")
+    return power if digits == "1" else f"{digits} · {power}"
+
+
+def percent(value: float) -> str:
+    """A fraction as a percentage, without decimals."""
+    return f"{100 * value:.0f} %"
+
+
+def duration(seconds: float) -> str:
+    """A duration in its two largest units."""
+    if seconds < 59.5:
+        return f"{seconds:.2g} s" if seconds < 9.95 else f"{seconds:.0f} s"
+    minutes = round(seconds / 60)
+    if minutes < 60:
+        return f"{minutes} min"
+    hours, minutes = divmod(minutes, 60)
+    if hours < 48:
+        return f"{hours} h {minutes} min" if minutes else f"{hours} h"
+    days, hours = divmod(round(seconds / 3600), 24)
+    return f"{days} days {hours} h" if hours else f"{days} days"
+
+
+def moment(seconds: float) -> Markup:
+    """A time in UTC, to the minute, which machines can read as well."""
+    then = datetime.fromtimestamp(seconds, UTC)
+    words = f"{then.day} {then:%b %Y, %H:%M} UTC"
+    return Markup('<time datetime="{}">{}</time>').format(f"{then:%Y-%m-%dT%H:%M:%SZ}", words)
+
+
+def day(seconds: float) -> Markup:
+    """The day of a time in UTC."""
+    then = datetime.fromtimestamp(seconds, UTC)
+    return Markup('<time datetime="{}">{}</time>').format(
+        f"{then:%Y-%m-%dT%H:%M:%SZ}", f"{then.day} {then:%b %Y}"
+    )
+
+
+def from_now(seconds: float, now: float) -> str:
+    """How far a time lies in the past or the future, in words."""
+    distance = abs(seconds - now)
+    for size, name in _UNITS:
+        if distance >= size:
+            words = counted(round(distance / size), name)
+            return f"in {words}" if seconds > now else f"{words} ago"
+    return "in less than a minute" if seconds > now else "just now"

@@ -1,0 +1,155 @@
+"""An operator's side of the API: what `earshot phase` and `earshot invite` speak."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TypeVar
+from urllib import error, parse, request
+
+import msgspec
+
+from earshot_protocol.api import (
+    INVITATIONS,
+    JSON,
+    PHASES,
+    Invitation,
+    Invite,
+    Problem,
+    StartPhase,
+    decode_body,
+    encode_body,
+)
+from earshot_protocol.errors import LocalError
+from earshot_server.api.views import PhaseExport, Phases, PhaseView, Started
+from earshot_server.credentials import TOKEN_FILE
+
+TOKEN_VARIABLE = "EARSHOT_OPERATOR_TOKEN"  # noqa: S105 - the name of a variable
+_TIMEOUT = 60.0
+_T = TypeVar("_T")
+
+
+class ServerError(LocalError):
+    """The server refused, or could not be reached; says why."""
+
+
+class OperatorClient:
+    """Talks to one server as its operator.
+
+    Args:
+        server: its URL.
+        token: the operator's.
+
+    Raises:
+        ServerError: the URL is not one of http or https.
+    """
+
+    def __init__(self, server: str, token: str) -> None:
+        if parse.urlsplit(server).scheme not in {"http", "https"}:
+            raise ServerError(f"{server!r} is no server: give a URL as http://127.0.0.1:8000")
+        self._server = server.rstrip("/")
+        self._token = token
+
+    def invite(self, invite: Invite) -> Invitation:
+        """A code with which phones may enrol.
+
+        Raises:
+            ServerError: the server refused, or could not be reached.
+        """
+        return self._call("POST", INVITATIONS, Invitation, invite)
+
+    def start(self, start: StartPhase) -> str:
+        """Start a phase; its identifier, in hexadecimal.
+
+        Raises:
+            ServerError: the server refused, or could not be reached.
+        """
+        return self._call("POST", PHASES, Started, start).phase
+
+    def phases(self) -> tuple[PhaseView, ...]:
+        """All phases, newest first.
+
+        Raises:
+            ServerError: the server refused, or could not be reached.
+        """
+        return self._call("GET", PHASES, Phases).phases
+
+    def phase(self, phase: str) -> PhaseView:
+        """One phase.
+
+        Raises:
+            ServerError: the server refused, or could not be reached.
+        """
+        return self._call("GET", _path(phase), PhaseView)
+
+    def stop(self, phase: str) -> None:
+        """End a phase without a result.
+
+        Raises:
+            ServerError: the server refused, or could not be reached.
+        """
+        self._send("POST", _path(phase) + "/stop", b"{}")
+
+    def export(self, phase: str) -> PhaseExport:
+        """Everything that is kept of a phase.
+
+        Raises:
+            ServerError: the server refused, or could not be reached.
+        """
+        return self._call("GET", _path(phase) + "/export", PhaseExport)
+
+    def _call(self, method: str, path: str, kind: type[_T], body: object = None) -> _T:
+        content = self._send(method, path, None if body is None else encode_body(body, JSON))
+        return decode_body(content, JSON, kind)
+
+    def _send(self, method: str, path: str, data: bytes | None) -> bytes:
+        # S310: the constructor admits http and https only.
+        asked = request.Request(  # noqa: S310
+            self._server + path,
+            data=data,
+            method=method,
+            headers={
+                "Authorization": f"Bearer {self._token}",
+                "Accept": JSON,
+                "Content-Type": JSON,
+            },
+        )
+        try:
+            with request.urlopen(asked, timeout=_TIMEOUT) as answer:  # noqa: S310
+                content: bytes = answer.read()
+        except error.HTTPError as refused:
+            raise ServerError(_said(refused)) from refused
+        except OSError as unreachable:
+            reason = getattr(unreachable, "reason", unreachable)
+            raise ServerError(f"{self._server} does not answer: {reason}") from unreachable
+        return content
+
+
+def _path(phase: str) -> str:
+    return f"{PHASES}/{parse.quote(phase, safe='')}"
+
+
+def _said(refused: error.HTTPError) -> str:
+    try:
+        problem = msgspec.json.decode(refused.read(), type=Problem)
+    except msgspec.DecodeError:
+        return f"the server answered {refused.code} {refused.reason}"
+    return f"{problem.title}: {problem.detail}" if problem.detail else problem.title
+
+
+def read_token(folder: Path) -> str:
+    """The operator's token: from the environment, or from the server's data folder.
+
+    Raises:
+        ServerError: it is in neither place.
+    """
+    token = os.environ.get(TOKEN_VARIABLE, "")
+    if token:
+        return token
+    try:
+        return (folder / TOKEN_FILE).read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError) as missing:
+        raise ServerError(
+            f"no operator token in {folder / TOKEN_FILE}: give the server's --data folder, or set "
+            f"{TOKEN_VARIABLE}"
+        ) from missing

@@ -1,0 +1,183 @@
+"""`earshot serve`: one supervisor over a web server with N workers and a driver.
+
+All state is in PostgreSQL, so that every process may be killed at any time. The supervisor starts
+again what ends without being told to, and its processes end when it does, however it does.
+"""
+
+from __future__ import annotations
+
+import logging
+import multiprocessing
+import os
+import signal
+import socket
+import threading
+import time
+from collections.abc import Callable
+from contextlib import ExitStack
+from multiprocessing import connection
+from multiprocessing.context import SpawnProcess
+from types import FrameType
+from typing import Any
+
+from earshot_protocol.errors import LocalError
+from earshot_server import logs
+from earshot_server.settings import Serving
+
+DAY = 86_400.0
+_GRACE = 30.0
+"""Seconds for requests under way, and then for the driver's turn."""
+_CALM = 10.0
+"""A process that has lived so many seconds is started again at once, others after a pause."""
+
+_log = logging.getLogger(__name__)
+
+
+class AddressError(LocalError):
+    """The server cannot listen at the address that it was given."""
+
+
+def serve(serving: Serving, ready: Callable[[str], None] = lambda address: None) -> None:
+    """Serve until SIGTERM or SIGINT; requests under way are answered first.
+
+    Args:
+        serving: how.
+        ready: told the server's URL as soon as it listens and its database is up to date.
+
+    Raises:
+        AddressError: the address is in use or not ours.
+        DatabaseUnavailableError: the database cannot be reached or written.
+        NewerSchemaError: a newer version of this software wrote the database.
+        CredentialsError: the files of the data folder are damaged or open to others.
+    """
+    from earshot_server.credentials import Credentials
+    from earshot_server.store.database import Database
+    from earshot_server.store.embedded import embedded
+
+    logs.configure(serving.log_level)
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    with ExitStack() as stack:
+        listener = stack.enter_context(_listen(serving.host, serving.port))
+        Credentials.load_or_create(serving.data)
+        url = serving.database or stack.enter_context(embedded(serving.data)).url
+        database = Database(url, pool_size=1)
+        database.migrate()
+        database.close()
+        children = (
+            _Child("web", _web, (serving, url, listener)),
+            _Child("driver", _drive, (serving, url)),
+        )
+        stack.callback(_stop, children)
+        for child in children:
+            child.start()
+        ready(f"http://{serving.host}:{listener.getsockname()[1]}")
+        _supervise(children, stop)
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    try:
+        listener = socket.create_server((host, port), backlog=2048)
+    except OSError as error:
+        raise AddressError(
+            f"cannot listen at {host}:{port} ({error.strerror}): choose another --host or --port"
+        ) from error
+    return listener
+
+
+class _Child:
+    """A process that the supervisor keeps alive."""
+
+    def __init__(self, name: str, target: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+        self.name = name
+        self._target = target
+        self._arguments = arguments
+        self.process: SpawnProcess | None = None
+        self.started = 0.0
+
+    def start(self) -> None:
+        # A fresh interpreter: neither threads nor connections of this one.
+        context = multiprocessing.get_context("spawn")
+        self.process = context.Process(target=self._target, args=self._arguments, name=self.name)
+        self.process.start()
+        self.started = time.monotonic()
+
+    def is_alive(self) -> bool:
+        return self.process is not None and self.process.is_alive()
+
+    def end(self, grace: float) -> None:
+        if self.process is None:
+            return
+        self.process.terminate()
+        self.process.join(grace)
+        if self.process.is_alive():
+            _log.error("%s does not stop and is killed", self.name)
+            self.process.kill()
+            self.process.join()
+
+
+def _supervise(children: tuple[_Child, ...], stop: threading.Event) -> None:
+    while not stop.is_set():
+        sentinels = [child.process.sentinel for child in children if child.process]
+        connection.wait(sentinels, timeout=0.2)
+        for child in children:
+            if child.is_alive() or stop.is_set():
+                continue
+            code = child.process.exitcode if child.process else None
+            _log.error("%s has ended with status %s and is started again", child.name, code)
+            if time.monotonic() - child.started < _CALM:
+                stop.wait(1.0)
+            child.start()
+
+
+def _stop(children: tuple[_Child, ...]) -> None:
+    """The web first, so that an accepted answer is never left without its acknowledgement."""
+    for child in children:
+        child.end(_GRACE)
+
+
+def _end_with_parent(end: Callable[[], None]) -> None:
+    """Call `end` once the supervisor is gone, even if it was killed."""
+    parent = multiprocessing.parent_process()
+    if parent is None:
+        return
+    sentinel = parent.sentinel
+
+    def wait() -> None:
+        connection.wait([sentinel])
+        end()
+
+    threading.Thread(target=wait, daemon=True).start()
+
+
+def _web(serving: Serving, url: str, listener: socket.socket) -> None:
+    """The web server's process: gunicorn's arbiter, whose workers each make their own app."""
+    os.setsid()  # a Ctrl-C in the terminal is for the supervisor alone
+    _end_with_parent(lambda: os.kill(os.getpid(), signal.SIGTERM))
+    logs.configure(serving.log_level)
+    from earshot_server.web import run
+
+    run(serving, url, listener)
+
+
+def _drive(serving: Serving, url: str) -> None:
+    """The driver's process."""
+    os.setsid()
+    logs.configure(serving.log_level)
+    from earshot_server.discovery.optics import Optics
+    from earshot_server.driver import Driver
+    from earshot_server.store.database import Database
+
+    stop = threading.Event()
+
+    def end(number: int, frame: FrameType | None) -> None:
+        stop.set()
+
+    signal.signal(signal.SIGTERM, end)
+    _end_with_parent(stop.set)
+    database = Database(url, pool_size=2)
+    try:
+        Driver(database, Optics(), serving.keep_days * DAY).run(stop, serving.pause)
+    finally:
+        database.close()

@@ -1,0 +1,190 @@
+"""How often each label occurs, over time (thesis, section 7.2).
+
+There are two sources. *Global* labels are those of published learning phases: few, and already
+paid for. *Private* histograms are those of statistics phases: each phone counts its own contacts,
+and a secure sum adds the counts up. Both are sums of the phones' numbers and of their noise, so
+each is shown with the interval in which the true number lies.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+
+from earshot_protocol.messages import Result, Statistics
+from earshot_protocol.phase import Parameters, Step
+from earshot_protocol.privacy import accounting
+from earshot_protocol.privacy.mechanisms import BallotSum
+from earshot_server.records import PhaseRecord
+
+CONFIDENCE = 0.95
+"""How often an interval holds the true number."""
+
+MASKED_INPUT = {
+    accounting.CENTROID_VOTE: Step.CENTROID_VOTE_MASK,
+    accounting.LABEL_VOTE: Step.LABEL_VOTE_MASK,
+    accounting.HISTOGRAM: Step.HISTOGRAM_MASK,
+}
+"""A sum → the step whose answers it adds up, noise included."""
+
+_FINEST_SCALE = 512.0
+"""Noise of a larger scale is computed on a coarser grid."""
+
+
+class Interval(NamedTuple):
+    """A noisy count as published, and where the true one lies."""
+
+    published: int
+    least: int
+    most: int
+
+    @classmethod
+    def around(cls, published: int, radius: int) -> Interval:
+        """Of a count that cannot be negative."""
+        return cls(published, max(0, published - radius), max(0, published + radius))
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """How often each label occurs in one phase.
+
+    Attributes:
+        phase: identifier, 16 bytes.
+        finished: when it was published, in seconds since 1970.
+        counts: by label: votes for it in a learning phase, contacts in a statistics phase.
+        radius: what their noise does not exceed, with probability `CONFIDENCE`.
+        environments: by label, the environments that were given it; empty in a statistics phase.
+    """
+
+    phase: bytes
+    finished: float
+    counts: dict[str, Interval]
+    radius: int
+    environments: dict[str, int]
+
+
+def global_histograms(records: Iterable[PhaseRecord]) -> tuple[Histogram, ...]:
+    """Histograms of global labels: the votes for each over all environments of a phase.
+
+    Args:
+        records: of any phases; those without a learning phase's result are left out.
+
+    Returns:
+        One for each result, oldest first.
+    """
+    return _oldest_first(
+        _of_environments(record, record.ending)
+        for record in records
+        if isinstance(record.ending, Result)
+    )
+
+
+def private_histograms(records: Iterable[PhaseRecord]) -> tuple[Histogram, ...]:
+    """Histograms of contacts, from private votes.
+
+    Args:
+        records: of any phases; those without a statistics phase's result are left out.
+
+    Returns:
+        One for each result, oldest first.
+    """
+    return _oldest_first(
+        contacts(record, record.ending)
+        for record in records
+        if isinstance(record.ending, Statistics)
+    )
+
+
+def contacts(record: PhaseRecord, published: Statistics) -> Histogram:
+    """The histogram of one statistics phase."""
+    radius = sum_radius(record, accounting.HISTOGRAM)
+    counts = {
+        name: Interval.around(count, radius)
+        for name, count in zip(published.label_names, published.contacts, strict=True)
+    }
+    return Histogram(record.phase, record.finished or 0.0, counts, radius, {})
+
+
+def _of_environments(record: PhaseRecord, published: Result) -> Histogram:
+    """The histogram of one learning phase."""
+    votes = published.label_votes
+    radius = sum_radius(record, accounting.LABEL_VOTE, max(1, len(votes)))
+    counts = {
+        name: Interval.around(sum(row[index] for row in votes), radius)
+        for index, name in enumerate(published.label_names)
+    }
+    named = {
+        name: published.labels.count(index) for index, name in enumerate(published.label_names)
+    }
+    return Histogram(record.phase, record.finished or 0.0, counts, radius, named)
+
+
+def by_frequency(histograms: Sequence[Histogram]) -> tuple[str, ...]:
+    """All labels, the most frequent first; of equally frequent ones, by name."""
+    totals: dict[str, int] = {}
+    for histogram in histograms:
+        for label, count in histogram.counts.items():
+            totals[label] = totals.get(label, 0) + count.published
+    return tuple(sorted(totals, key=lambda label: (-totals[label], label)))
+
+
+def agreed_parameters(record: PhaseRecord) -> Parameters:
+    """The parameters that the phones of a phase were told: for those that joined, once it runs."""
+    if not record.steps:
+        return record.parameters
+    return msgspec.structs.replace(record.parameters, phones=record.joined)
+
+
+def sum_radius(record: PhaseRecord, name: str, entries: int = 1) -> int:
+    """What the noise of a published sum does not exceed, with probability `CONFIDENCE`.
+
+    Args:
+        record: of a published phase.
+        name: of the sum, as `earshot_protocol.privacy.accounting` calls its step.
+        entries: how many entries of the sum are added up.
+    """
+    parameters = agreed_parameters(record)
+    mechanism = accounting.phase_mechanisms(parameters)[name]
+    if not isinstance(mechanism, BallotSum):
+        return 0
+    inputs = next(
+        (step.answered for step in record.steps if step.step == MASKED_INPUT[name]),
+        parameters.phones,
+    )
+    return noise_radius(mechanism.scale, entries * inputs / mechanism.honest_survivors)
+
+
+@functools.lru_cache(maxsize=256)
+def noise_radius(scale: float, order: float) -> int:
+    """The smallest r for which noise lies in [−r, r] with probability `CONFIDENCE`.
+
+    The noise is the difference of two variables NegativeBinomial(order, exp(−1/scale)). Order 1 is
+    discrete Laplace noise; each phone that stays adds a share of order 1/n', n' of them being
+    counted on, and orders add up. Its characteristic function is
+    ((1 − α)² / (1 − 2α cos t + α²))^order, whose inverse transform is taken numerically.
+
+    Args:
+        scale: of the discrete Laplace noise, in counts.
+        order: positive.
+    """
+    # On a coarser grid the law hardly changes; the radius is rounded up to it.
+    grid = max(1, math.ceil(scale / _FINEST_SCALE))
+    ratio = math.exp(-grid / scale)
+    deviation = math.sqrt(2 * order * ratio) / (1 - ratio)
+    size = 2 ** math.ceil(math.log2(2 * (8 * deviation + 40 * scale / grid) + 8))
+    angles = 2 * np.pi * np.arange(size // 2 + 1) / size
+    # 1 − 2α cos t + α² as (1 − α)² + 4α sin²(t/2), which loses no digits near t = 0.
+    growth = 4 * ratio * (np.sin(angles / 2) / (1 - ratio)) ** 2
+    law = np.fft.irfft(np.exp(-order * np.log1p(growth)), size)
+    within = law[0] + 2 * np.concatenate([[0.0], np.cumsum(law[1 : size // 2])])
+    return grid * int(np.argmax(within >= CONFIDENCE))
+
+
+def _oldest_first(histograms: Iterable[Histogram]) -> tuple[Histogram, ...]:
+    return tuple(sorted(histograms, key=lambda histogram: histogram.finished))

@@ -1,0 +1,97 @@
+"""The web server: gunicorn over the API, each worker with an app and connections of its own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+from pathlib import Path
+from typing import Any
+
+from flask import Flask
+from gunicorn.app.base import BaseApplication
+from gunicorn.glogging import Logger
+
+from earshot_server.settings import Serving
+
+_LARGEST_HEADER = 8190
+_TIMEOUT = 120
+"""Seconds after which a worker that does nothing at all is taken for dead."""
+_GRACE = 25
+_KEEP_ALIVE = 75
+
+
+def run(serving: Serving, url: str, listener: socket.socket) -> None:
+    """Serve until SIGTERM.
+
+    Args:
+        serving: how.
+        url: of the database.
+        listener: a socket that listens already, so that a restart loses no connection.
+    """
+    # Workers come and go; what they have counted stays here, and is counted together.
+    metrics = serving.data / "metrics"
+    shutil.rmtree(metrics, ignore_errors=True)
+    metrics.mkdir(parents=True)
+    os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(metrics)  # for the arbiter's own clean-up
+    _Gunicorn(serving, url, listener, metrics).run()
+
+
+class _Gunicorn(BaseApplication):  # type: ignore[misc]  # gunicorn has no types
+    def __init__(self, serving: Serving, url: str, listener: socket.socket, metrics: Path) -> None:
+        self._serving = serving
+        self._url = url
+        self._listener = listener
+        self._metrics = metrics
+        super().__init__()
+
+    def load_config(self) -> None:
+        settings: dict[str, Any] = {
+            "bind": f"fd://{self._listener.fileno()}",
+            "workers": self._serving.workers,
+            "worker_class": "gthread",
+            "threads": self._serving.threads,
+            "timeout": _TIMEOUT,
+            "graceful_timeout": _GRACE,
+            "keepalive": _KEEP_ALIVE,
+            "limit_request_field_size": _LARGEST_HEADER,
+            "proc_name": "earshot",
+            "control_socket_disable": True,
+            "child_exit": _child_exit,
+            "logger_class": _Logger,
+        }
+        for name, value in settings.items():
+            self.cfg.set(name, value)
+
+    def load(self) -> Flask:
+        """One worker's application, made after the fork: connections are not shared."""
+        from earshot_server.api.app import Settings, create_app
+        from earshot_server.credentials import Credentials
+        from earshot_server.store.database import Database
+
+        return create_app(
+            Settings(
+                database=Database(self._url, pool_size=self._serving.threads),
+                credentials=Credentials.load_or_create(self._serving.data),
+                phone_requests_per_minute=self._serving.requests_per_minute,
+                address_requests_per_minute=self._serving.address_requests_per_minute,
+                proxies=self._serving.proxies,
+                metrics_folder=self._metrics,
+            )
+        )
+
+
+class _Logger(Logger):  # type: ignore[misc]  # gunicorn has no types
+    """Gunicorn's words in the form of all others."""
+
+    def setup(self, cfg: object) -> None:
+        """Leave handlers to the root logger; requests are logged by the application."""
+        for own in (self.error_log, self.access_log):
+            own.handlers[:] = []
+            own.propagate = True
+
+
+def _child_exit(arbiter: object, worker: Any) -> None:
+    from prometheus_client import multiprocess
+
+    multiprocess.mark_process_dead(worker.pid)  # type: ignore[no-untyped-call]

@@ -1,0 +1,386 @@
+"""A whole learning phase over HTTP: a real server, real phones, real cryptography, on loopback.
+
+The floor is measured in the same run: a request for which the server does nothing, and a durable
+commit of one row of the size of an answer, each one after the other on the same machine before the
+phones come.
+"""
+
+from __future__ import annotations
+
+import heapq
+import os
+import re
+import resource
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from concurrent.futures import ProcessPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from http.client import HTTPConnection
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
+
+import numpy as np
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from earshot_client.http_transport import HttpTransport
+from earshot_client.labels import LabelHierarchy
+from earshot_client.memory_store import MemoryStore
+from earshot_client.phone import Phone
+from earshot_protocol.api import ANSWER, ENROL, TASK, Invite, StartPhase
+from earshot_protocol.errors import EarshotError, LocalError
+from earshot_protocol.geometry import Geometry
+from earshot_protocol.messages import Failed, Result, Wait
+from earshot_protocol.phase import STEPS, Budget, PhaseParameters
+from earshot_server.api.views import PhaseExport
+from earshot_simulations.engine import AGREES, HeardPoints
+from earshot_simulations.populations import Blobs, Population
+
+_T = TypeVar("_T")
+Progress = Callable[[str, int, int], None]
+
+_FLOOR_REQUESTS = 500
+_FLOOR_COMMITS = 200
+_RECORDINGS = 20
+_SCENES = 6
+_LONGEST_PAUSE = 5.0
+_PAUSE = 0.5
+"""Seconds after an answer until a phone asks again."""
+_THREADS = 8
+_PATIENCE = 3600.0
+
+
+class BenchmarkError(LocalError):
+    """The server that is measured does not start, or its phase does not end."""
+
+
+@dataclass(frozen=True)
+class _Figures:
+    """What one process of phones measured: per path, from request to response, one entry each."""
+
+    seconds: dict[str, list[float]]
+    errors: Counter[str]
+    cpu_seconds: float
+
+
+def benchmark(
+    phones: int,
+    dropout: float,
+    step_seconds: float,
+    workers: int,
+    processes: int,
+    seed: int,
+    progress: Progress,
+) -> dict[str, Any]:
+    """Run the phase and measure it.
+
+    Args:
+        phones: that enrol and take part.
+        dropout: the fraction that vanishes, each for good before a random step.
+        step_seconds: how long a step waits for the vanished.
+        workers: web processes of the server.
+        processes: that the phones share.
+        seed: of points, labels and dropouts.
+        progress: told how many phones know the result.
+
+    Returns:
+        Figures by name; milliseconds, seconds, bytes as the names say.
+
+    Raises:
+        BenchmarkError: the server does not start, or the phase does not end.
+    """
+    from earshot_server.store.embedded import embedded
+
+    with tempfile.TemporaryDirectory(prefix="earshot-bench-") as folder:
+        data = Path(folder)
+        with (
+            embedded(data / "database") as postgres,
+            _server(data, postgres.url, workers) as (address, server),
+        ):
+            url = postgres.url
+            floor = _floor(address, url)
+            size = _database_bytes(url)
+            began = time.perf_counter()
+            figures, export = _run(
+                address, data, phones, dropout, step_seconds, processes, seed, progress
+            )
+            seconds = time.perf_counter() - began
+            grown = _database_bytes(url) - size
+            server_cpu = _cpu_seconds_of(server.pid)
+    return _report(figures, export, phones, seconds, server_cpu, grown) | floor
+
+
+def _report(
+    figures: list[_Figures],
+    export: PhaseExport,
+    phones: int,
+    seconds: float,
+    server_cpu: float,
+    grown: int,
+) -> dict[str, Any]:
+    times = {
+        path: np.concatenate([np.array(each.seconds.get(path, ())) for each in figures]) * 1e3
+        for path in (ENROL, TASK, ANSWER)
+    }
+    requests = sum(map(len, times.values()))
+    report: dict[str, Any] = {
+        "phones": phones,
+        "status": export.phase.status,
+        "environments": len(export.ending.labels) if isinstance(export.ending, Result) else 0,
+        "answered_last": export.phase.steps[-1].answered,
+        "seconds": seconds,
+        "requests": requests,
+        "requests_per_second": requests / seconds,
+    }
+    for path, values in times.items():
+        name = path.rsplit("/", 1)[-1]
+        report[f"{name}_p50_ms"] = float(np.percentile(values, 50))
+        report[f"{name}_p95_ms"] = float(np.percentile(values, 95))
+    report["server_cpu_seconds"] = server_cpu
+    report["phones_cpu_seconds"] = sum(each.cpu_seconds for each in figures)
+    report["database_growth_bytes"] = grown
+    report["errors"] = dict(sum((each.errors for each in figures), Counter()))
+    return report
+
+
+# ------------------------------------------------------------------------------------ the server
+
+
+@contextmanager
+def _server(data: Path, url: str, workers: int) -> Iterator[tuple[str, subprocess.Popen[str]]]:
+    log = (data / "server.log").open("w")
+    # S603: our own command.
+    process = subprocess.Popen(  # noqa: S603
+        [
+            *(sys.executable, "-m", "earshot_client", "serve", "--data", str(data)),
+            *("--port", "0", "--workers", str(workers), "--pause", "0.2"),
+            *("--requests-per-minute", "6000", "--address-requests-per-minute", "10000000"),
+        ],
+        stdout=subprocess.PIPE,
+        stderr=log,
+        text=True,
+        env={**os.environ, "EARSHOT_DATABASE": url},
+    )
+    try:
+        found = re.search(r"http://\S+", process.stdout.readline() if process.stdout else "")
+        if found is None:
+            log.flush()
+            raise BenchmarkError(
+                f"the server does not start: {(data / 'server.log').read_text()[-2000:]}"
+            )
+        yield found[0], process
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(60)
+        log.close()
+
+
+def _floor(address: str, url: str) -> dict[str, float]:
+    host, port = urlsplit(address).hostname, urlsplit(address).port
+    connection = HTTPConnection(host or "", port)
+    requests = []
+    for _ in range(_FLOOR_REQUESTS):
+        began = time.perf_counter()
+        connection.request("GET", "/health/live")
+        connection.getresponse().read()
+        requests.append(time.perf_counter() - began)
+    connection.close()
+    commits = []
+    import psycopg
+
+    with psycopg.connect(url, autocommit=True) as database:
+        database.execute("CREATE TEMPORARY TABLE none_of_ours (body bytea)")
+        database.execute("CREATE TABLE benchmark_floor (body bytea)")
+        for _ in range(_FLOOR_COMMITS):
+            began = time.perf_counter()
+            database.execute("INSERT INTO benchmark_floor VALUES (%s)", (os.urandom(4096),))
+            commits.append(time.perf_counter() - began)
+        database.execute("DROP TABLE benchmark_floor")
+    return {
+        "floor_request_p95_ms": float(np.percentile(requests, 95)) * 1e3,
+        "floor_commit_p95_ms": float(np.percentile(commits, 95)) * 1e3,
+    }
+
+
+def _database_bytes(url: str) -> int:
+    import psycopg
+
+    with psycopg.connect(url) as database:
+        row = database.execute("SELECT pg_database_size(current_database())").fetchone()
+    return int(row[0]) if row else 0
+
+
+def _cpu_seconds_of(pid: int) -> float:
+    """Of the server and all its processes that are alive; the database's are not among them."""
+    import psutil
+
+    process = psutil.Process(pid)
+    times = [each.cpu_times() for each in (process, *process.children(recursive=True))]
+    return float(sum(each.user + each.system for each in times))
+
+
+# ------------------------------------------------------------------------------------ the phones
+
+
+def _run(
+    address: str,
+    data: Path,
+    phones: int,
+    dropout: float,
+    step_seconds: float,
+    processes: int,
+    seed: int,
+    progress: Progress,
+) -> tuple[list[_Figures], PhaseExport]:
+    from earshot_server.operator_client import OperatorClient, read_token
+
+    client = OperatorClient(address, read_token(data))
+    code = client.invite(Invite(uses=phones)).code
+    phase = client.start(
+        StartPhase(parameters=_parameters(phones, dropout, step_seconds), gather_seconds=_PATIENCE)
+    )
+    random = np.random.default_rng([seed, 0xA])
+    answers = np.full(phones, len(STEPS))
+    vanishing = random.choice(phones, int(dropout * phones), replace=False)
+    answers[vanishing] = random.integers(len(STEPS), size=len(vanishing))
+    with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
+        futures = [
+            pool.submit(
+                _phones, address, code, phones, share.tolist(), answers[share].tolist(), seed
+            )
+            for share in np.array_split(np.arange(phones), processes)
+        ]
+        began = time.perf_counter()
+        while not all(future.done() for future in futures):
+            found = client.phase(phase)
+            progress(found.step, found.steps[-1].answered if found.steps else found.joined, phones)
+            if time.perf_counter() - began > _PATIENCE:
+                raise BenchmarkError(f"the phase does not end: {found.step}")
+            time.sleep(1.0)
+        figures = [future.result() for future in futures]
+    return figures, client.export(phase)
+
+
+def _parameters(phones: int, dropout: float, step_seconds: float) -> PhaseParameters:
+    return PhaseParameters(
+        phones=phones,
+        recordings=_RECORDINGS,
+        dimensions=2,
+        geometry=Geometry.EUCLIDEAN,
+        encoder="points",
+        labels=tuple(f"scene {number}" for number in range(_SCENES)),
+        local_centroids=4,
+        top_local_centroids=2,
+        top_global_centroids=10,
+        centroid_votes=3,
+        label_votes=3,
+        dropout=dropout,
+        corrupted=0.05,
+        budget=Budget(clustering=1.0, selection=0.25, centroid_vote=0.5, label_vote=0.5),
+        step_seconds=step_seconds,
+    )
+
+
+class _Member:
+    """One phone: its key, its recordings, its line to the server, and when it vanishes."""
+
+    def __init__(
+        self, address: str, number: int, answers: int, population: Population, seed: int
+    ) -> None:
+        heard = population.recordings(number)
+        choices = [population.labels[label] if label >= 0 else None for label in heard.labels]
+        self.transport = HttpTransport(address, Ed25519PrivateKey.generate(), tries=8)
+        self._phone = Phone(
+            MemoryStore(heard.points, choices),
+            HeardPoints("points", heard.points.shape[1]),
+            AGREES,
+            hierarchy=LabelHierarchy.flat(population.labels),
+        )
+        self._answers = answers
+        self.due = 0.0
+        self.known = False
+
+    def turn(self, code: str, timed: _Timed) -> float | None:
+        """One request and what follows from it; when to come back, None if never."""
+        if not self.known:
+            timed(ENROL, lambda: self.transport.enrol(code))
+            self.known = True
+        task = timed(TASK, self.transport.task)
+        if isinstance(task, Result | Failed):
+            self.transport.close()
+            return None
+        answer = self._phone.answer(task)
+        if answer is None:
+            return min(task.seconds, _LONGEST_PAUSE) if isinstance(task, Wait) else _LONGEST_PAUSE
+        if not self._answers:
+            self.transport.close()
+            return None
+        self._answers -= 1
+        timed(ANSWER, lambda: self.transport.send(answer))
+        return _PAUSE
+
+
+class _Timed:
+    """Calls, and keeps how long each took."""
+
+    def __init__(self) -> None:
+        self.seconds: dict[str, list[float]] = {ENROL: [], TASK: [], ANSWER: []}
+
+    def __call__(self, path: str, call: Callable[[], _T]) -> _T:
+        began = time.perf_counter()
+        try:
+            return call()
+        finally:
+            self.seconds[path].append(time.perf_counter() - began)
+
+
+def _phones(
+    address: str, code: str, phones: int, numbers: list[int], answers: list[int], seed: int
+) -> _Figures:
+    """All phones of one process, until each has the result or is gone; several at a time."""
+    population = Blobs(phones, _RECORDINGS, _SCENES, 0.5, seed)
+    crowd = [
+        _Member(address, number, left, population, seed)
+        for number, left in zip(numbers, answers, strict=True)
+    ]
+    timed, errors = _Timed(), Counter[str]()
+    waiting = [(0.0, place) for place in range(len(crowd))]
+    lock, finished = threading.Lock(), 0
+
+    def work() -> None:
+        nonlocal finished
+        while True:
+            with lock:
+                if finished == len(crowd):
+                    return
+                now = time.monotonic()
+                place = heapq.heappop(waiting)[1] if waiting and waiting[0][0] <= now else None
+            if place is None:
+                time.sleep(0.01)
+                continue
+            pause: float | None = _LONGEST_PAUSE
+            try:
+                pause = crowd[place].turn(code, timed)
+            except EarshotError as error:
+                errors[f"{type(error).__name__}: {error}"[:100]] += 1
+            with lock:
+                if pause is None:
+                    finished += 1
+                else:
+                    heapq.heappush(waiting, (time.monotonic() + pause, place))
+
+    threads = [threading.Thread(target=work) for _ in range(_THREADS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    spent = resource.getrusage(resource.RUSAGE_SELF)
+    return _Figures(timed.seconds, errors, spent.ru_utime + spent.ru_stime)

@@ -1,0 +1,392 @@
+from __future__ import annotations
+
+import socket
+import ssl
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import closing, contextmanager
+
+import msgspec
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from phone_server import HangUp, PhoneServer, Reply, problem, serving
+
+from earshot_client.http_transport import (
+    ERRORS,
+    LONGEST_PAUSE,
+    TRIES,
+    HttpTransport,
+    InvitationRefusedError,
+    ServerProblemError,
+    UnavailableError,
+)
+from earshot_protocol.api import (
+    ANSWER,
+    ENROL,
+    MESSAGEPACK,
+    PROBLEM,
+    PROBLEM_PREFIX,
+    TASK,
+    AskTask,
+    decode_body,
+)
+from earshot_protocol.errors import (
+    InvalidInputError,
+    MalformedMessageError,
+    RemoteError,
+    RepeatedMessageError,
+    UnexpectedMessageError,
+)
+from earshot_protocol.messages import (
+    LARGEST_TASK_BYTES,
+    AdvertisedKeys,
+    Wait,
+    decode_answer,
+    encode,
+)
+from earshot_protocol.signatures import SignatureError, StaleSignatureError
+from earshot_server.api import problems
+
+ANSWERED = AdvertisedKeys(sum_id=bytes(16), sender=3, cipher_key=bytes(32), mask_key=bytes(32))
+WAIT = Wait(seconds=7.0)
+
+
+def friendly(path: str, phone: str, body: bytes) -> Reply:
+    return Reply(encode(WAIT)) if path == TASK else Reply(status=204)
+
+
+class Line:
+    """An enrolled phone's transport to a server whose next replies may be told."""
+
+    def __init__(self, server: PhoneServer, **options: object) -> None:
+        self.server = server
+        self.pauses: list[float] = []
+        key = Ed25519PrivateKey.generate()
+        server.keys["5"] = key.public_key().public_bytes_raw()
+        options = {"pause": self.pauses.append, "timeout": 5.0} | options
+        self.transport = HttpTransport(server.url, key, "5", **options)  # type: ignore[arg-type]
+
+    def next(self, *replies: Reply | type[HangUp]) -> None:
+        """What the server says to the next requests; then it is friendly again."""
+        left = list(replies)
+
+        def trap(path: str, body: bytes) -> Reply | None:
+            if not left:
+                return None
+            reply = left.pop(0)
+            if isinstance(reply, Reply):
+                return reply
+            raise reply
+
+        self.server.trap = trap
+
+
+@contextmanager
+def line(**options: object) -> Iterator[Line]:
+    with serving(PhoneServer(friendly)) as server:
+        made = Line(server, **options)
+        with closing(made.transport):
+            yield made
+
+
+def test_tasks_and_answers_cross_on_one_connection() -> None:
+    known = (b"a" * 16, b"b" * 16)
+    with line(known=lambda: known) as made:
+        for _ in range(3):
+            assert made.transport.task() == WAIT
+            made.transport.send(ANSWERED)
+        (asked, first), (answered, second) = made.server.requests[:2]
+        assert (asked, decode_body(first, MESSAGEPACK, AskTask).known) == (TASK, known)
+        assert (answered, decode_answer(second)) == (ANSWER, ANSWERED)
+        assert (len(made.server.requests), made.server.connections) == (6, 1)
+        assert made.pauses == []
+
+
+def test_a_new_phone_enrols_and_then_speaks_in_its_name() -> None:
+    with serving(PhoneServer(friendly)) as server:
+        key = Ed25519PrivateKey.generate()
+        with closing(HttpTransport(server.url, key)) as transport:
+            with pytest.raises(InvitationRefusedError, match="not an invitation"):
+                transport.enrol("stolen")
+            name = transport.enrol("welcome")
+            assert transport.enrol("welcome") == name == transport.phone
+            assert server.keys == {name: key.public_key().public_bytes_raw()}
+            assert transport.task() == WAIT
+
+
+def test_in_another_phones_name_nothing_is_answered() -> None:
+    with line() as made:
+        made.server.keys["5"] = Ed25519PrivateKey.generate().public_key().public_bytes_raw()
+        with pytest.raises(SignatureError, match="does not fit"):
+            made.transport.task()
+        assert len(made.server.requests) == 1
+
+
+# --------------------------------------------------------------------------------------- patience
+
+
+@pytest.mark.parametrize("bad", [HangUp, *(problem(s, "x") for s in (408, 429, 502, 503, 504))])
+def test_what_may_pass_is_tried_again_and_the_same_is_sent(bad: Reply | type[HangUp]) -> None:
+    with line() as made:
+        made.next(*[bad] * (TRIES - 1))
+        made.transport.send(ANSWERED)
+        assert [body for _, body in made.server.requests] == [encode(ANSWERED)] * TRIES
+        assert len(made.pauses) == TRIES - 1
+        for times, pause in enumerate(made.pauses):
+            assert 0.5 * 2**times <= pause <= 1.0 * 2**times
+
+
+def test_after_so_many_tries_it_gives_up_by_name() -> None:
+    with line() as made:
+        made.next(*[problem(503, "database", "nothing was changed")] * TRIES)
+        with pytest.raises(UnavailableError, match="nothing was changed"):
+            made.transport.task()
+        assert len(made.server.requests) == TRIES
+        assert made.transport.task() == WAIT
+
+
+def test_a_server_that_names_a_time_is_left_alone_until_then() -> None:
+    with line() as made:
+        busy = problem(429, "rate-limit")
+        busy.fields["Retry-After"] = "9"
+        made.next(busy)
+        assert made.transport.task() == WAIT
+        assert made.pauses == [9.0]
+        busy.fields["Retry-After"] = str(int(LONGEST_PAUSE) + 1)
+        made.next(busy)
+        with pytest.raises(UnavailableError) as raised:
+            made.transport.task()
+        assert raised.value.seconds == LONGEST_PAUSE + 1
+        assert made.pauses == [9.0]
+
+
+@pytest.mark.parametrize("value", ["soon", "-3", "9" * 30, "Sat, 21 Nov 2026 01:00:00 GMT", "³"])
+def test_a_time_that_is_none_does_not_count(value: str) -> None:
+    with line() as made:
+        busy = problem(503, "database")
+        busy.fields["Retry-After"] = value.encode().decode("latin-1")
+        made.next(busy)
+        assert made.transport.task() == WAIT
+        assert made.pauses[0] <= 1.0
+
+
+def test_a_connection_that_went_idle_costs_no_pause() -> None:
+    with line() as made:
+        assert made.transport.task() == WAIT
+        made.next(HangUp)  # as a server does that ends idle connections
+        assert made.transport.task() == WAIT
+        assert made.pauses == []
+        assert made.server.connections == 2
+
+
+def test_nobody_there_is_one_line_after_all_tries() -> None:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        port = listener.getsockname()[1]
+    pauses: list[float] = []
+    transport = HttpTransport(
+        f"http://127.0.0.1:{port}", Ed25519PrivateKey.generate(), "5", pause=pauses.append
+    )
+    with pytest.raises(UnavailableError, match="refused") as raised:
+        transport.task()
+    assert "\n" not in str(raised.value)
+    assert len(pauses) == TRIES - 1
+
+
+def test_a_clock_that_is_wrong_is_set_right_once() -> None:
+    for skew in (-86_400.0, 86_400.0, 40 * 365 * 86_400.0):
+        with line() as made:
+            made.server.clock = lambda skew=skew: 1.8e9 + skew  # type: ignore[misc]
+            assert made.transport.task() == WAIT
+            made.transport.send(ANSWERED)
+            assert len(made.server.requests) == 3
+
+
+def test_a_server_that_is_never_content_with_the_clock_is_asked_twice() -> None:
+    with line() as made:
+        made.next(*[problem(401, "stale-signature", now=1e9)] * 2)
+        with pytest.raises(StaleSignatureError):
+            made.transport.task()
+        assert len(made.server.requests) == 2
+
+
+# --------------------------------------------------------------------------------------- refusals
+
+
+@pytest.mark.parametrize(
+    ("status", "kind", "error"),
+    [
+        (400, "malformed", MalformedMessageError),
+        (413, "too-large", MalformedMessageError),
+        (401, "signature", SignatureError),
+        (403, "invitation-used-up", InvitationRefusedError),
+        (409, "repeated", RepeatedMessageError),
+        (409, "unexpected", UnexpectedMessageError),
+        (404, "unknown-path", ServerProblemError),
+        (500, "internal", ServerProblemError),
+    ],
+)
+def test_a_problem_is_an_error_by_its_kind(
+    status: int, kind: str, error: type[RemoteError]
+) -> None:
+    with line() as made:
+        made.next(problem(status, kind, "so it is"))
+        with pytest.raises(error, match="so it is") as raised:
+            made.transport.send(ANSWERED)
+        assert type(raised.value) is error
+        assert len(made.server.requests) == 1
+        made.transport.send(ANSWERED)
+
+
+def test_the_kinds_are_those_of_the_server() -> None:
+    servers = {kind.name for kind in (*problems.KINDS.values(), *problems.HTTP_KINDS.values())}
+    assert set(ERRORS) <= servers
+    assert problem(400, "malformed").body.count(PROBLEM_PREFIX.encode()) == 1
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        Reply(b"<html>Log in to this network</html>", 200, "text/html"),
+        Reply(b"\xc1", 200),
+        Reply(encode(WAIT)[:-1], 200),
+        Reply(encode(ANSWERED), 200),
+        Reply(b"", 200),
+        Reply(b"\x00" * (LARGEST_TASK_BYTES + 1), 200),
+    ],
+)
+def test_what_is_no_task_is_malformed(reply: Reply) -> None:
+    with line() as made:
+        made.next(reply)
+        with pytest.raises(MalformedMessageError):
+            made.transport.task()
+        assert made.transport.task() == WAIT
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        Reply(b"elsewhere", 302, "text/plain", {"Location": "http://127.0.0.1:1/"}),
+        Reply(b"{", 400, PROBLEM),
+        Reply(b"", 204),
+        Reply(b"\x00" * 10**6, 500, PROBLEM),
+    ],
+)
+def test_an_answer_of_another_kind_is_a_named_refusal(reply: Reply) -> None:
+    with line() as made:
+        made.next(reply)
+        with pytest.raises(ServerProblemError, match=str(reply.status)):
+            made.transport.task()
+        assert made.transport.task() == WAIT
+
+
+def test_a_servers_text_cannot_steer_a_terminal() -> None:
+    with line() as made:
+        made.next(problem(500, "internal", "\x1b[2J\n\rcalm\u202e" + "x" * 10**4))
+        with pytest.raises(ServerProblemError) as raised:
+            made.transport.task()
+        assert str(raised.value).isprintable()
+        assert "calm" in str(raised.value)
+        assert len(str(raised.value)) <= 300
+
+
+def raw_server(
+    talk: Callable[[socket.socket], None], connections: int = 2
+) -> tuple[str, threading.Thread]:
+    """A server that says to each of its connections whatever `talk` does."""
+    listener = socket.create_server(("127.0.0.1", 0))
+
+    def serve() -> None:
+        with listener:
+            for _ in range(connections):
+                connection, _ = listener.accept()
+                with connection:
+                    connection.recv(65_536)
+                    talk(connection)
+
+    thread = threading.Thread(target=serve)
+    thread.start()
+    return f"http://127.0.0.1:{listener.getsockname()[1]}", thread
+
+
+@pytest.mark.parametrize(
+    "said",
+    [
+        b"",
+        b"SSH-2.0-OpenSSH\r\n",
+        b"HTTP/1.1 200 OK\r\nContent-Type: application/msgpack\r\nContent-Length: 99\r\n\r\nabc",
+        b"HTTP/1.1 200 OK\r\nContent-Type: application/msgpack\r\nContent-Length: 99\r\n\r\n",
+        b"HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n",
+        b"HTTP/1.1 200 OK\r\n" + b"X: y\r\n" * 1000 + b"\r\n",
+        b"HTTP/1.1 200 " + b"O" * 10**5,
+    ],
+)
+def test_half_a_response_counts_as_none(said: bytes) -> None:
+    url, thread = raw_server(lambda connection: connection.sendall(said))
+    key = Ed25519PrivateKey.generate()
+    transport = HttpTransport(url, key, "5", tries=2, timeout=5.0, pause=lambda seconds: None)
+    with pytest.raises(UnavailableError, match="cannot be reached"):
+        transport.task()
+    thread.join()
+
+
+def test_a_network_that_stands_still_is_left() -> None:
+    gone = threading.Event()
+    url, thread = raw_server(lambda connection: (gone.wait(), None)[1], connections=1)
+    key = Ed25519PrivateKey.generate()
+    transport = HttpTransport(url, key, "5", tries=1, timeout=0.05)
+    with pytest.raises(UnavailableError, match="timed out"):
+        transport.task()
+    gone.set()
+    thread.join()
+
+
+# ------------------------------------------------------------------------------------ the address
+
+
+@pytest.mark.parametrize(
+    "url",
+    [
+        "",
+        "earshot.example",
+        "ftp://earshot.example",
+        "https://",
+        "https://earshot.example:port",
+        "https://earshot.example:70000",
+        "https://[::1",
+        "https://earshot.example/base",
+        "https://earshot.example?a=b",
+        "https://user@earshot.example",
+        "http://earshot.example",
+        "http://192.0.2.1:8000",
+        "http://localhost.example",
+    ],
+)
+def test_what_is_no_safe_address_is_refused_by_name(url: str) -> None:
+    with pytest.raises(InvalidInputError, match="https"):
+        HttpTransport(url, Ed25519PrivateKey.generate())
+
+
+def test_a_name_that_cannot_be_looked_up_is_unavailable() -> None:
+    url = f"https://{'a' * 64}.invalid"
+    transport = HttpTransport(url, Ed25519PrivateKey.generate(), tries=1)
+    with pytest.raises(UnavailableError, match="cannot be reached"):
+        transport.task()
+
+
+def test_https_is_verified_unless_the_app_brings_its_own_trust() -> None:
+    transport = HttpTransport("https://earshot.example/", Ed25519PrivateKey.generate())
+    context = transport._connection._context  # type: ignore[attr-defined]
+    assert context.verify_mode is ssl.CERT_REQUIRED
+    assert context.check_hostname
+    own = ssl.create_default_context()
+    transport = HttpTransport("https://earshot.example", Ed25519PrivateKey.generate(), tls=own)
+    assert transport._connection._context is own  # type: ignore[attr-defined]
+
+
+def test_enrolment_asks_for_nothing_but_key_and_code() -> None:
+    with serving(PhoneServer(friendly)) as server:
+        with closing(HttpTransport(server.url, Ed25519PrivateKey.generate())) as transport:
+            transport.enrol("welcome")
+        ((path, body),) = server.requests
+        assert path == ENROL
+        assert set(msgspec.msgpack.decode(body)) == {"public_key", "attestation"}

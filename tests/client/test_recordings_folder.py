@@ -1,0 +1,148 @@
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from types import SimpleNamespace
+
+import numpy as np
+import pytest
+import soundfile
+
+from earshot_client.hearing import Second
+from earshot_client.labels import LabelHierarchy, default_hierarchy
+from earshot_client.microphone import Microphone, MicrophoneError
+from earshot_client.recordings_folder import FolderError, RecordingsFolder, UnreadableFileError
+
+RATE = 16_000
+FLAT = LabelHierarchy.flat(["bus", "Train Station", "park"])
+
+
+def write(path: Path, seconds: float, rate: int = RATE, channels: int = 1) -> np.ndarray:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    random = np.random.default_rng([len(path.name), rate, channels])
+    sound = random.uniform(-0.5, 0.5, (int(seconds * rate), channels)).astype(np.float32)
+    soundfile.write(path, sound, rate, subtype="FLOAT" if path.suffix.lower() == ".wav" else None)
+    return sound
+
+
+def test_files_are_cut_into_whole_seconds_in_order(tmp_path: Path) -> None:
+    sound = write(tmp_path / "a.wav", 2.9)
+    stereo = write(tmp_path / "bus" / "b.WAV", 1.0, 44_100, 2)
+    write(tmp_path / "short.wav", 0.99)
+    folder = RecordingsFolder(tmp_path, FLAT)
+    seconds = folder.seconds()
+    assert [second.name for second in seconds] == ["a.wav#0", "a.wav#1", "bus/b.WAV#0"]
+    for number in range(2):
+        samples, rate = folder.read(seconds[number])
+        assert rate == RATE
+        np.testing.assert_array_equal(samples, sound[number * RATE : (number + 1) * RATE])
+    samples, rate = folder.read(seconds[2])
+    assert (rate, samples.dtype) == (44_100, np.float32)
+    np.testing.assert_array_equal(samples, stereo)
+
+
+@pytest.mark.parametrize("suffix", [".flac", ".ogg"])
+def test_compressed_files_are_heard_second_by_second(tmp_path: Path, suffix: str) -> None:
+    sound = write(tmp_path / f"a{suffix}", 3.0)
+    folder = RecordingsFolder(tmp_path, FLAT)
+    assert len(folder.seconds()) == 3
+    samples, _ = folder.read(folder.seconds()[2])
+    correlation = np.corrcoef(samples[:, 0], sound[2 * RATE :, 0])[0, 1]
+    assert samples.shape == (RATE, 1)
+    assert correlation > (0.999 if suffix == ".flac" else 0.5)
+
+
+@pytest.mark.parametrize(
+    ("path", "label"),
+    [
+        ("bus/a.wav", "bus"),
+        ("BUS/a.wav", "bus"),
+        ("03 - train_station/1.wav", "Train Station"),
+        ("elsewhere/park-2.wav", "park"),
+        ("bus/park.wav", "bus"),
+        ("Train-Station_07.wav", "Train Station"),
+        ("bus stop.wav", None),
+        ("1.wav", None),
+        ("dog/1-2-A.wav", None),
+    ],
+)
+def test_the_label_is_in_the_name_if_polls_offer_it(
+    tmp_path: Path, path: str, label: str | None
+) -> None:
+    write(tmp_path / "sound" / path, 1.0)
+    (second,) = RecordingsFolder(tmp_path / "sound", FLAT).seconds()
+    assert second.label == label
+
+
+def test_labels_are_choices_of_the_hierarchy(tmp_path: Path) -> None:
+    for name in ("public_transport", "living room", "café", "fjord"):
+        write(tmp_path / name / "a.wav", 1.0)
+    seconds = RecordingsFolder(tmp_path, default_hierarchy()).seconds()
+    assert {second.name.partition("/")[0]: second.label for second in seconds} == {
+        "public_transport": "public transport",
+        "living room": "living room",
+        "café": "café",
+        "fjord": None,
+    }
+
+
+def test_what_is_no_sound_is_left_alone(tmp_path: Path) -> None:
+    write(tmp_path / "a.wav", 1.0)
+    write(tmp_path / ".hidden.wav", 1.0)
+    write(tmp_path / ".hidden" / "a.wav", 1.0)
+    write(tmp_path / "bus" / "deeper" / "a.wav", 1.0)
+    (tmp_path / "notes.txt").write_text("sound")
+    (tmp_path / "folder.wav").mkdir()
+    assert [s.name for s in RecordingsFolder(tmp_path, FLAT).seconds()] == ["a.wav#0"]
+
+
+def test_a_folder_without_sound_is_refused_by_name(tmp_path: Path) -> None:
+    for folder in (tmp_path, tmp_path / "missing"):
+        with pytest.raises(FolderError, match=r"FOLDER/CLASS/NAME.*\.wav"):
+            RecordingsFolder(folder, FLAT)
+
+
+def test_a_file_that_does_not_decode_is_named(tmp_path: Path) -> None:
+    write(tmp_path / "good.wav", 1.0)
+    (tmp_path / "bad.flac").write_bytes(b"fLaC" + bytes(100))
+    with pytest.raises(UnreadableFileError, match=r"bad\.flac does not decode"):
+        RecordingsFolder(tmp_path, FLAT)
+    (tmp_path / "bad.flac").unlink()
+    folder = RecordingsFolder(tmp_path, FLAT)
+    (tmp_path / "good.wav").unlink()
+    with pytest.raises(UnreadableFileError, match=r"good\.wav"):
+        folder.read(folder.seconds()[0])
+
+
+# ------------------------------------------------------------------------------------ microphone
+
+
+class PortAudioError(Exception):
+    pass
+
+
+def test_the_microphone_gives_new_seconds(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def rec(frames: int, **options: object) -> np.ndarray:
+        asked.append((frames, options))
+        return np.full((frames, 1), 0.25, dtype=np.float32)
+
+    fake = SimpleNamespace(rec=rec, PortAudioError=PortAudioError)
+    monkeypatch.setitem(sys.modules, "sounddevice", fake)
+    names = {second.name for _ in range(2) for second in Microphone(3).seconds()}
+    assert len(names) == 6
+    samples, rate = Microphone(1).read(Second("microphone"))
+    assert (samples.shape, samples.dtype, rate) == ((8000, 1), np.float32, 8000)
+    ((frames, options),) = asked
+    assert (frames, options["samplerate"], options["blocking"]) == (8000, 8000, True)
+
+
+def test_no_microphone_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
+    def rec(frames: int, **options: object) -> np.ndarray:
+        raise PortAudioError("Error querying device -1")
+
+    fake = SimpleNamespace(rec=rec, PortAudioError=PortAudioError)
+    monkeypatch.setitem(sys.modules, "sounddevice", fake)
+    with pytest.raises(MicrophoneError, match="querying device"):
+        Microphone(1).read(Second("microphone"))

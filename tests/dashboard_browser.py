@@ -1,0 +1,114 @@
+"""A browser for the dashboard, and the pictures of it that the documents show.
+
+    python tests/dashboard_browser.py http://127.0.0.1:8080 data/operator.token docs
+
+takes them from a server that runs.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from playwright.sync_api import Browser, HttpCredentials, Page, sync_playwright
+
+NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+ARGUMENTS = [
+    "--headless",
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+]
+OVERVIEW, PHASE = "dashboard-overview.png", "dashboard-phase.png"
+OPERATOR = "operator"
+"""The user of HTTP Basic; the server looks at the password alone."""
+
+
+class NoBrowserError(Exception):
+    """The machine has no Chromium."""
+
+
+def executable() -> str:
+    """Where Chromium is.
+
+    Raises:
+        NoBrowserError: nowhere on the path.
+    """
+    found = next(filter(None, map(shutil.which, NAMES)), None)
+    if found is None:
+        raise NoBrowserError(
+            f"the dashboard is tested in Chromium: install it (Debian: apt-get install chromium) "
+            f"so that one of {', '.join(NAMES)} is on the PATH"
+        )
+    return found
+
+
+@contextlib.contextmanager
+def browser() -> Iterator[Browser]:
+    """A headless Chromium."""
+    path = executable()
+    with sync_playwright() as playwright:
+        running = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
+        try:
+            yield running
+        finally:
+            running.close()
+
+
+def take_pictures(
+    running: Browser, address: str, folder: Path, password: str | None = None
+) -> tuple[Path, Path]:
+    """Write the two pictures of a dashboard: the overview, and its newest result.
+
+    Args:
+        running: the browser.
+        address: of the server, such as `http://127.0.0.1:8080`.
+        folder: where they go.
+        password: the operator's token; None if the server asks for none.
+
+    Returns:
+        The files.
+    """
+    credentials: HttpCredentials | None = None
+    if password is not None:
+        credentials = {"username": OPERATOR, "password": password}
+    context = running.new_context(
+        viewport={"width": 1200, "height": 1000},
+        color_scheme="light",
+        device_scale_factor=1.5,
+        http_credentials=credentials,
+    )
+    files = folder / OVERVIEW, folder / PHASE
+    try:
+        page = context.new_page()
+        _open(page, address + "/")
+        page.screenshot(path=files[0])
+        published = page.locator("tr", has=page.locator(".status.published"))
+        published.filter(has_text="Learning phase").first.get_by_role("link").click()
+        page.wait_for_url("**/phases/*")
+        page.screenshot(path=files[1])
+    finally:
+        context.close()
+    return files
+
+
+def _open(page: Page, address: str) -> None:
+    response = page.goto(address)
+    assert response is not None
+    assert response.ok, f"{address}: {response.status} {response.status_text}"
+
+
+if __name__ == "__main__":
+    server, token, target = sys.argv[1:]
+    with browser() as chromium:
+        for written in take_pictures(
+            chromium, server.rstrip("/"), Path(target), Path(token).read_text().strip()
+        ):
+            print(written)

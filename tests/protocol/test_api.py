@@ -1,0 +1,153 @@
+"""Bodies beside tasks and answers, in both media types."""
+
+from __future__ import annotations
+
+import base64
+import json
+from typing import Any
+
+import msgspec
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from earshot_protocol.api import (
+    JSON,
+    MESSAGEPACK,
+    AskTask,
+    Enrol,
+    Enrolled,
+    Invitation,
+    Invite,
+    Problem,
+    StartPhase,
+    decode_body,
+    encode_body,
+)
+from earshot_protocol.errors import InvalidParametersError, MalformedMessageError
+from earshot_protocol.geometry import Geometry
+from earshot_protocol.phase import Budget, PhaseParameters, StatisticsParameters
+
+LEARNING = PhaseParameters(
+    phones=100,
+    recordings=20,
+    dimensions=4,
+    geometry=Geometry.SPHERICAL,
+    encoder="log-mel-1",
+    labels=("bus", "park"),
+    local_centroids=4,
+    top_local_centroids=2,
+    top_global_centroids=8,
+    centroid_votes=3,
+    label_votes=3,
+    dropout=0.1,
+    corrupted=0.05,
+    budget=Budget(clustering=1.0, selection=0.25, centroid_vote=0.5, label_vote=0.5),
+)
+STATISTICS = StatisticsParameters(
+    phones=100, labels=("bus",), dropout=0.1, corrupted=0.05, contacts=5, epsilon=0.5
+)
+PARAMETERS = [LEARNING, STATISTICS]
+BODIES = [
+    Enrol(public_key=bytes(range(32)), attestation="code"),
+    Enrolled(phone="12"),
+    AskTask(),
+    AskTask(known=(bytes(range(16)), b"\xff" * 16)),
+    Problem(type="urn:earshot:problem:x", title="x", status=401, detail="ü", now=1.5),
+    Invite(uses=50, days=0.5),
+    Invitation(code="c", uses=1, expires=1.8e9),
+    *(StartPhase(parameters=parameters, least_phones=50) for parameters in PARAMETERS),
+]
+MEDIA = [MESSAGEPACK, JSON]
+
+
+@pytest.mark.parametrize("media", MEDIA)
+@pytest.mark.parametrize("body", BODIES, ids=lambda body: type(body).__name__)
+def test_what_is_encoded_comes_back(body: Any, media: str) -> None:
+    assert decode_body(encode_body(body, media), media, type(body)) == body
+
+
+def test_the_wire_is_what_another_language_would_write() -> None:
+    key = bytes(range(32))
+    written = {"public_key": base64.b64encode(key).decode(), "attestation": "code"}
+    assert json.loads(encode_body(BODIES[0], JSON)) == written
+    assert decode_body(json.dumps(written).encode(), JSON, Enrol) == BODIES[0]
+    packed = encode_body(BODIES[0], MESSAGEPACK)
+    assert msgspec.msgpack.decode(packed) == {"public_key": key, "attestation": "code"}
+    assert decode_body(b"\x80", MESSAGEPACK, AskTask) == AskTask()
+    assert json.loads(encode_body(Problem(type="t", title="x", status=404), JSON)) == {
+        "type": "t",
+        "title": "x",
+        "status": 404,
+    }
+
+
+@pytest.mark.parametrize("parameters", PARAMETERS)
+def test_the_type_of_phase_is_told_by_its_parameters(
+    parameters: PhaseParameters | StatisticsParameters,
+) -> None:
+    body = json.loads(encode_body(StartPhase(parameters=parameters), JSON))
+    assert body["parameters"]["type"] in ("learning", "statistics")
+    found = decode_body(json.dumps(body).encode(), JSON, StartPhase)
+    assert type(found.parameters) is type(parameters)
+    body["parameters"]["type"] = "census"
+    with pytest.raises(MalformedMessageError, match="census"):
+        decode_body(json.dumps(body).encode(), JSON, StartPhase)
+
+
+@pytest.mark.parametrize(
+    ("kind", "fields", "where"),
+    [
+        (Enrol, {"public_key": "AAAA", "attestation": ""}, "public_key"),
+        (Enrol, {"public_key": base64.b64encode(bytes(33)).decode(), "attestation": ""}, "32"),
+        (Enrol, {"public_key": base64.b64encode(bytes(32)).decode()}, "attestation"),
+        (Enrol, {"public_key": "?", "attestation": ""}, "public_key"),
+        (
+            Enrol,
+            {
+                "public_key": base64.b64encode(bytes(32)).decode(),
+                "attestation": "x" * 16_385,
+            },
+            "attestation",
+        ),
+        (Enrolled, {"phone": ""}, "phone"),
+        (AskTask, {"known": ["AAAA"]}, "known"),
+        (AskTask, {"known": [base64.b64encode(bytes(16)).decode()] * 9}, "known"),
+        (AskTask, {"who": 1}, "who"),
+        (Invite, {"uses": 0}, "uses"),
+        (Invite, {"uses": 10**8 + 1}, "uses"),
+        (Invite, {"uses": 1.5}, "uses"),
+        (Invite, {"days": 0}, "days"),
+        (Invite, {"days": 3651}, "days"),
+        (StartPhase, {}, "parameters"),
+    ],
+)
+def test_a_body_out_of_bounds_is_refused_where_it_is_wrong(
+    kind: type[Any], fields: dict[str, Any], where: str
+) -> None:
+    with pytest.raises(MalformedMessageError, match=where):
+        decode_body(json.dumps(fields).encode(), JSON, kind)
+
+
+@given(data=st.binary(max_size=100), media=st.sampled_from(MEDIA))
+def test_no_bytes_make_decoding_fail_otherwise(data: bytes, media: str) -> None:
+    for kind in (Enrol, StartPhase, Problem):
+        with pytest.raises(MalformedMessageError):
+            decode_body(data, media, kind)
+
+
+@pytest.mark.parametrize(
+    ("data", "media"),
+    [(b"[" * 100_000, JSON), (b"\x91" * 100_000, MESSAGEPACK), (b'"\xff"', JSON), (b"", JSON)],
+)
+def test_hostile_nesting_and_text_are_malformed(data: bytes, media: str) -> None:
+    with pytest.raises(MalformedMessageError):
+        decode_body(data, media, AskTask)
+
+
+def test_a_phase_wants_all_its_phones_unless_fewer_will_do() -> None:
+    assert StartPhase(parameters=LEARNING).least() == 100
+    assert StartPhase(parameters=LEARNING, least_phones=60).least() == 60
+    assert StartPhase(parameters=STATISTICS, least_phones=100).least() == 100
+    with pytest.raises(InvalidParametersError, match="at most phones=100"):
+        StartPhase(parameters=LEARNING, least_phones=101).least()

@@ -1,0 +1,103 @@
+"""Rates: nobody keeps others from being served."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from api_caller import Caller, Server, problem_of
+from werkzeug.test import TestResponse
+
+from earshot_protocol.api import RESULTS, TASK, AskTask
+from earshot_server.api.limits import RateLimits
+from earshot_server.api.problems import RateLimitError
+from earshot_server.store.database import Database
+
+
+def test_a_phone_that_asks_too_often_is_told_when_to_come_again(
+    database: Database, tmp_path: Path
+) -> None:
+    server = Server.over(database, tmp_path, phone_requests_per_minute=3)
+    busy, other = server.phone(), server.phone()
+    responses = [busy.post(TASK, AskTask()) for _ in range(5)]
+    assert [response.status_code for response in responses] == [200, 200, 200, 429, 429]
+    problem = problem_of(responses[-1], 429, "rate-limit")
+    assert 1 <= int(responses[-1].headers["Retry-After"]) <= 60
+    assert responses[-1].headers["Retry-After"] in problem.detail
+    assert other.post(TASK, AskTask()).status_code == 200
+
+
+def test_a_stranger_cannot_use_up_a_phones_rate(database: Database, tmp_path: Path) -> None:
+    server = Server.over(database, tmp_path, phone_requests_per_minute=3)
+    phone = server.phone()
+    thief = Caller(server.app, name=phone.name)
+    for _ in range(10):
+        problem_of(thief.post(TASK, AskTask()), 401, "signature")
+    assert phone.post(TASK, AskTask()).status_code == 200
+
+
+def asked_from(server: Server, address: str, **fields: str) -> TestResponse:
+    return server.app.test_client().get(
+        RESULTS, headers=fields, environ_overrides={"REMOTE_ADDR": address}
+    )
+
+
+def test_an_address_that_asks_too_often_is_refused_and_others_are_not(
+    database: Database, tmp_path: Path
+) -> None:
+    server = Server.over(database, tmp_path, address_requests_per_minute=4)
+    statuses = [asked_from(server, "192.0.2.1").status_code for _ in range(9)]
+    assert statuses == [200] * 4 + [429] * 5
+    assert asked_from(server, "192.0.2.2").status_code == 200
+    # Health is asked by load balancers, which must not take us for dead.
+    for _ in range(9):
+        response = server.app.test_client().get(
+            "/health/ready", environ_overrides={"REMOTE_ADDR": "192.0.2.1"}
+        )
+        assert response.status_code == 200
+
+
+def test_who_is_behind_a_proxy_is_believed_from_that_proxy_alone(
+    database: Database, tmp_path: Path
+) -> None:
+    direct = Server.over(database, tmp_path, address_requests_per_minute=4)
+    forged = {
+        asked_from(direct, "192.0.2.1", **{"X-Forwarded-For": f"198.51.100.{i}"}).status_code
+        for i in range(9)
+    }
+    assert forged == {200, 429}
+    behind = Server.over(database, tmp_path, address_requests_per_minute=4, proxies=1)
+    honest = {
+        asked_from(behind, "192.0.2.1", **{"X-Forwarded-For": f"198.51.100.{i}"}).status_code
+        for i in range(9)
+    }
+    assert honest == {200}
+
+
+def test_one_subscriber_has_many_addresses_of_ipv6() -> None:
+    limits = RateLimits(address=2)
+
+    def refused(address: str) -> bool:
+        try:
+            limits.count_address(address)
+        except RateLimitError:
+            return True
+        return False
+
+    answers = [refused(f"2001:db8:1:1::{i:x}") for i in range(5)]
+    assert answers == [False, False, True, True, True]
+    assert not refused("2001:db8:1:2::1")
+    assert not refused("::ffff:192.0.2.1")
+    assert not refused("::ffff:192.0.2.2")
+
+
+@pytest.mark.parametrize("address", [None, "", "unix:", "nonsense", "fe80::1%eth0"])
+def test_an_address_of_no_known_form_is_an_address(address: str | None) -> None:
+    limits = RateLimits(address=1)
+
+    def ask_often() -> None:
+        for _ in range(3):
+            limits.count_address(address)
+
+    with pytest.raises(RateLimitError, match="one address"):
+        ask_often()

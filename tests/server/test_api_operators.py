@@ -1,0 +1,255 @@
+"""What operators and the public call."""
+
+from __future__ import annotations
+
+import base64
+import math
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import pytest
+from api_caller import Server, body_of, problem_of
+from played_phase import PARAMETERS, make_phones
+
+from earshot_protocol.api import (
+    INVITATIONS,
+    JSON,
+    MESSAGEPACK,
+    PHASES,
+    RESULTS,
+    STATISTICS,
+    Invitation,
+    Invite,
+    StartPhase,
+)
+from earshot_protocol.messages import Failed, Result, Statistics, Task, Wait
+from earshot_protocol.phase import Budget, Parameters, StatisticsParameters
+from earshot_server.api import operators
+from earshot_server.api.views import Histograms, PhaseExport, Phases, PhaseView, Results
+from earshot_server.discovery.optics import Optics
+from earshot_server.driver import Driver
+from earshot_server.store.database import Database
+from earshot_server.store.registry import Registry
+
+COUNTING = StatisticsParameters(
+    phones=12,
+    labels=PARAMETERS.labels,
+    contacts=12,
+    epsilon=2000.0,
+    dropout=0.25,
+    corrupted=0.05,
+    step_seconds=100.0,
+)
+OPERATORS_ONLY = (PHASES, f"{PHASES}/{'0' * 32}", f"{PHASES}/{'0' * 32}/export", "/metrics", "/")
+
+
+@pytest.fixture
+def server(database: Database, tmp_path: Path) -> Server:
+    return Server.over(database, tmp_path)
+
+
+def play(server: Server, database: Database, *each: Parameters) -> list[bytes]:
+    """Play whole phases over the API with real phones, one after the other."""
+    phones = make_phones()
+    callers = {number: server.phone() for number in phones}
+    driver = Driver(database, Optics(), keep_seconds=1e9)
+    phases = []
+    for parameters in each:
+        phases.append(server.start(parameters))
+        for _ in range(12):
+            for number, phone in phones.items():
+                task: Task = callers[number].task(known=tuple(phases[:-1]))
+                answer = phone.answer(task)
+                if answer is not None:
+                    assert callers[number].answer(answer).status_code == 204
+            driver.turn()
+    return phases
+
+
+# --------------------------------------------------------------------------------- credentials
+
+
+@pytest.mark.parametrize("path", OPERATORS_ONLY)
+def test_operators_prove_themselves(server: Server, path: str) -> None:
+    token = server.credentials.operator_token
+    basic = {
+        secret: "Basic " + base64.b64encode(f"operator:{secret}".encode()).decode()
+        for secret in (token, token[:-1], "")
+    }
+    wrong = ("", "Bearer", "Bearer ", f"Bearer {token}x", f"Bearer {token[:-1]}", f"Token {token}")
+    for authorization in (*wrong, basic[token[:-1]], basic[""], "Basic !!!", "Basic " + token):
+        response = server.get(path, Authorization=authorization)
+        assert token not in problem_of(response, 401, "operator").detail
+        scheme = "Basic" if path == "/" else "Bearer"
+        assert response.headers["WWW-Authenticate"] == f'{scheme} realm="earshot"'
+    statuses = {
+        server.get(path, Authorization=right).status_code
+        for right in (f"Bearer {token}", f"bearer {token}", basic[token])
+    }
+    assert statuses in ({200}, {404})
+
+
+def test_what_browsers_send_of_their_own_accord_changes_nothing(server: Server) -> None:
+    secret = base64.b64encode(f":{server.credentials.operator_token}".encode()).decode()
+    phase = server.start(PARAMETERS)
+    for path in (INVITATIONS, PHASES, f"{PHASES}/{phase.hex()}/stop"):
+        response = server.app.test_client().post(
+            path, data=b"{}", headers={"Authorization": f"Basic {secret}", "Content-Type": JSON}
+        )
+        problem_of(response, 401, "operator")
+    assert body_of(server.read(PHASES), Phases).phases[0].status == "gathering"
+
+
+def test_invitations_are_what_was_asked_for(server: Server) -> None:
+    invitation = body_of(server.order(INVITATIONS, Invite(uses=3, days=1.0)), Invitation)
+    assert invitation.uses == 3
+    packed = server.order(INVITATIONS, Invite(uses=3, days=1.0), MESSAGEPACK)
+    assert packed.content_type == MESSAGEPACK
+    assert body_of(packed, Invitation).code != invitation.code
+
+
+# -------------------------------------------------------------------------------------- phases
+
+
+def test_a_phase_gathers_as_it_was_told(server: Server, database: Database) -> None:
+    phase = server.start(PARAMETERS, least=10)
+    for _ in range(3):
+        server.phone().task()
+    view = body_of(server.read(f"{PHASES}/{phase.hex()}"), PhaseView)
+    assert (view.phase, view.status, view.step) == (phase.hex(), "gathering", "gathering")
+    assert (view.wanted, view.least, view.joined) == (12, 10, 3)
+    assert view.parameters == PARAMETERS
+    assert view.gather_until == pytest.approx(database.now() + 3600, abs=60)
+    assert (view.finished, view.failure) == (None, "")
+    assert body_of(server.read(PHASES), Phases).phases == (view,)
+
+
+def test_phases_are_listed_newest_first_under_the_name_that_paths_have(server: Server) -> None:
+    names = [server.start(parameters).hex() for parameters in (PARAMETERS, COUNTING, PARAMETERS)]
+    listed = server.read(PHASES).get_json()["phases"]
+    assert [each["phase"] for each in listed] == names[::-1]
+    kinds = [each["parameters"]["type"] for each in listed]
+    assert kinds == ["learning", "statistics", "learning"]
+
+
+def changed(**fields: Any) -> Parameters:
+    return msgspec.structs.replace(PARAMETERS, **fields)
+
+
+@pytest.mark.parametrize(
+    ("parameters", "least", "said"),
+    [
+        (PARAMETERS, 13, "least_phones=13: at most phones=12"),
+        (changed(labels=()), None, "labels=0"),
+        (changed(dropout=1.0), None, "dropout=1.0"),
+        (changed(dropout=0.6, corrupted=0.4), None, "dropout"),
+        (changed(phones=2), None, "phones=2"),
+        (changed(delta=0.0), None, "delta"),
+        (changed(step_seconds=-1.0), None, "step_seconds"),
+        (changed(budget=Budget(1.0, 1.0, 1.0, 1e-300)), None, "label"),
+        (msgspec.structs.replace(COUNTING, epsilon=0.0), None, "epsilon"),
+        (msgspec.structs.replace(COUNTING, contacts=0), None, "contacts"),
+    ],
+)
+def test_a_phase_that_cannot_run_is_refused_by_name(
+    server: Server, parameters: Parameters, least: int | None, said: str
+) -> None:
+    response = server.order(PHASES, StartPhase(parameters=parameters, least_phones=least))
+    assert said in problem_of(response, 422, "invalid-parameters").detail
+    assert body_of(server.read(PHASES), Phases).phases == ()
+
+
+def test_parameters_that_no_phase_could_run_with_at_its_least_are_refused(server: Server) -> None:
+    # No safe graph exists for three phones of which one in three may be corrupted.
+    large = changed(phones=1000, corrupted=0.2)
+    assert server.order(PHASES, StartPhase(parameters=large)).status_code == 201
+    response = server.order(PHASES, StartPhase(parameters=large, least_phones=3))
+    problem_of(response, 422, "invalid-parameters")
+
+
+@pytest.mark.parametrize("seconds", [0.0, -1.0, math.nan, math.inf, 1e12])
+def test_a_gathering_takes_a_sensible_time(server: Server, seconds: float) -> None:
+    body = StartPhase(parameters=PARAMETERS, gather_seconds=seconds)
+    problem_of(server.order(PHASES, body, MESSAGEPACK), 400, "malformed")
+
+
+def test_unknown_phases_are_unknown(server: Server) -> None:
+    name = "00" * 16
+    for response in (
+        server.read(f"{PHASES}/{name}"),
+        server.read(f"{PHASES}/{name}/export"),
+        server.order(f"{PHASES}/{name}/stop"),
+        server.get(f"{RESULTS}/{name}"),
+    ):
+        problem_of(response, 404, "unknown-phase")
+    for other in ("", "0" * 31, "0" * 33, "G" * 32, "A" * 32, "%00" * 32, "٠" * 32):
+        problem_of(server.read(f"{PHASES}/{other}/export"), 404, "unknown-path")
+
+
+def test_a_gathering_is_stopped_once_and_for_all(server: Server, database: Database) -> None:
+    phase = server.start(PARAMETERS)
+    phone = server.phone()
+    assert isinstance(phone.task(), Wait)
+    for _ in range(2):
+        assert server.order(f"{PHASES}/{phase.hex()}/stop").status_code == 204
+        view = body_of(server.read(f"{PHASES}/{phase.hex()}"), PhaseView)
+        assert (view.status, view.failure) == ("failed", "stopped by an operator")
+    Driver(database, Optics(), keep_seconds=1e9).turn()
+    assert phone.task() == Failed(phase=phase, reason="stopped by an operator")
+
+
+def test_a_gathering_that_a_driver_is_ending_is_not_stopped_beneath_it(
+    server: Server, database: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(operators, "_STOP_PAUSE", 0.0)
+    phase, registry = server.start(PARAMETERS), Registry(database)
+    assert registry.lease(phase, "a driver", 60.0)
+    stop = f"{PHASES}/{phase.hex()}/stop"
+    assert "try again" in problem_of(server.order(stop), 409, "unexpected").detail
+    assert body_of(server.read(f"{PHASES}/{phase.hex()}"), PhaseView).status == "gathering"
+    registry.release(phase, "a driver")
+    assert server.order(stop).status_code == 204
+    # It has given its own lease back.
+    assert registry.lease(phase, "a driver", 60.0)
+
+
+# ------------------------------------------------------------------------------ what is published
+
+
+def test_a_whole_learning_and_a_whole_statistics_phase_over_the_api(
+    server: Server, database: Database
+) -> None:
+    learned, counted = play(server, database, PARAMETERS, COUNTING)
+
+    listed = body_of(server.get(RESULTS), Results).results
+    assert [each.phase for each in listed] == [learned.hex()]
+    assert (listed[0].environments, listed[0].label_names) == (2, PARAMETERS.labels)
+    result = body_of(server.get(f"{RESULTS}/{learned.hex()}"), Result)
+    assert sorted(result.labels) == [0, 1]
+    packed = server.get(f"{RESULTS}/{learned.hex()}", Accept=MESSAGEPACK)
+    assert body_of(packed, Result) == result
+    problem_of(server.get(f"{RESULTS}/{counted.hex()}"), 404, "unknown-phase")
+
+    histogram = body_of(server.get(STATISTICS), Histograms).statistics
+    assert [(each.phase, each.contacts) for each in histogram] == [(counted, (72, 72))]
+
+    export = body_of(server.read(f"{PHASES}/{learned.hex()}/export"), PhaseExport)
+    assert export.ending == result
+    assert [step.answered for step in export.phase.steps][:9] == [12] * 9
+    assert export.phase.status == "published"
+    other = body_of(server.read(f"{PHASES}/{counted.hex()}/export"), PhaseExport)
+    assert isinstance(other.ending, Statistics)
+    # What is over stays as it is.
+    assert server.order(f"{PHASES}/{learned.hex()}/stop").status_code == 204
+    assert body_of(server.get(f"{RESULTS}/{learned.hex()}"), Result) == result
+
+    # A phone that was in no phase is told the newest result, until it knows it.
+    late = server.phone()
+    assert late.task() == late.task() == result
+    assert isinstance(late.task(known=(learned,)), Wait)
+
+
+def test_the_public_reads_before_there_is_anything(server: Server) -> None:
+    assert body_of(server.get(RESULTS), Results).results == ()
+    assert body_of(server.get(STATISTICS), Histograms).statistics == ()

@@ -1,0 +1,225 @@
+from __future__ import annotations
+
+import os
+import threading
+from collections.abc import Iterator
+
+import msgspec
+import pytest
+from played_phase import PARAMETERS, PHONES, Play, make_phones, outcome, play
+
+from earshot_protocol.messages import Failed, Result
+from earshot_protocol.phase import Parameters, Step
+from earshot_server.coordinator import Coordinator
+from earshot_server.discovery.optics import Optics
+from earshot_server.driver import Driver
+from earshot_server.records import FAILED, GATHERING, PUBLISHED, RUNNING
+from earshot_server.store.archive import Archive
+from earshot_server.store.database import Database
+from earshot_server.store.embedded import EmbeddedPostgres
+from earshot_server.store.postgres import PostgresPhaseStore
+from earshot_server.store.registry import Registry
+
+DAY = 86_400.0
+
+
+@pytest.fixture
+def driver(database: Database) -> Driver:
+    return Driver(database, Optics(), 30 * DAY)
+
+
+def gather(
+    database: Database,
+    joining: int,
+    *,
+    parameters: Parameters = PARAMETERS,
+    least: int = 10,
+    seconds: float = 1000.0,
+) -> bytes:
+    """A gathering that so many phones have joined."""
+    registry, phase = Registry(database), os.urandom(16)
+    registry.gather(phase, parameters, least, database.now() + seconds)
+    for _ in range(joining):
+        registry.join(phase, registry.enrol(os.urandom(32), bytes(16), 1000))
+    return phase
+
+
+def status(database: Database, phase: bytes) -> str:
+    record = Archive(database).phase(phase)
+    assert record is not None
+    return record.status
+
+
+def test_a_gathering_that_is_full_becomes_a_phase(database: Database, driver: Driver) -> None:
+    phase = gather(database, PHONES)
+    assert driver.turn() == 1
+    assert status(database, phase) == RUNNING
+    coordinator = Coordinator(PostgresPhaseStore(database), Optics(), phase)
+    assert coordinator.step is Step.LOCAL_CENTROIDS
+    assert coordinator.state.parameters == PARAMETERS
+    assert driver.turn() == 0
+
+
+def test_a_gathering_waits_for_more_phones_or_for_its_end(
+    database: Database, driver: Driver
+) -> None:
+    waiting = gather(database, PHONES - 1)
+    enough = gather(database, PHONES - 1, seconds=-1.0)
+    assert driver.turn() == 1
+    assert status(database, waiting) == GATHERING
+    assert status(database, enough) == RUNNING
+    state = Coordinator(PostgresPhaseStore(database), Optics(), enough).state
+    # The noise is made for those that take part, not for those that were wanted.
+    assert state.parameters == msgspec.structs.replace(PARAMETERS, phones=PHONES - 1)
+
+
+def test_too_few_phones_begin_no_phase(database: Database, driver: Driver) -> None:
+    phase = gather(database, 9, seconds=-1.0)
+    assert driver.turn() == 1
+    record = Archive(database).phase(phase)
+    assert record is not None
+    assert record.status == FAILED
+    assert isinstance(record.ending, Failed)
+    assert "9 phones" in record.ending.reason
+    assert "least_phones=10" in record.ending.reason
+    assert driver.turn() == 0
+
+
+def test_parameters_that_suit_no_such_crowd_fail_by_name(
+    database: Database, driver: Driver
+) -> None:
+    greedy = msgspec.structs.replace(PARAMETERS, phones=100, dropout=0.45, corrupted=0.3)
+    phase = gather(database, 4, parameters=greedy, least=3, seconds=-1.0)
+    assert driver.turn() == 1
+    record = Archive(database).phase(phase)
+    assert record is not None
+    assert isinstance(record.ending, Failed)
+    assert "dropout" in record.ending.reason
+
+
+def test_a_driver_that_dies_after_a_gathering_ended_is_replaced(
+    database: Database, driver: Driver
+) -> None:
+    phase = gather(database, PHONES)
+    Registry(database).end_gathering(phase)  # and no phase begun
+    assert driver.turn() == 1
+    assert status(database, phase) == RUNNING
+
+
+def test_what_another_driver_has_leased_is_left_alone(database: Database, driver: Driver) -> None:
+    phase = gather(database, PHONES)
+    registry = Registry(database)
+    assert registry.lease(phase, "another", 1000.0)
+    assert driver.turn() == 0
+    assert status(database, phase) == GATHERING
+    registry.release(phase, "another")
+    assert driver.turn() == 1
+
+
+def driven(database: Database, driver: Driver, phase: bytes) -> Play:
+    """The phase, played over the database; the driver takes the place of `advance`."""
+    coordinator = Coordinator(PostgresPhaseStore(database), Optics(), phase)
+    return Play(coordinator, make_phones())
+
+
+def test_a_whole_phase_over_the_database_is_that_in_memory(
+    database: Database, driver: Driver
+) -> None:
+    game = driven(database, driver, gather(database, PHONES))
+    assert driver.turn() == 1
+    while game.coordinator.step is not Step.PUBLISHED:
+        game.answer_all(range(PHONES // 2))
+        assert driver.turn() == 0
+        game.answer_all(range(PHONES // 2, PHONES))
+        assert driver.turn() == 1
+    expected = play()
+    expected.until(Step.PUBLISHED)
+    assert outcome(game.coordinator) == outcome(expected.coordinator)
+    assert status(database, game.coordinator.phase) == PUBLISHED
+    (result,) = Archive(database).results()
+    assert isinstance(result, Result)
+    assert result == game.coordinator.result()
+    assert driver.turn() == 0
+
+
+def test_many_drivers_close_every_step_once(database: Database) -> None:
+    drivers = [Driver(database, Optics(), 30 * DAY) for _ in range(4)]
+    game = driven(database, drivers[0], gather(database, PHONES))
+    moved: list[int] = []
+
+    def all_turn() -> int:
+        moved.clear()
+        threads = [threading.Thread(target=lambda d=d: moved.append(d.turn())) for d in drivers]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        return sum(moved)
+
+    assert all_turn() == 1
+    steps = 0
+    while game.coordinator.step is not Step.PUBLISHED:
+        game.answer_all(range(PHONES))
+        step = game.coordinator.step
+        assert all_turn() >= 1
+        assert game.coordinator.step is not step
+        steps += 1
+    assert steps == 9
+    record = Archive(database).phase(game.coordinator.phase)
+    assert record is not None
+    assert [each.number for each in record.steps] == list(range(9))
+    assert all(each.answered == PHONES for each in record.steps)
+
+
+def test_the_deadline_is_the_database_s(database: Database, driver: Driver) -> None:
+    hasty = msgspec.structs.replace(PARAMETERS, step_seconds=0.2)
+    game = driven(database, driver, gather(database, PHONES, parameters=hasty))
+    driver.turn()
+    game.answer_all(range(10))
+    stop = threading.Event()
+    thread = threading.Thread(target=driver.run, args=(stop, 0.01))
+    thread.start()
+    while game.coordinator.step is Step.LOCAL_CENTROIDS:
+        stop.wait(0.01)
+    stop.set()
+    thread.join()
+    record = Archive(database).phase(game.coordinator.phase)
+    assert record is not None
+    assert (record.steps[0].expected, record.steps[0].answered) == (PHONES, 10)
+
+
+@pytest.fixture
+def restarted(postgres: EmbeddedPostgres) -> Iterator[EmbeddedPostgres]:
+    yield postgres
+    postgres.start()
+
+
+def test_a_driver_waits_for_a_database_that_is_away(
+    database: Database,
+    driver: Driver,
+    restarted: EmbeddedPostgres,
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    phase = gather(database, PHONES)
+    restarted.stop()
+    stop = threading.Event()
+    thread = threading.Thread(target=driver.run, args=(stop, 0.01))
+    thread.start()
+    while "waits for its database" not in caplog.text:
+        stop.wait(0.01)
+    restarted.start()
+    while status(database, phase) != RUNNING:
+        stop.wait(0.05)
+    stop.set()
+    thread.join()
+
+
+def test_what_is_long_over_is_purged(database: Database) -> None:
+    phase = gather(database, 1, least=3, seconds=-1.0)
+    Driver(database, Optics(), 30 * DAY).turn()
+    assert status(database, phase) == FAILED
+    count = "SELECT count(*) FROM members"
+    assert database.query(count) == [(1,)]
+    Driver(database, Optics(), -1.0).turn()
+    assert database.query(count) == [(0,)]
+    assert status(database, phase) == FAILED

@@ -1,0 +1,263 @@
+"""`earshot serve`, `phase` and `invite` as an operator uses them."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import socket
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import psycopg
+import pytest
+from networked import ServerProcess, await_
+from played_phase import PHONES
+
+from earshot_protocol.api import Invite
+from earshot_server.store.embedded import EmbeddedPostgres, embedded
+
+
+@pytest.fixture(scope="module")
+def postgres(tmp_path_factory: pytest.TempPathFactory) -> Iterator[EmbeddedPostgres]:
+    with embedded(tmp_path_factory.mktemp("database")) as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def server(
+    tmp_path_factory: pytest.TempPathFactory, postgres: EmbeddedPostgres
+) -> Iterator[ServerProcess]:
+    with ServerProcess(tmp_path_factory.mktemp("server"), postgres.url) as running:
+        yield running
+
+
+def earshot(*arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(  # noqa: S603 - our own command
+        [sys.executable, "-m", "earshot_client", *arguments],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=60,
+        env={**os.environ, **environment},
+    )
+
+
+def at(server: ServerProcess) -> tuple[str, ...]:
+    return "--server", server.address, "--data", str(server.data)
+
+
+# ------------------------------------------------------------------------------------- operators
+
+
+def test_an_operator_starts_watches_and_stops_a_phase(
+    server: ServerProcess, tmp_path: Path
+) -> None:
+    started = earshot("phase", "start", "--phones", str(PHONES), "--gather-hours", "1", *at(server))
+    assert started.returncode == 0, started.stderr
+    phase = started.stdout.strip()
+    assert len(bytes.fromhex(phase)) == 16
+
+    listed = earshot("phase", "list", *at(server))
+    assert phase in listed.stdout
+    assert f"0 of {PHONES} phones" in listed.stdout
+    as_json = json.loads(earshot("phase", "list", "--json", *at(server)).stdout)
+    assert as_json["phases"][0]["phase"] == phase
+    assert as_json["phases"][0]["parameters"]["type"] == "learning"
+
+    assert "gathering" in earshot("phase", "show", phase, *at(server)).stdout
+    assert earshot("phase", "stop", phase, *at(server)).returncode == 0
+    assert "failed: " in earshot("phase", "show", phase, *at(server)).stdout
+
+    out = tmp_path / "phase.json"
+    assert earshot("phase", "export", phase, "--out", str(out), *at(server)).returncode == 0
+    exported = json.loads(out.read_text())
+    assert exported["phase"]["status"] == "failed"
+    assert exported["ending"]["type"] == "failed"
+
+
+def test_a_statistics_phase_is_started_too(server: ServerProcess) -> None:
+    started = earshot(
+        *("phase", "start", "--statistics", "--phones", "100", "--budget", "histogram=0.7"),
+        *("--labels", "bus, park", "--contacts", "9", "--json", *at(server)),
+    )
+    assert started.returncode == 0, started.stderr
+    phase = json.loads(started.stdout)["phase"]
+    shown = json.loads(earshot("phase", "show", phase, "--json", *at(server)).stdout)
+    parameters = shown["phase"]["parameters"]
+    assert parameters["type"] == "statistics"
+    assert (parameters["epsilon"], parameters["contacts"]) == (0.7, 9)
+    assert parameters["labels"] == ["bus", "park"]
+    earshot("phase", "stop", phase, *at(server))
+
+
+def test_an_invitation_is_printed(server: ServerProcess) -> None:
+    printed = earshot("invite", "--uses", "3", *at(server))
+    assert printed.returncode == 0, printed.stderr
+    assert len(printed.stdout.split()) == 1
+    as_json = json.loads(earshot("invite", "--json", *at(server)).stdout)
+    assert as_json["uses"] == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (("phase", "start", "--phones", "2"), "phones=2"),
+        (("phase", "start", "--phones", "100", "--dropout", "0.96"), "together"),
+        (("phase", "start", "--phones", "100", "--budget", "clustring=1"), "clustering"),
+        (("phase", "start", "--phones", "100", "--budget", "selection=x"), "selection"),
+        (("phase", "start", "--phones", "100", "--least-phones", "101"), "least_phones=101"),
+        (("phase", "show", "0" * 32), "no such phase"),
+        (("phase", "show", "../../metrics"), ""),
+        (("invite", "--uses", "1", "--days", "-1"), "days"),
+    ],
+)
+def test_what_cannot_be_done_is_said_in_one_line(
+    server: ServerProcess, arguments: tuple[str, ...], said: str
+) -> None:
+    done = earshot(*arguments, *at(server))
+    assert done.returncode == 2
+    assert done.stdout == ""
+    assert said in done.stderr
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_an_operator_without_the_token_is_told_where_it_is(
+    server: ServerProcess, tmp_path: Path
+) -> None:
+    without = earshot("phase", "list", "--server", server.address, "--data", str(tmp_path))
+    assert without.returncode == 2
+    assert "operator.token" in without.stderr
+    wrong = earshot("phase", "list", *at(server), EARSHOT_OPERATOR_TOKEN="A" * 43)
+    assert wrong.returncode == 2
+    assert "Operators only" in wrong.stderr
+    nobody = earshot("phase", "list", "--server", "http://127.0.0.1:9", "--data", str(server.data))
+    assert "does not answer" in nobody.stderr
+
+
+# -------------------------------------------------------------------------------------- the start
+
+
+def test_an_address_in_use_is_said(tmp_path: Path) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+        done = earshot("serve", "--data", str(tmp_path), "--port", str(port))
+    assert done.returncode == 2
+    assert f"cannot listen at 127.0.0.1:{port}" in done.stderr.splitlines()[-1]
+
+
+def test_a_database_that_cannot_be_reached_is_said_without_its_password(tmp_path: Path) -> None:
+    url = "postgresql://earshot:secret-word@127.0.0.1:9/earshot"
+    done = earshot("serve", "--data", str(tmp_path), "--port", "0", "--database", url)
+    assert done.returncode == 2
+    assert "database cannot be used" in done.stderr
+    assert "secret-word" not in done.stderr
+
+
+def test_a_newer_schema_is_refused_and_left_alone(
+    tmp_path: Path, postgres: EmbeddedPostgres
+) -> None:
+    with psycopg.connect(postgres.url, autocommit=True) as connection:
+        connection.execute("CREATE DATABASE newer")
+    url = postgres.url.replace("/postgres?", "/newer?")
+    with psycopg.connect(url, autocommit=True) as connection:
+        connection.execute(
+            "CREATE TABLE schema_version (version integer PRIMARY KEY, name text NOT NULL,"
+            " applied timestamptz DEFAULT now())"
+        )
+        connection.execute("INSERT INTO schema_version VALUES (999, 'of the future')")
+        done = earshot("serve", "--data", str(tmp_path), "--port", "0", EARSHOT_DATABASE=url)
+        assert done.returncode == 2
+        assert "999" in done.stderr
+        tables = connection.execute(
+            "SELECT table_name FROM information_schema.tables WHERE table_schema = 'public'"
+        ).fetchall()
+    assert tables == [("schema_version",)]
+
+
+def test_credentials_that_others_may_read_are_refused(
+    tmp_path: Path, postgres: EmbeddedPostgres
+) -> None:
+    (tmp_path / "operator.token").write_text("A" * 43)
+    (tmp_path / "operator.token").chmod(0o644)
+    done = earshot("serve", "--data", str(tmp_path), "--port", "0", EARSHOT_DATABASE=postgres.url)
+    assert done.returncode == 2
+    assert "chmod 600" in done.stderr
+
+
+# ---------------------------------------------------------------------------------- life and death
+
+
+def test_its_own_database_survives_a_kill_and_stops_in_good_order(tmp_path: Path) -> None:
+    server = ServerProcess(tmp_path / "data")
+    server.start()
+    phase = earshot("phase", "start", "--phones", "100", *at(server)).stdout.strip()
+    code = server.operator().invite(Invite()).code
+    server.kill()
+    server.start()  # adopts the database that was left behind
+    try:
+        assert server.operator().phase(phase).status == "gathering"
+        assert server.operator().invite(Invite()).code != code
+        family = [each.pid for each in server.processes()]
+        assert len(family) >= 5  # supervisor, driver, arbiter, two workers
+    finally:
+        assert server.stop() == 0
+    await_(lambda: not any(map(_lives, family)), "the end of all processes")
+    held = [each for each in psutil.process_iter(["cmdline"]) if _of(each, tmp_path)]
+    assert held == []
+    assert (tmp_path / "data" / "operator.token").stat().st_mode & 0o777 == 0o600
+
+
+def _lives(pid: int) -> bool:
+    try:
+        return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _of(process: psutil.Process, folder: Path) -> bool:
+    return any(str(folder) in word for word in process.info["cmdline"] or ())
+
+
+def test_what_ends_without_being_told_to_is_started_again(server: ServerProcess) -> None:
+    assert server.process is not None
+    children = psutil.Process(server.process.pid).children()
+    roles = {each.pid: each for each in children if each.children() or _is_python(each)}
+    assert len(roles) >= 2
+    for each in roles.values():
+        each.send_signal(signal.SIGKILL)
+    await_(
+        lambda: len(set(map(_pid, _running_children(server))) - set(roles)) >= 2, "new processes"
+    )
+    await_(server.is_ready, "the server")
+    assert server.operator().phases() is not None
+
+
+def _running_children(server: ServerProcess) -> list[psutil.Process]:
+    assert server.process is not None
+    return [each for each in psutil.Process(server.process.pid).children() if _is_python(each)]
+
+
+def _is_python(process: psutil.Process) -> bool:
+    try:
+        return "spawn_main" in " ".join(process.cmdline())
+    except psutil.NoSuchProcess:
+        return False
+
+
+def _pid(process: psutil.Process) -> int:
+    return int(process.pid)
+
+
+def test_logs_are_json_and_hold_no_secrets(server: ServerProcess) -> None:
+    code = server.operator().invite(Invite()).code
+    token = (server.data / "operator.token").read_text().strip()
+    lines = server.log.read_text().splitlines()
+    assert lines
+    assert all(isinstance(json.loads(line), dict) for line in lines)
+    assert any(json.loads(line).get("endpoint") == "/v1/invitations" for line in lines)
+    assert code not in server.log.read_text()
+    assert token not in server.log.read_text()

@@ -1,0 +1,288 @@
+"""A phone and a server written from docs/protocol.md alone, slowly: nothing of ours is imported.
+
+Primitives (X25519, AES) are the library's; whatever the document says about how they are put
+together is here in plain integers and strings.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import struct
+from dataclasses import dataclass, field
+from typing import Any
+
+from cryptography.exceptions import InvalidTag
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
+from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+
+PRIME = 2**256 - 189
+CIPHER = b"earshot secure sum: cipher key"
+MASK = b"earshot secure sum: pairwise mask"
+COMMITMENT = b"earshot secure sum: seed commitment"
+
+# -------------------------------------------------------------------------------- MessagePack
+
+
+def packed(value: Any) -> bytes:
+    """The shortest MessagePack of a value; floats take 64 bits."""
+    if isinstance(value, int):
+        return _packed_int(value)
+    if isinstance(value, float):
+        return b"\xcb" + struct.pack(">d", value)
+    if isinstance(value, str):
+        text = value.encode()
+        return _head(len(text), 0xA0, 32, (0xD9, 0xDA, 0xDB)) + text
+    if isinstance(value, bytes):
+        return _head(len(value), None, 0, (0xC4, 0xC5, 0xC6)) + value
+    if isinstance(value, list):
+        return _head(len(value), 0x90, 16, (None, 0xDC, 0xDD)) + b"".join(map(packed, value))
+    assert isinstance(value, dict)
+    entries = b"".join(packed(name) + packed(entry) for name, entry in value.items())
+    return _head(len(value), 0x80, 16, (None, 0xDE, 0xDF)) + entries
+
+
+def _packed_int(value: int) -> bytes:
+    if -32 <= value < 128:
+        return struct.pack("b", value)
+    codes = ((0xCC, "B"), (0xCD, ">H"), (0xCE, ">I"), (0xCF, ">Q"))
+    if value < 0:
+        codes = ((0xD0, "b"), (0xD1, ">h"), (0xD2, ">i"), (0xD3, ">q"))
+    for code, form in codes:
+        try:
+            return bytes([code]) + struct.pack(form, value)
+        except struct.error:
+            continue
+    raise OverflowError(value)
+
+
+def _head(size: int, fix: int | None, limit: int, codes: tuple[int | None, int, int]) -> bytes:
+    if fix is not None and size < limit:
+        return bytes([fix | size])
+    for code, form, most in zip(codes, ("B", ">H", ">I"), (2**8, 2**16, 2**32), strict=True):
+        if code is not None and size < most:
+            return bytes([code]) + struct.pack(form, size)
+    raise OverflowError(size)
+
+
+def unpacked(data: bytes) -> Any:
+    value, rest = _unpack(data)
+    assert rest == b""
+    return value
+
+
+def _unpack(data: bytes) -> tuple[Any, bytes]:
+    code, rest = data[0], data[1:]
+    if code < 0x80 or code >= 0xE0:
+        return struct.unpack("b", data[:1])[0], rest
+    if code < 0x90:
+        return _unpack_map(code & 15, rest)
+    if code < 0xA0:
+        return _unpack_list(code & 15, rest)
+    if code < 0xC0:
+        return rest[: code & 31].decode(), rest[code & 31 :]
+    numbers = {0xCB: ">d", 0xCC: "B", 0xCD: ">H", 0xCE: ">I", 0xCF: ">Q"}
+    numbers |= {0xD0: "b", 0xD1: ">h", 0xD2: ">i", 0xD3: ">q"}
+    if code in numbers:
+        size = struct.calcsize(numbers[code])
+        return struct.unpack(numbers[code], rest[:size])[0], rest[size:]
+    kinds = {"bin": (0xC4, 0), "str": (0xD9, 0), "list": (0xDC, 1), "map": (0xDE, 1)}
+    kind, form = next(
+        (kind, form)
+        for kind, (first, smallest) in kinds.items()
+        for place, form in enumerate(("B", ">H", ">I")[smallest:])
+        if code == first + place
+    )
+    (size,) = struct.unpack(form, rest[: struct.calcsize(form)])
+    rest = rest[struct.calcsize(form) :]
+    if kind == "list":
+        return _unpack_list(size, rest)
+    if kind == "map":
+        return _unpack_map(size, rest)
+    content = rest[:size]
+    return content if kind == "bin" else content.decode(), rest[size:]
+
+
+def _unpack_list(size: int, rest: bytes) -> tuple[list[Any], bytes]:
+    values = []
+    for _ in range(size):
+        value, rest = _unpack(rest)
+        values.append(value)
+    return values, rest
+
+
+def _unpack_map(size: int, rest: bytes) -> tuple[dict[str, Any], bytes]:
+    entries, rest = _unpack_list(2 * size, rest)
+    return dict(zip(entries[::2], entries[1::2], strict=True)), rest
+
+
+# --------------------------------------------------------------------- parts of the secure sum
+
+
+def public_of(private: bytes) -> bytes:
+    return X25519PrivateKey.from_private_bytes(private).public_key().public_bytes_raw()
+
+
+def hkdf(secret: bytes, salt: bytes, info: bytes) -> bytes:
+    """RFC 5869 with SHA-256 and a single block."""
+    extracted = hmac.digest(salt, secret, "sha256")
+    return hmac.digest(extracted, info + b"\x01", "sha256")
+
+
+def agreed(private: bytes, public: bytes, purpose: bytes, sum_id: bytes, a: int, b: int) -> bytes:
+    shared = X25519PrivateKey.from_private_bytes(private).exchange(
+        X25519PublicKey.from_public_bytes(public)
+    )
+    info = purpose + min(a, b).to_bytes(4, "big") + max(a, b).to_bytes(4, "big")
+    return hkdf(shared, sum_id, info)
+
+
+def route(sum_id: bytes, sender: int, recipient: int) -> bytes:
+    return sum_id + b"\x01" + sender.to_bytes(4, "big") + recipient.to_bytes(4, "big")
+
+
+def committed(seed: bytes, sum_id: bytes, phone: int) -> bytes:
+    return hashlib.sha256(COMMITMENT + sum_id + phone.to_bytes(4, "big") + seed).digest()
+
+
+def key_stream(seed: bytes, size: int) -> bytes:
+    """AES-256 of the block numbers 0, 1, 2, …, each a big-endian number of 16 bytes."""
+    block = Cipher(algorithms.AES256(seed), modes.ECB()).encryptor()  # noqa: S305
+    blocks = (block.update(i.to_bytes(16, "big")) for i in range(-(-size // 16)))
+    return b"".join(blocks)[:size]
+
+
+def word_bytes(bits: int) -> int:
+    return 2 if bits <= 16 else 4 if bits <= 32 else 8
+
+
+def mask_of(seed: bytes, length: int, bits: int) -> list[int]:
+    size = word_bytes(bits)
+    stream = key_stream(seed, length * size)
+    return [int.from_bytes(stream[i : i + size], "little") for i in range(0, len(stream), size)]
+
+
+def shares_of(secret: bytes, coefficients: list[int], count: int) -> list[bytes]:
+    polynomial = [int.from_bytes(secret, "big"), *coefficients]
+    values = (sum(c * x**i for i, c in enumerate(polynomial)) for x in range(1, count + 1))
+    return [(value % PRIME).to_bytes(32, "big") for value in values]
+
+
+def recovered(shares: dict[int, bytes]) -> bytes:
+    """Lagrange's interpolation at zero."""
+    total = 0
+    for x, share in shares.items():
+        weight = int.from_bytes(share, "big")
+        for other in shares:
+            if other != x:
+                weight = weight * other * pow(other - x, -1, PRIME) % PRIME
+        total += weight
+    return (total % PRIME).to_bytes(32, "big")
+
+
+def vector_packed(entries: list[int], bits: int) -> bytes:
+    """Entry i is the bits i·b to (i+1)·b − 1 of one little-endian number."""
+    number = sum((entry % 2**bits) << (bits * i) for i, entry in enumerate(entries))
+    return number.to_bytes(-(-len(entries) * bits // 8), "little")
+
+
+def vector_unpacked(data: bytes, length: int, bits: int) -> list[int]:
+    number = int.from_bytes(data, "little")
+    assert number < 2 ** (length * bits)
+    return [(number >> (bits * i)) % 2**bits for i in range(length)]
+
+
+def signed(entry: int, bits: int) -> int:
+    entry %= 2**bits
+    return entry - 2**bits if entry >= 2 ** (bits - 1) else entry
+
+
+# ----------------------------------------------------------------------------------- the phone
+
+
+@dataclass
+class TextbookPhone:
+    """One phone in one sum; `drawn` is all its randomness, `values` its input."""
+
+    values: list[int]
+    bits: int
+    drawn: dict[str, Any]
+    sum_id: bytes = b""
+    us: int = 0
+    neighbours: list[int] = field(default_factory=list)
+    cipher_keys: dict[int, bytes] = field(default_factory=dict)
+    mask_keys: dict[int, bytes] = field(default_factory=dict)
+    held: dict[int, bytes] = field(default_factory=dict)
+
+    def _secret(self, name: str) -> bytes:
+        return bytes.fromhex(str(self.drawn[name]))
+
+    def answer(self, task: dict[str, Any]) -> dict[str, Any]:
+        acts = {
+            "advertise-keys": self.advertise,
+            "share-keys": self.share,
+            "mask-input": self.mask,
+            "unmask": self.unmask,
+        }
+        kind, fields = acts[task["type"]](task)
+        return {"type": kind, "sum_id": self.sum_id, "sender": self.us, **fields}
+
+    def advertise(self, task: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        self.sum_id, self.us = task["sum_id"], task["index"]
+        keys = [public_of(self._secret(name)) for name in ("cipher_private", "mask_private")]
+        return "advertised-keys", {"cipher_key": keys[0], "mask_key": keys[1]}
+
+    def share(self, task: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        self.neighbours = task["neighbours"]
+        for place, them in enumerate(self.neighbours):
+            key = task["cipher_keys"][32 * place : 32 * place + 32]
+            self.cipher_keys[them] = agreed(
+                self._secret("cipher_private"), key, CIPHER, self.sum_id, self.us, them
+            )
+            self.mask_keys[them] = task["mask_keys"][32 * place : 32 * place + 32]
+        both = [
+            shares_of(
+                self._secret(name),
+                [int(coefficient, 16) for coefficient in self.drawn[coefficients]],
+                len(self.neighbours),
+            )
+            for name, coefficients in (
+                ("seed", "seed_coefficients"),
+                ("mask_private", "mask_coefficients"),
+            )
+        ]
+        ciphertexts = []
+        for place, them in enumerate(self.neighbours):
+            nonce = bytes.fromhex(self.drawn["nonces"][place])
+            plaintext = bytes([place + 1]) + both[0][place] + both[1][place]
+            sealed = AESGCM(self.cipher_keys[them]).encrypt(
+                nonce, plaintext, route(self.sum_id, self.us, them)
+            )
+            ciphertexts.append(nonce + sealed)
+        commitment = committed(self._secret("seed"), self.sum_id, self.us)
+        return "shared-keys", {"ciphertexts": ciphertexts, "commitment": commitment}
+
+    def mask(self, task: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        total = list(self.values)
+        self._add(total, self._secret("seed"), 1)
+        for them, ciphertext in zip(task["senders"], task["ciphertexts"], strict=True):
+            try:
+                self.held[them] = AESGCM(self.cipher_keys[them]).decrypt(
+                    ciphertext[:12], ciphertext[12:], route(self.sum_id, them, self.us)
+                )
+            except InvalidTag:
+                self.held[them] = bytes(65)
+            private, public = self._secret("mask_private"), self.mask_keys[them]
+            seed = agreed(private, public, MASK, self.sum_id, self.us, them)
+            self._add(total, seed, 1 if them > self.us else -1)
+        return "masked-input", {"vector": vector_packed(total, self.bits)}
+
+    def _add(self, total: list[int], seed: bytes, sign: int) -> None:
+        for i, word in enumerate(mask_of(seed, len(total), self.bits)):
+            total[i] += sign * word
+
+    def unmask(self, task: dict[str, Any]) -> tuple[str, dict[str, Any]]:
+        shares = [self.held[them][:33] for them in task["survivors"]]
+        shares += [self.held[them][:1] + self.held[them][33:] for them in task["dropped"]]
+        return "unmasked", {"shares": b"".join(shares)}
