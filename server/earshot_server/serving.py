@@ -83,6 +83,8 @@ def _listen(host: str, port: int) -> socket.socket:
         raise AddressError(
             f"cannot listen at {host}:{port} ({error.strerror}): choose another --host or --port"
         ) from error
+    # Connections inherit it, also those that come before there is anybody to take them.
+    listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener
 
 

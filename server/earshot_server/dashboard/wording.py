@@ -63,6 +63,8 @@ def percent(value: float) -> str:
 
 def duration(seconds: float) -> str:
     """A duration in its two largest units."""
+    if seconds < 0.995:
+        return f"{1000 * seconds:.2g} ms" if seconds < 0.0995 else f"{1000 * seconds:.0f} ms"
     if seconds < 59.5:
         return f"{seconds:.2g} s" if seconds < 9.95 else f"{seconds:.0f} s"
     minutes = round(seconds / 60)

@@ -1,0 +1,237 @@
+"""Phases as a server of some months has them, written by hand, and an archive that holds them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from earshot_protocol.geometry import Geometry
+from earshot_protocol.messages import Failed, Matrix, Result, Statistics
+from earshot_protocol.phase import (
+    STATISTICS_STEPS,
+    STEPS,
+    Budget,
+    Parameters,
+    PhaseParameters,
+    StatisticsParameters,
+    Step,
+)
+from earshot_protocol.privacy import accounting
+from earshot_server.records import (
+    FAILED,
+    GATHERING,
+    PUBLISHED,
+    RUNNING,
+    PhaseRecord,
+    StepRecord,
+)
+from earshot_server.store.archive import Counts
+
+NOW = 1_790_000_000.0
+"""21 September 2026, 14:13:20 UTC."""
+DAY = 86_400.0
+LABELS = (
+    *("public transport", "car", "street", "nature", "gastronomy", "home"),
+    *("office", "shop", "event", "workshop", "sport"),
+)
+LEARNING = PhaseParameters(
+    phones=200,
+    recordings=100,
+    dimensions=8,
+    geometry=Geometry.SPHERICAL,
+    encoder="log-mel-1",
+    labels=LABELS,
+    local_centroids=6,
+    top_local_centroids=2,
+    top_global_centroids=8,
+    centroid_votes=3,
+    label_votes=3,
+    dropout=0.2,
+    corrupted=0.05,
+    budget=Budget(clustering=1.0, selection=0.25, centroid_vote=0.5, label_vote=0.5),
+)
+COUNTING = StatisticsParameters(
+    phones=200, labels=LABELS, contacts=20, epsilon=0.5, dropout=0.2, corrupted=0.05
+)
+
+
+@dataclass
+class HandMadeArchive:
+    """What the dashboard reads, without a database."""
+
+    records: Sequence[PhaseRecord]
+    enrolled: int = 214
+
+    def phases(self, limit: int = 100) -> tuple[PhaseRecord, ...]:
+        return tuple(self.records[:limit])
+
+    def phase(self, phase: bytes) -> PhaseRecord | None:
+        return next((record for record in self.records if record.phase == phase), None)
+
+    def counts(self) -> Counts:
+        return Counts(self.enrolled, 48_300_000)
+
+
+def name_of(number: int) -> bytes:
+    return bytes([number]) * 3 + bytes(range(13))
+
+
+def history(
+    steps: Sequence[Step], answers: Sequence[int], joined: int, began: float, seconds: float
+) -> tuple[StepRecord, ...]:
+    """One closed step per count of answers; each asks the phones that answered the one before."""
+    expected = (joined, *answers)
+    return tuple(
+        StepRecord(
+            number,
+            step,
+            expected[number],
+            answered,
+            began + number * seconds,
+            began + (number + 1) * seconds,
+        )
+        for number, (step, answered) in enumerate(zip(steps, answers, strict=False))
+    )
+
+
+def record(
+    number: int,
+    status: str,
+    parameters: Parameters = LEARNING,
+    *,
+    joined: int = 200,
+    steps: tuple[StepRecord, ...] = (),
+    ending: Result | Statistics | Failed | None = None,
+    created: float = NOW - DAY,
+    finished: float | None = None,
+    step: str | None = None,
+    deadline: float | None = None,
+    least: int = 120,
+) -> PhaseRecord:
+    return PhaseRecord(
+        phase=name_of(number),
+        parameters=parameters,
+        status=status,
+        created=created,
+        finished=finished,
+        wanted=parameters.phones,
+        least=least,
+        joined=joined,
+        gather_until=created + 2 * DAY,
+        step=step or status,
+        deadline=deadline,
+        steps=steps,
+        ending=ending,
+    )
+
+
+def result(number: int, environments: int = 8, labels: Sequence[str] = LABELS) -> Result:
+    """Environments on a ring of eight dimensions; the last one got no label."""
+    random = np.random.default_rng([44, number])
+    centroids = random.normal(0, 1, (environments, LEARNING.dimensions))
+    named = [int(place) for place in random.integers(0, min(6, len(labels)), environments - 1)]
+    votes = random.integers(-9, 10, (environments, len(labels)))
+    votes[-1] = -abs(votes[-1])
+    for row, label in enumerate(named):
+        votes[row, label] += 70 - 6 * row
+    winners = [*votes[:-1].argmax(axis=1).tolist(), -1]
+    return Result(
+        phase=name_of(number),
+        geometry=Geometry.SPHERICAL,
+        centroids=Matrix.of(centroids),
+        labels=tuple(winners),
+        label_names=tuple(labels),
+        centroid_votes=tuple(130 - 15 * place for place in range(environments)),
+        label_votes=tuple(map(tuple, votes.tolist())),
+        privacy=accounting.phase_releases(LEARNING),
+    )
+
+
+def published_learning(number: int, finished: float, environments: int = 8) -> PhaseRecord:
+    answers = (192, 190, 190, 188, 186, 186, 185, 183, 183)
+    return record(
+        number,
+        PUBLISHED,
+        steps=history(STEPS, answers, 200, finished - DAY, DAY / 9),
+        ending=result(number, environments),
+        created=finished - 1.5 * DAY,
+        finished=finished,
+    )
+
+
+def published_statistics(number: int, finished: float, *, shift: int = 0) -> PhaseRecord:
+    contacts = [612, 233, 418, 150, 371, 502, 344, 205, 96, 14, -11]
+    counts = [count + shift * (place - 4) for place, count in enumerate(contacts)]
+    return record(
+        number,
+        PUBLISHED,
+        COUNTING,
+        steps=history(STATISTICS_STEPS, (190, 188, 186, 184), 200, finished - DAY, DAY / 4),
+        ending=Statistics(
+            phase=name_of(number),
+            label_names=LABELS,
+            contacts=tuple(counts),
+            privacy=accounting.phase_releases(COUNTING),
+        ),
+        created=finished - 1.5 * DAY,
+        finished=finished,
+    )
+
+
+def running(number: int = 1, answered: int = 131) -> PhaseRecord:
+    began = NOW - 0.5 * DAY
+    before = history(STEPS, (192, 190, 190), 200, began, 3600.0)
+    opened = began + 3 * 3600.0
+    present = StepRecord(3, Step.CENTROID_VOTE_MASK, 190, answered, opened, None)
+    return record(
+        number,
+        RUNNING,
+        steps=(*before, present),
+        created=NOW - DAY,
+        step=Step.CENTROID_VOTE_MASK,
+        deadline=opened + DAY,
+    )
+
+
+def gathering(number: int = 2) -> PhaseRecord:
+    return record(number, GATHERING, COUNTING, joined=64, created=NOW - 0.4 * DAY)
+
+
+def too_few(number: int = 3) -> PhaseRecord:
+    """Lost too many phones in its third step."""
+    finished = NOW - 9 * DAY
+    reason = "131 of 200 phones answered the round 'share keys'; at least 160 are needed"
+    return record(
+        number,
+        FAILED,
+        steps=history(STEPS, (192, 187, 131), 200, finished - 3 * DAY, DAY),
+        ending=Failed(phase=name_of(number), reason=reason),
+        created=finished - 4 * DAY,
+        finished=finished,
+    )
+
+
+def never_started(number: int = 4) -> PhaseRecord:
+    finished = NOW - 20 * DAY
+    reason = "37 phones have joined in time; least_phones=120 are needed"
+    return record(
+        number,
+        FAILED,
+        joined=37,
+        ending=Failed(phase=name_of(number), reason=reason),
+        created=finished - 2 * DAY,
+        finished=finished,
+    )
+
+
+def some_months() -> tuple[PhaseRecord, ...]:
+    """Newest first: two phases under way, failures, and results of half a year."""
+    learned = [published_learning(10 + i, NOW - (3 + 30 * i) * DAY, 8 - i % 3) for i in range(6)]
+    counted = [
+        published_statistics(30 + i, NOW - (5 + 30 * i) * DAY, shift=9 * i) for i in range(6)
+    ]
+    over = [*learned, *counted, too_few(), never_started()]
+    over.sort(key=lambda phase: -phase.created)
+    return (gathering(), running(), *over)

@@ -1,0 +1,263 @@
+"""Every page of the dashboard in headless Chromium: accessible, self-contained, at any width.
+
+With EARSHOT_PICTURES=FOLDER, the pictures for the documents are written there.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Iterator
+from pathlib import Path
+
+import dashboard_browser
+import dashboard_records as made
+import msgspec
+import pytest
+from axe_playwright_python.sync_playwright import Axe
+from dashboard_browser import NoBrowserError
+from dashboard_server import application, served
+from flask import Response, request
+from playwright.sync_api import Browser, Page, expect
+
+WIDTHS = {"desktop": (1400, 900), "phone": (360, 740)}
+SCHEMES = ("light", "dark")
+PATHS = {
+    "overview": "/",
+    "statistics": "/statistics",
+    "running": f"/phases/{made.name_of(1).hex()}",
+    "gathering": f"/phases/{made.name_of(2).hex()}",
+    "failed": f"/phases/{made.name_of(3).hex()}",
+    "never started": f"/phases/{made.name_of(4).hex()}",
+    "learned": f"/phases/{made.name_of(10).hex()}",
+    "counted": f"/phases/{made.name_of(30).hex()}",
+    "crowded": f"/phases/{made.name_of(50).hex()}",
+}
+EMPTY_PATHS = {"empty overview": "/", "empty statistics": "/statistics"}
+UNKNOWN = "/phases/" + "0" * 32
+
+
+def full_archive() -> made.HandMadeArchive:
+    """Some months, and a phase with more environments, of longer names, than there is room for."""
+    crowded = made.published_learning(50, made.NOW - 200 * made.DAY)
+    names = tuple(f"{label} {'abcdefghij' * 6}"[:64] for label in made.LABELS)
+    ending = made.result(50, environments=70, labels=names)
+    return made.HandMadeArchive(
+        (*made.some_months(), msgspec.structs.replace(crowded, ending=ending))
+    )
+
+
+@pytest.fixture(scope="module")
+def chromium() -> Iterator[Browser]:
+    try:
+        dashboard_browser.executable()
+    except NoBrowserError as error:
+        pytest.fail(str(error), pytrace=False)
+    with dashboard_browser.browser() as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def archive() -> made.HandMadeArchive:
+    return full_archive()
+
+
+@pytest.fixture(scope="module")
+def address(archive: made.HandMadeArchive) -> Iterator[str]:
+    with served(application(archive)) as address:
+        yield address
+
+
+@pytest.fixture(scope="module")
+def empty_address() -> Iterator[str]:
+    with served(application(made.HandMadeArchive((), enrolled=0))) as address:
+        yield address
+
+
+class Watched:
+    """A page of which everything that it asks for and complains about is kept."""
+
+    def __init__(self, page: Page, address: str) -> None:
+        self.page = page
+        self.address = address
+        self.requested: list[str] = []
+        self.complaints: list[str] = []
+        page.on("request", lambda request: self.requested.append(request.url))
+        page.on("pageerror", lambda error: self.complaints.append(str(error)))
+        page.on("console", lambda message: self.complaints.append(message.text))
+
+    def visit(self, path: str) -> Page:
+        response = self.page.goto(self.address + path)
+        assert response is not None
+        assert response.status == (404 if path == UNKNOWN else 200)
+        return self.page
+
+
+@pytest.fixture
+def watched(chromium: Browser, address: str) -> Iterator[Watched]:
+    context = chromium.new_context(reduced_motion="reduce")
+    yield Watched(context.new_page(), address)
+    context.close()
+
+
+def check_accessible(page: Page, name: str) -> None:
+    """At both widths, in both colour schemes: no violation, no scrolling to the side."""
+    for width, size in WIDTHS.items():
+        page.set_viewport_size({"width": size[0], "height": size[1]})
+        for scheme in SCHEMES:
+            page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
+            where = f"{name}, {width}, {scheme}"
+            found = Axe().run(page)
+            assert found.violations_count == 0, f"{where}: {found.generate_report()}"
+            overhang = page.evaluate("document.documentElement.scrollWidth - innerWidth")
+            assert overhang <= 0, f"{where}: {overhang} pixels too wide"
+            expect(page.get_by_role("heading", level=1)).to_be_visible()
+
+
+@pytest.mark.parametrize("name", [*PATHS, *EMPTY_PATHS, "unknown"])
+def test_page_is_accessible_and_keeps_to_itself(
+    name: str, watched: Watched, empty_address: str
+) -> None:
+    if name in EMPTY_PATHS:
+        watched.address = empty_address
+    page = watched.visit({**PATHS, **EMPTY_PATHS, "unknown": UNKNOWN}[name])
+    page.wait_for_load_state("networkidle")
+    check_accessible(page, name)
+    # The browser itself notes the status of a page that is not there.
+    complaints = [words for words in watched.complaints if "404" not in words or name != "unknown"]
+    assert complaints == []
+    strangers = [url for url in watched.requested if not url.startswith(watched.address + "/")]
+    assert strangers == []
+    assert any(url.endswith("dashboard.css") for url in watched.requested)
+
+
+def test_the_checker_sees_what_is_wrong(watched: Watched) -> None:
+    page = watched.visit("/")
+    page.evaluate(
+        "document.querySelector('h1').insertAdjacentHTML('afterend',"
+        " '<p id=pale>pale</p><img src=\"/static/icon.svg\">')"
+    )
+    page.evaluate("document.querySelector('#pale').style.color = '#ddd'")
+    with pytest.raises(AssertionError, match=r"color-contrast[\s\S]*image-alt"):
+        check_accessible(page, "spoiled")
+
+
+FOCUSED = """() => {
+  const at = document.activeElement, style = getComputedStyle(at), box = at.getBoundingClientRect();
+  return {
+    what: at.tagName === "A" ? at.getAttribute("href") : at.getAttribute("role") || at.tagName,
+    outlined: style.outlineStyle !== "none" && parseFloat(style.outlineWidth) >= 2,
+    seen: box.bottom > 0 && box.top < innerHeight && box.right > 0 && box.left < innerWidth,
+  };
+}"""
+"""The focused element: where it leads or what it is, whether it shows, whether it stands out."""
+
+
+@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize("name", ["overview", "statistics", "learned"])
+def test_keyboard_reaches_every_link_and_every_table_in_order(
+    name: str, width: str, watched: Watched
+) -> None:
+    watched.page.set_viewport_size(
+        {"width": WIDTHS[width][0], "height": WIDTHS[width][1]},
+    )
+    page = watched.visit(PATHS[name])
+    expected = page.evaluate(
+        "[...document.querySelectorAll('a[href], [role=region], pre')].map(each =>"
+        " each.tagName === 'A' ? each.getAttribute('href')"
+        " : each.getAttribute('role') || each.tagName)"
+    )
+    assert len(expected) > 5
+    reached = []
+    for _ in expected:
+        page.keyboard.press("Tab")
+        focused = page.evaluate(FOCUSED)
+        assert focused["outlined"], focused
+        assert focused["seen"], focused
+        reached.append(focused["what"])
+    assert reached == expected
+
+
+def test_skip_link_leads_past_the_navigation(watched: Watched) -> None:
+    page = watched.visit("/")
+    skip = page.get_by_role("link", name="Skip to the content")
+    expect(skip).not_to_be_in_viewport()
+    page.keyboard.press("Tab")
+    expect(skip).to_be_focused()
+    expect(skip).to_be_in_viewport()
+    page.keyboard.press("Enter")
+    expect(page.locator("main")).to_be_focused()
+    page.keyboard.press("Tab")
+    assert page.evaluate("document.querySelector('main').contains(document.activeElement)")
+
+
+def test_tables_scroll_by_keyboard_on_a_phone(watched: Watched) -> None:
+    # So high that only the width is missing.
+    watched.page.set_viewport_size({"width": 360, "height": 3000})
+    page = watched.visit("/")
+    region = page.get_by_role("region", name="phases, newest first")
+    last = region.get_by_role("columnheader", name="Took")
+    expect(last).not_to_be_in_viewport()
+    region.focus()
+    for _ in range(20):
+        page.keyboard.press("ArrowRight")
+    expect(last).to_be_in_viewport()
+
+
+def test_without_scripts_the_pages_say_the_same(chromium: Browser, address: str) -> None:
+    plain = chromium.new_context(java_script_enabled=False)
+    page = plain.new_page()
+    page.goto(address + PATHS["running"])
+    expect(page.get_by_role("heading", level=1)).to_have_text("131 of 190 phones have answered")
+    plain.close()
+
+
+def test_what_is_under_way_renews_itself_until_it_is_over(chromium: Browser) -> None:
+    archive = made.HandMadeArchive((made.running(answered=131),))
+    context = chromium.new_context()
+    page = context.new_page()
+    page.clock.install()
+    with served(application(archive)) as address:
+        page.goto(address + PATHS["running"])
+        title = page.get_by_role("heading", level=1)
+        expect(title).to_have_text("131 of 190 phones have answered")
+        page.evaluate("window.stayed = true")
+        archive.records = (made.running(answered=158),)
+        page.clock.run_for(10_000)
+        expect(title).to_have_text("158 of 190 phones have answered")
+        expect(page.locator(".bar-value").nth(3)).to_have_text("158 of 190")
+        assert page.evaluate("window.stayed"), "the page was loaded again"
+        archive.records = (made.published_learning(1, made.NOW),)
+        page.clock.run_for(10_000)
+        expect(title).to_contain_text("found 8 environments")
+        assert page.evaluate("document.scripts.length") == 0
+        context.close()
+
+
+def test_pictures_are_taken_from_a_server_that_asks_for_a_password(
+    chromium: Browser, archive: made.HandMadeArchive, tmp_path: Path
+) -> None:
+    password = secrets.token_urlsafe()
+    app = application(archive)
+
+    @app.before_request
+    def authenticate() -> Response | None:
+        given = request.authorization
+        if given is not None and given.username == "operator" and given.password == password:
+            return None
+        return Response("no", 401, headers={"WWW-Authenticate": 'Basic realm="earshot"'})
+
+    folder = Path(os.environ.get("EARSHOT_PICTURES", tmp_path))
+    with served(app) as address:
+        files = dashboard_browser.take_pictures(chromium, address, folder, password)
+        with pytest.raises(AssertionError, match="401"):
+            dashboard_browser.take_pictures(chromium, address, tmp_path, "wrong")
+    for file in files:
+        assert file.read_bytes().startswith(b"\x89PNG")
+        assert file.stat().st_size > 20_000
+
+
+def test_a_machine_without_chromium_is_told_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("PATH", "")
+    with pytest.raises(NoBrowserError, match="install it"):
+        dashboard_browser.executable()
