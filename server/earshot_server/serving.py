@@ -23,6 +23,7 @@ from typing import Any
 from earshot_protocol.errors import LocalError
 from earshot_server import logs
 from earshot_server.settings import Serving
+from earshot_server.store.embedded import EmbeddedPostgres, embedded
 
 DAY = 86_400.0
 _GRACE = 30.0
@@ -52,7 +53,6 @@ def serve(serving: Serving, ready: Callable[[str], None] = lambda address: None)
     """
     from earshot_server.credentials import Credentials
     from earshot_server.store.database import Database
-    from earshot_server.store.embedded import embedded
 
     logs.configure(serving.log_level)
     stop = threading.Event()
@@ -61,7 +61,10 @@ def serve(serving: Serving, ready: Callable[[str], None] = lambda address: None)
     with ExitStack() as stack:
         listener = stack.enter_context(_listen(serving.host, serving.port))
         Credentials.load_or_create(serving.data)
-        url = serving.database or stack.enter_context(embedded(serving.data)).url
+        url, postgres = serving.database, None
+        if url is None:
+            postgres = stack.enter_context(embedded(serving.data))
+            url = postgres.url
         database = Database(url, pool_size=1)
         database.migrate()
         database.close()
@@ -73,7 +76,7 @@ def serve(serving: Serving, ready: Callable[[str], None] = lambda address: None)
         for child in children:
             child.start()
         ready(f"http://{serving.host}:{listener.getsockname()[1]}")
-        _supervise(children, stop)
+        _supervise(children, postgres, stop)
 
 
 def _listen(host: str, port: int) -> socket.socket:
@@ -119,8 +122,12 @@ class _Child:
             self.process.join()
 
 
-def _supervise(children: tuple[_Child, ...], stop: threading.Event) -> None:
+def _supervise(
+    children: tuple[_Child, ...], postgres: EmbeddedPostgres | None, stop: threading.Event
+) -> None:
     while not stop.is_set():
+        if postgres is not None and postgres.revive():
+            _log.error("the embedded PostgreSQL had ended and was started again")
         sentinels = [child.process.sentinel for child in children if child.process]
         connection.wait(sentinels, timeout=0.2)
         for child in children:

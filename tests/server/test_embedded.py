@@ -195,3 +195,28 @@ def test_a_folder_that_cannot_be_made_is_named(folder: Path) -> None:
 def test_stopping_what_does_not_run_does_nothing(folder: Path) -> None:
     EmbeddedPostgres(folder).stop()
     assert not folder.exists()
+
+
+def test_a_server_that_died_is_revived_under_its_old_url(folder: Path) -> None:
+    long = folder / ("x" * 100)  # too long for a socket, which goes elsewhere
+    with embedded(long) as postgres:
+        url = postgres.url
+        assert not postgres.revive()
+        pid = int((long / "postgresql" / "postmaster.pid").read_text().split()[0])
+        os.kill(pid, signal.SIGKILL)
+        await_(postgres.revive)
+        assert postgres.url == url
+        assert one(url, "SELECT 1") == 1
+        assert not postgres.revive()
+
+
+def test_a_folder_for_the_socket_that_is_somebody_else_s_is_not_used(folder: Path) -> None:
+    long = folder / ("x" * 100)
+    with embedded(long) as postgres:
+        place = postgres._socket_folder
+    place.mkdir(mode=0o755)
+    try:
+        with pytest.raises(EmbeddedDatabaseError, match="somebody else"), embedded(long):
+            pass
+    finally:
+        place.rmdir()

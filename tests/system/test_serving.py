@@ -201,6 +201,11 @@ def test_its_own_database_survives_a_kill_and_stops_in_good_order(tmp_path: Path
     try:
         assert server.operator().phase(phase).status == "gathering"
         assert server.operator().invite(Invite()).code != code
+        pid = int((server.data / "postgresql" / "postmaster.pid").read_text().split()[0])
+        psutil.Process(pid).kill()
+        await_(lambda: not psutil.pid_exists(pid) or not _lives(pid), "the end of PostgreSQL")
+        await_(server.is_ready, "the database")
+        assert server.operator().phase(phase).status == "gathering"
         family = [each.pid for each in server.processes()]
         assert len(family) >= 5  # supervisor, driver, arbiter, two workers
     finally:
@@ -261,3 +266,48 @@ def test_logs_are_json_and_hold_no_secrets(server: ServerProcess) -> None:
     assert any(json.loads(line).get("endpoint") == "/v1/invitations" for line in lines)
     assert code not in server.log.read_text()
     assert token not in server.log.read_text()
+
+
+POST = b"POST /v1/answer HTTP/1.1\r\nHost: x\r\n"
+GET = b"GET / HTTP/1.1\r\nHost: x\r\n"
+HOSTILE = (
+    b"\r\n\r\n",
+    b"GET /\r\n\r\n",
+    b"G\x00T / HTTP/1.1\r\nHost: x\r\n\r\n",
+    POST + b"Content-Length: 5\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n"
+    b"GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n",
+    POST + b"Content-Length: 1\r\nContent-Length: 9\r\n\r\n123456789",
+    POST + b"Transfer-Encoding: xchunked\r\n\r\n0\r\n\r\n",
+    POST + b"Transfer-Encoding: chunked\r\n\r\nFFFFFFFFFFFFFFFF\r\n",
+    POST + b"Content-Length: -1\r\n\r\n",
+    POST + b"Content-Length: 99999999999999\r\n\r\nx",
+    GET + b"X: " + b"a" * 20_000 + b"\r\n\r\n",
+    GET + b"X: a\r\n" * 500 + b"\r\n",
+    b"GET /" + b"a" * 20_000 + b" HTTP/1.1\r\nHost: x\r\n\r\n",
+    b"GET / HTTP/1.1\r\nHost : x\r\nAuthorization\r\n\r\n",
+    b"GET / HTTP/9.9\r\nHost: x\r\n\r\n",
+    b"\x16\x03\x01\x02\x00\x01\x00\x01\xfc\x03\x03" + bytes(64),
+)
+UNKNOWN_CODING, UNKNOWN_VERSION = b"501", b"505"
+"""What RFC 9112 and RFC 9110 ask for where a client speaks another HTTP."""
+
+
+@pytest.mark.parametrize("request_", HOSTILE, ids=range(len(HOSTILE)))
+def test_what_is_no_http_is_refused_and_smuggles_nothing(
+    server: ServerProcess, request_: bytes
+) -> None:
+    with socket.create_connection(("127.0.0.1", server.port), timeout=10) as connection:
+        connection.sendall(request_)
+        connection.shutdown(socket.SHUT_WR)
+        said = b""
+        while received := connection.recv(65_536):
+            said += received
+    statuses = [line.split()[1] for line in said.split(b"\r\n") if line.startswith(b"HTTP/1.")]
+    assert len(statuses) <= 1  # what stood behind a request was not taken for another one
+    assert all(
+        status.startswith(b"4") or status in (UNKNOWN_CODING, UNKNOWN_VERSION)
+        for status in statuses
+    )
+    assert b"Traceback" not in said
+    assert b"earshot_requests" not in said
+    assert server.is_ready()

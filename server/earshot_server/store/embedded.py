@@ -7,6 +7,7 @@ closed to other users; it outlives us if we are killed, and is adopted by the ne
 from __future__ import annotations
 
 import fcntl
+import hashlib
 import logging
 import os
 import pwd
@@ -120,6 +121,20 @@ class EmbeddedPostgres:
             shutil.rmtree(self._socket_folder, ignore_errors=True)
             self._socket_folder = self._cluster
 
+    def revive(self) -> bool:
+        """Start the server again if it has died.
+
+        Returns:
+            Whether it had.
+
+        Raises:
+            EmbeddedDatabaseError: it does not start; says what its log says.
+        """
+        if not self._is_down():
+            return False
+        self.start()
+        return True
+
     def _is_up(self) -> bool:
         status = self._status()
         if status is not None and status.ready and self.running:
@@ -217,10 +232,22 @@ class EmbeddedPostgres:
             os.chown(path, self._account.pw_uid, self._account.pw_gid)
 
     def _place_for_socket(self) -> Path:
+        """The same at every start, so that the URL stays what it is."""
         if len(os.fsencode(self._cluster / f".s.PGSQL.{_PORT}")) <= _LONGEST_SOCKET:
             return self._cluster
-        place = Path(tempfile.mkdtemp(prefix="earshot-"))
-        self._give(place)
+        name = hashlib.sha256(os.fsencode(self._cluster)).hexdigest()[:16]
+        place = Path(tempfile.gettempdir()) / f"earshot-{name}"
+        try:
+            place.mkdir(mode=0o700)
+            self._give(place)
+        except FileExistsError:
+            owner = os.geteuid() if self._account is None else self._account.pw_uid
+            found = place.lstat()
+            if (found.st_uid, found.st_mode) != (owner, stat.S_IFDIR | 0o700):
+                raise EmbeddedDatabaseError(
+                    f"{place}, which is to hold the socket, is somebody else's: remove it, or "
+                    "choose a data folder with a shorter path"
+                ) from None
         return place
 
     def _let_through(self) -> None:
