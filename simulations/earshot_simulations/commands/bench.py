@@ -48,7 +48,7 @@ def api(
     ] = 0.05,
     step_seconds: Annotated[
         float, typer.Option(help="How long a step waits for those that have vanished.")
-    ] = 30.0,
+    ] = 45.0,
     workers: Annotated[int, typer.Option(help="Web processes of the server.")] = 2,
     processes: Annotated[int, typer.Option(help="That the phones share.")] = 2,
     seed: Annotated[int, typer.Option(help="Of points, labels and dropouts.")] = 0,
