@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import signal
 
 from hypothesis import settings
 
@@ -12,3 +13,6 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 
 settings.register_profile("earshot", derandomize=True, deadline=None)
 settings.load_profile("earshot")
+
+# Whoever starts us in the background has Ctrl-C ignored, and so would every process of ours.
+signal.signal(signal.SIGINT, signal.default_int_handler)

@@ -23,7 +23,7 @@ from typing import Any
 from earshot_protocol.errors import LocalError
 from earshot_server import logs
 from earshot_server.settings import Serving
-from earshot_server.store.embedded import EmbeddedPostgres, embedded
+from earshot_server.store.embedded import EmbeddedDatabaseError, EmbeddedPostgres, embedded
 
 DAY = 86_400.0
 _GRACE = 30.0
@@ -126,8 +126,8 @@ def _supervise(
     children: tuple[_Child, ...], postgres: EmbeddedPostgres | None, stop: threading.Event
 ) -> None:
     while not stop.is_set():
-        if postgres is not None and postgres.revive():
-            _log.error("the embedded PostgreSQL had ended and was started again")
+        if postgres is not None:
+            _revive(postgres, stop)
         sentinels = [child.process.sentinel for child in children if child.process]
         connection.wait(sentinels, timeout=0.2)
         for child in children:
@@ -138,6 +138,15 @@ def _supervise(
             if time.monotonic() - child.started < _CALM:
                 stop.wait(1.0)
             child.start()
+
+
+def _revive(postgres: EmbeddedPostgres, stop: threading.Event) -> None:
+    try:
+        if postgres.revive():
+            _log.error("the embedded PostgreSQL had ended and was started again")
+    except EmbeddedDatabaseError as error:  # its disk may be full, and have room again later
+        _log.error("the embedded PostgreSQL has ended: %s", error)
+        stop.wait(_CALM)
 
 
 def _stop(children: tuple[_Child, ...]) -> None:
