@@ -94,13 +94,11 @@ class ServerProcess:
 
     def workers(self) -> list[psutil.Process]:
         """The web processes that answer requests."""
-        family = self.processes()
-        parents = {each.ppid() for each in family}
-        return [
-            each
-            for each in family
-            if each.pid not in parents and each.name() != "postgres" and _is_worker(each)
-        ]
+        # The arbiter is a child of the supervisor, as the driver is; its workers are the arbiter's.
+        assert self.process is not None
+        children = psutil.Process(self.process.pid).children()
+        grandchildren = [worker for child in children for worker in child.children()]
+        return [each for each in grandchildren if "postgres" not in each.name()]
 
     def kill(self) -> None:
         """SIGKILL to everything at once, as if the machine had lost its power."""
@@ -142,12 +140,6 @@ class ServerProcess:
     ) -> None:
         if self.process is not None and self.process.poll() is None:
             self.stop()
-
-
-def _is_worker(process: psutil.Process) -> bool:
-    parent = process.parent()
-    # The arbiter is a child of the supervisor, its workers are the arbiter's.
-    return parent is not None and parent.parent() is not None and process.name() == parent.name()
 
 
 Forward = Callable[[], tuple[int, dict[str, str], bytes]]

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import shutil
 import socket
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,9 @@ _TIMEOUT = 120
 """Seconds after which a worker that does nothing at all is taken for dead."""
 _GRACE = 25
 _KEEP_ALIVE = 75
+_METRICS_LINK = "metrics-folder"
+_METRICS_PREFIX = "earshot-metrics-"
+_MEMORY = Path("/dev/shm")  # noqa: S108 - the folder in it is made for us alone
 
 
 def run(serving: Serving, url: str, listener: socket.socket) -> None:
@@ -29,12 +33,34 @@ def run(serving: Serving, url: str, listener: socket.socket) -> None:
         url: of the database.
         listener: a socket that listens already, so that a restart loses no connection.
     """
-    # Workers come and go; what they have counted stays here, and is counted together.
-    metrics = serving.data / "metrics"
-    shutil.rmtree(metrics, ignore_errors=True)
-    metrics.mkdir(parents=True)
-    os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(metrics)  # for the arbiter's own clean-up
+    metrics = _metrics_folder(serving.data)
+    # For the arbiter's own clean-up; each worker is told by its settings.
+    os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(metrics)
     _Gunicorn(serving, url, listener, metrics).run()
+
+
+def _metrics_folder(data: Path) -> Path:
+    """Make where the figures of all workers are counted together; workers come and go.
+
+    They are written through memory maps, which kill their process when a disk is full: so they are
+    kept in memory where there is a file system for that, and never on the database's disk. A link
+    in the data folder says where, so that what a killed server left is removed by the next.
+    """
+    _remove_metrics_folder(data)
+    folder = tempfile.mkdtemp(prefix=_METRICS_PREFIX, dir=_MEMORY if _MEMORY.is_dir() else None)
+    data.mkdir(parents=True, exist_ok=True)
+    (data / _METRICS_LINK).symlink_to(folder)
+    return Path(folder)
+
+
+def _remove_metrics_folder(data: Path) -> None:
+    link = data / _METRICS_LINK
+    if not link.is_symlink():
+        return
+    folder = link.readlink()
+    if folder.name.startswith(_METRICS_PREFIX):
+        shutil.rmtree(folder, ignore_errors=True)
+    link.unlink()
 
 
 class _Gunicorn(BaseApplication):  # type: ignore[misc]  # gunicorn has no types
@@ -58,6 +84,8 @@ class _Gunicorn(BaseApplication):  # type: ignore[misc]  # gunicorn has no types
             "proc_name": "earshot",
             "control_socket_disable": True,
             "child_exit": _child_exit,
+            # The arbiter's own end; whatever follows run() is also come by in every worker.
+            "on_exit": lambda arbiter: _remove_metrics_folder(self._serving.data),
             "logger_class": _Logger,
         }
         for name, value in settings.items():

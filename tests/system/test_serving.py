@@ -216,6 +216,31 @@ def test_its_own_database_survives_a_kill_and_stops_in_good_order(tmp_path: Path
     assert (tmp_path / "data" / "operator.token").stat().st_mode & 0o777 == 0o600
 
 
+def test_metrics_are_not_on_the_databases_disk_and_leave_nothing_behind(
+    tmp_path: Path, postgres: EmbeddedPostgres
+) -> None:
+    """Memory maps kill their process where a disk is full."""
+    server = ServerProcess(tmp_path, postgres.url)
+    server.start()
+    killed = (tmp_path / "metrics-folder").resolve(strict=True)
+    server.kill()
+    server.start()
+    try:
+        folder = (tmp_path / "metrics-folder").resolve(strict=True)
+        assert not killed.exists()
+        assert list(folder.glob("*.db"))
+        assert tmp_path not in folder.parents
+        assert (folder.stat().st_mode & 0o777) == 0o700
+        for worker in server.workers():  # one that ends in good order takes nothing with it
+            worker.terminate()
+            worker.wait(30)
+        await_(server.is_ready, "new workers")
+        assert folder.exists()
+    finally:
+        assert server.stop() == 0
+    assert not folder.exists()
+
+
 def _lives(pid: int) -> bool:
     try:
         return bool(psutil.Process(pid).status() != psutil.STATUS_ZOMBIE)
