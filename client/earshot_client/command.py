@@ -47,6 +47,21 @@ SUB_COMMANDS = {
         "server",
         "An invitation code with which phones may enrol.",
     ),
+    "train": SubCommand(
+        "earshot_models.commands.train",
+        "models",
+        "An encoder for phones, trained without labels.",
+    ),
+    "probe": SubCommand(
+        "earshot_simulations.commands.probe",
+        "simulations",
+        "How good an encoder is, on labelled sound that it never heard.",
+    ),
+    "reproduce": SubCommand(
+        "earshot_simulations.commands.reproduce",
+        "simulations",
+        "One table or figure of a paper.",
+    ),
     "bench": SubCommand(
         "earshot_simulations.commands.bench",
         "simulations",

@@ -110,6 +110,11 @@ class MemoryStore:
             choices=held.choices[:place] + held.choices[place + 1 :],
         )
 
+    def forget_all(self) -> None:
+        """See `Store.forget_all`."""
+        held = self._content
+        self._held = held._replace(embeddings=held.embeddings[:0], numbers=(), choices=())
+
     def get(self, name: str) -> bytes | None:
         """See `Store.get`."""
         return self._content.values.get(name)

@@ -26,8 +26,9 @@ from earshot_client.labels import (
     default_hierarchy,
     label_counts,
 )
+from earshot_client.lite_rt_encoder import LiteRtEncoder
 from earshot_client.policy import Policy
-from earshot_client.store import EncryptedStore, Store
+from earshot_client.store import ENCODER, EncryptedStore, Store
 from earshot_client.transport import Transport
 from earshot_protocol import ballots
 from earshot_protocol.errors import (
@@ -110,6 +111,7 @@ class Phone:
         self._hierarchy = hierarchy or default_hierarchy()
         self._random = random
         self._participant = participant
+        self._adopt_encoder()
 
     @classmethod
     def open(
@@ -117,7 +119,7 @@ class Phone:
         path: str | Path,
         *,
         key: bytes,
-        encoder: Encoder | None = None,
+        encoder: Encoder | str | Path | None = None,
         policy: Policy | None = None,
     ) -> Self:
         """Open, or create, the phone that lives in an encrypted file.
@@ -125,14 +127,21 @@ class Phone:
         Args:
             path: of the file.
             key: 32 secret bytes, from the platform's key store.
-            encoder: sound to embeddings; the shipped one by default.
+            encoder: sound to embeddings, or the path of an encoder file; the shipped one by
+                default.
             policy: what this phone agrees to.
 
         Raises:
             WrongKeyError: the file was made under another key.
             DamagedStoreError: the file is not what a phone wrote.
+            DamagedEncoderError: the encoder file is damaged.
+            MissingRuntimeError: an encoder file needs LiteRT, which is not installed.
         """
-        return cls(EncryptedStore(path, key), encoder or default_encoder(), policy)
+        if encoder is None:
+            encoder = default_encoder()
+        elif isinstance(encoder, str | Path):
+            encoder = LiteRtEncoder.open(encoder)
+        return cls(EncryptedStore(path, key), encoder, policy)
 
     def close(self) -> None:
         """Close the store."""
@@ -396,6 +405,24 @@ class Phone:
                 self._store.delete(name)
 
     # ------------------------------------------------------------------------------ memory
+
+    def _adopt_encoder(self) -> None:
+        """Start anew under another encoder than before.
+
+        Embeddings of two encoders do not compare, and the sound is gone: the old ones, the
+        centroids published for them and a phase that is under way are of no use to anybody. What
+        was released stays in the ledger.
+        """
+        name = self._encoder.name.encode()
+        before = self._store.get(ENCODER)
+        if before == name:
+            return
+        with self._store.transaction():
+            if before is not None:
+                self._store.forget_all()
+                for kept in ("membership", "sum", "answered", "result"):
+                    self._store.delete(kept)
+            self._store.put(ENCODER, name)
 
     def _membership(self) -> _Membership | None:
         saved = self._store.get("membership")

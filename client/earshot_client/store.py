@@ -36,9 +36,14 @@ EMBEDDING_DIMENSIONS = 128
 LARGEST_NAME = 64
 """Characters of a choice or of a value's name."""
 
-SCHEMA_VERSION = 1
+SCHEMA_VERSION = 2
 """Of the file; kept in SQLite's `user_version`."""
 _APPLICATION_ID = 0x45617273
+
+ENCODER = "encoder"
+"""Name of the value that says whose embeddings the recordings are."""
+_FIRST_ENCODER = b"log-mel-1"
+"""The only one there was when version 1 did not say."""
 
 _OWNER_ONLY = 0o600
 _SALT_BYTES = 32
@@ -144,6 +149,9 @@ class Store(Protocol):
         Raises:
             InvalidInputError: there is no such recording.
         """
+
+    def forget_all(self) -> None:
+        """Remove every recording and its choice for good; their numbers are not used again."""
 
     def get(self, name: str) -> bytes | None:
         """A named value; None if there is none."""
@@ -261,6 +269,11 @@ class EncryptedStore:
             if not self._rows("DELETE FROM recordings WHERE id = ? RETURNING id", number):
                 raise no_recording(recording)
 
+    def forget_all(self) -> None:
+        """See `Store.forget_all`."""
+        with self.transaction():
+            self._rows("DELETE FROM recordings")
+
     def get(self, name: str) -> bytes | None:
         """See `Store.get`.
 
@@ -335,6 +348,7 @@ class EncryptedStore:
         self._check_file()
         self._read_header(key)
         self._check_rows()
+        self._migrate()
 
     def _create(self, key: bytes) -> None:
         for statement in _SCHEMA:
@@ -357,6 +371,15 @@ class EncryptedStore:
         findings = self._rows("PRAGMA quick_check")
         if findings != [("ok",)]:
             raise DamagedStoreError(f"the file is damaged: {findings[0][0]}")
+
+    def _migrate(self) -> None:
+        """Version 1 did not record whose embeddings it held."""
+        if self._pragma("user_version") == SCHEMA_VERSION:
+            return
+        with self.transaction():
+            if self.get(ENCODER) is None:
+                self.put(ENCODER, _FIRST_ENCODER)
+            self._rows(f"PRAGMA user_version = {SCHEMA_VERSION}")
 
     def _read_header(self, key: bytes) -> None:
         rows = self._rows("SELECT content FROM header")

@@ -28,6 +28,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from earshot_client.encoder import default_encoder
 from earshot_client.labels import label_counts
+from earshot_client.lite_rt_encoder import spectrum
 from earshot_protocol import api, ballots, geometry, signatures, votes
 from earshot_protocol.messages import AdvertiseKeys, encode
 from earshot_protocol.phase import Parameters
@@ -468,14 +469,17 @@ def ballot_vectors() -> Vector:
 
 
 def encoder_vectors() -> Vector:
-    """An embedding of a second of generated sound; numbers are good to 1e-4."""
+    """An embedding of a second of generated sound, and what the network was given for it."""
     time = np.arange(8000) / 8000
     samples = 0.2 * np.sin(2 * np.pi * 440 * time) + 0.1 * np.sin(2 * np.pi * 1500 * time**2)
     encoder = default_encoder()
     embedding = encoder.embed(samples[None].astype(np.float32))
+    mel = spectrum(samples[None].astype(np.float32))[0].astype(float)
     return {
         "encoder": encoder.name,
         "samples": "0.2 sin(2π 440 t) + 0.1 sin(2π 1500 t²), t = 0/8000 … 7999/8000",
+        "first_frame": np.round(mel[0], 5).tolist(),
+        "last_frame": np.round(mel[-1], 5).tolist(),
         "embedding": np.round(embedding[0].astype(float), 6).tolist(),
         "projected_to_8": np.round(encoder.project(embedding, 8)[0].astype(float), 6).tolist(),
     }

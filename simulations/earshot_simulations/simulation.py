@@ -298,11 +298,11 @@ class _Simulation:
             notes.append("The secure sum was replaced by plain addition: nothing was protected.")
         if self.population.geometry == "spherical":
             notes.append(
-                "The interim encoder is log-mel statistics under a fixed projection, fitted on "
-                "synthesized sound, which it therefore flatters; it is not a trained network. "
-                "The local route spends each phone's budget on that phone's recordings alone. "
-                "With real sound, the two together leave little of the clustering at a realistic "
-                "ε: read these figures as a baseline."
+                "The shipped encoder was trained without labels on synthesized scenes, four folds "
+                "of ESC-10 and spoken digits: it flatters sound that it knows. "
+                "The local route spends each phone's budget on that phone's recordings alone, "
+                "which leaves little of the clustering at a realistic ε: read these figures as a "
+                "baseline."
             )
         return tuple(notes)
 

@@ -1,8 +1,15 @@
+"""The shipped encoder, and how an encoder file is run."""
+
 from __future__ import annotations
 
+import builtins
+import inspect
+import pickle
+from collections.abc import Callable
 from functools import cache
 from importlib import resources
-from itertools import pairwise
+from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -10,22 +17,17 @@ from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 
 from earshot_client import encoder as module
-from earshot_client.encoder import (
-    DIMENSIONS,
-    INTERIM_SHA256,
-    STATISTICS,
-    DamagedEncoderError,
-    LogMelEncoder,
-    default_encoder,
-    statistics,
-)
-from earshot_client.features import WINDOW, log_mel
+from earshot_client.encoder import default_encoder
+from earshot_client.encoder_file import DIMENSIONS, DamagedEncoderError
+from earshot_client.features import WINDOW
+from earshot_client.lite_rt_encoder import LiteRtEncoder, MissingRuntimeError
 from earshot_models.soundscapes import SCENES, synthesize
 from earshot_protocol.errors import InvalidInputError
+from earshot_server.commands import phase
 
 
 def packaged() -> bytes:
-    return (resources.files("earshot_client") / "data" / "interim_encoder.npz").read_bytes()
+    return (resources.files("earshot_client") / "data" / "encoder.tflite").read_bytes()
 
 
 @cache
@@ -41,30 +43,16 @@ def test_embeddings_are_unit_rows_of_128() -> None:
     assert embeddings.shape == (70, DIMENSIONS)
     assert embeddings.dtype == np.float32
     np.testing.assert_allclose(np.linalg.norm(embeddings, axis=1), 1, atol=1e-5)
-    # Rows do not depend on the rest of the batch.
+    # Rows do not depend on the rest of the batch, nor on what was embedded before.
     np.testing.assert_allclose(default_encoder().embed(noise[67:68])[0], embeddings[67], atol=1e-4)
     assert default_encoder().embed(noise[:0]).shape == (0, DIMENSIONS)
-
-
-def test_statistics_are_those_of_the_log_mel_spectrum() -> None:
-    noise = np.random.default_rng(1).normal(0, 0.1, (1, WINDOW))
-    mel = log_mel(noise / np.sqrt(np.mean(noise**2)))[0].astype(float)
-    row = statistics(noise)[0]
-    assert row.shape == (STATISTICS,)
-    for band in (0, 31, 63):
-        track = mel[:, band]
-        mean = sum(track) / 61
-        assert row[band] == pytest.approx(mean, abs=1e-3)
-        deviation = (sum((value - mean) ** 2 for value in track) / 61) ** 0.5
-        assert row[64 + band] == pytest.approx(deviation, abs=1e-3)
-        change = sum(abs(b - a) for a, b in pairwise(track)) / 60
-        assert row[128 + band] == pytest.approx(change, abs=1e-3)
+    np.testing.assert_array_equal(default_encoder().embed(noise), embeddings)
 
 
 def test_loudness_does_not_matter() -> None:
     sound = synthesize("birds", 4, np.random.default_rng(2))
     loud, soft = default_encoder().embed(sound), default_encoder().embed(0.01 * sound)
-    np.testing.assert_allclose(loud, soft, atol=1e-4)
+    assert (np.sum(loud * soft, axis=1) > 0.999).all()
 
 
 @pytest.mark.parametrize("dimensions", [8, 16, 128])
@@ -87,15 +75,18 @@ def test_the_scenes_are_clusters_on_the_sphere(dimensions: int) -> None:
     assert adjusted_rand_score(truth, found) >= 0.88
 
 
-def test_projection_keeps_the_leading_coordinates() -> None:
+def test_projection_centres_scales_and_keeps_the_leading_coordinates() -> None:
     embeddings, _ = scenes(seed=11, each=40)
-    projected = default_encoder().project(embeddings, 8)
-    assert projected.shape == (len(embeddings), 8)
-    assert projected.dtype == np.float32
-    np.testing.assert_allclose(np.linalg.norm(projected, axis=1), 1, atol=1e-5)
-    ratio = embeddings[:, :8] / projected
-    np.testing.assert_allclose(ratio, np.broadcast_to(ratio[:, :1], ratio.shape), rtol=1e-3)
-    np.testing.assert_allclose(default_encoder().project(embeddings, 128), embeddings, atol=1e-6)
+    from earshot_client import encoder_file
+
+    card = encoder_file.read(packaged()).card
+    for dimensions in (1, 8, 128):
+        projected = default_encoder().project(embeddings, dimensions)
+        assert projected.dtype == np.float32
+        expected = (embeddings - np.array(card.mean)) * np.array(card.scale)
+        expected = expected[:, :dimensions]
+        expected /= np.linalg.norm(expected, axis=1, keepdims=True)
+        np.testing.assert_allclose(projected, expected, atol=1e-5)
 
 
 @pytest.mark.parametrize("dimensions", [0, -1, 129])
@@ -114,24 +105,53 @@ def test_input_of_another_shape_is_refused() -> None:
             encoder.embed(samples)
     with pytest.raises(InvalidInputError, match="batch, 128"):
         encoder.project(np.ones((3, 127), np.float32), 8)
-    with pytest.raises(InvalidInputError, match="192"):
-        LogMelEncoder(np.zeros(3), np.zeros((3, 128)))
 
 
-def test_the_packaged_encoder_is_small_and_its_digest_is_checked() -> None:
-    data = packaged()
-    assert len(data) <= 150_000
-    assert LogMelEncoder.load(data, INTERIM_SHA256).to_bytes() == data
-    damaged = bytearray(data)
-    damaged[len(data) // 2] ^= 1
-    with pytest.raises(DamagedEncoderError, match=INTERIM_SHA256):
-        LogMelEncoder.load(bytes(damaged), INTERIM_SHA256)
+def test_it_travels_to_another_process() -> None:
+    encoder = default_encoder()
+    copy = pickle.loads(pickle.dumps(encoder))  # noqa: S301 - our own
+    noise = np.random.default_rng(3).normal(0, 0.1, (3, WINDOW))
+    np.testing.assert_array_equal(copy.embed(noise), encoder.embed(noise))
+    assert copy.name == encoder.name
 
 
-def test_a_changed_package_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(module, "INTERIM_SHA256", "0" * 64)
+def test_the_packaged_encoder_is_small_and_its_digest_is_checked(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    assert len(packaged()) <= 2**20
+    monkeypatch.setattr(module, "SHIPPED_SHA256", "0" * 64)
     default_encoder.cache_clear()
-    with pytest.raises(DamagedEncoderError):
+    with pytest.raises(DamagedEncoderError, match="reinstall"):
         default_encoder()
     monkeypatch.undo()
     assert default_encoder() is default_encoder()
+
+
+def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
+    path = tmp_path / "encoder.tflite"
+    with pytest.raises(DamagedEncoderError, match=str(path)):
+        LiteRtEncoder.open(path)
+    path.write_bytes(packaged())
+    assert LiteRtEncoder.open(path).name == default_encoder().name
+    with path.open("r+b") as file:
+        file.truncate(17 * 2**20)
+    with pytest.raises(DamagedEncoderError, match="too large"):
+        LiteRtEncoder.open(str(path))
+
+
+def test_a_missing_runtime_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    importing: Callable[..., Any] = builtins.__import__
+
+    def without(name: str, *rest: Any) -> Any:
+        if name.startswith("ai_edge_litert"):
+            raise ImportError(name)
+        return importing(name, *rest)
+
+    monkeypatch.setattr(builtins, "__import__", without)
+    with pytest.raises(MissingRuntimeError, match=r"pip install 'earshot\[phone\]'"):
+        LiteRtEncoder(packaged())
+
+
+def test_operators_start_phases_for_the_encoder_that_phones_have() -> None:
+    start = inspect.signature(phase.start)
+    assert start.parameters["encoder"].default == default_encoder().name

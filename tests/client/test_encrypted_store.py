@@ -15,6 +15,7 @@ import pytest
 
 from earshot_client.memory_store import MemoryStore
 from earshot_client.store import (
+    ENCODER,
     SCHEMA_VERSION,
     DamagedStoreError,
     EncryptedStore,
@@ -269,6 +270,22 @@ def test_a_store_of_a_newer_version_is_left_alone(path: Path) -> None:
     with pytest.raises(NewerStoreError, match="update it"):
         open_file(path)
     assert path.read_bytes() == before
+
+
+def test_a_store_of_version_1_learns_whose_embeddings_it_holds(path: Path) -> None:
+    with contextlib.closing(open_file(path)) as store:
+        before = store.recordings()[1], store.ledger()
+        assert store.get(ENCODER) is None
+    rows_of(path, "PRAGMA user_version = 1")
+    with contextlib.closing(open_file(path)) as store:
+        assert store.get(ENCODER) == b"log-mel-1"
+        assert (store.recordings()[1], store.ledger()) == before
+        store.put(ENCODER, b"another")
+    # Somebody who sets the version back does not make a phone forget what it heard.
+    rows_of(path, "PRAGMA user_version = 1")
+    with contextlib.closing(open_file(path)) as store:
+        assert store.get(ENCODER) == b"another"
+    assert rows_of(path, "PRAGMA user_version") == [(SCHEMA_VERSION,)]
 
 
 def test_another_database_is_not_taken_for_a_store(tmp_path: Path) -> None:

@@ -40,7 +40,7 @@ PARAMETERS = PhaseParameters(
     recordings=6,
     dimensions=3,
     geometry=Geometry.SPHERICAL,
-    encoder="log-mel-1",
+    encoder="contrast-1",
     labels=LABELS,
     local_centroids=8,
     top_local_centroids=4,
@@ -147,11 +147,22 @@ class Phase:
         return Reply(encode(task))
 
     def outcome(self) -> dict[str, tuple[int, tuple[int, ...]]]:
-        """Votes for each environment and for its labels; nobody votes for noise."""
+        """Votes for environments of each label, and for their labels; nobody votes for noise.
+
+        Chance may part a label's centroids into two environments, between which its votes divide.
+        """
         result = self.coordinator.result()
         assert isinstance(result, Result)
-        votes = zip(result.labels, result.centroid_votes, result.label_votes, strict=True)
-        return {LABELS[label]: (kept, named) for label, kept, named in votes if label >= 0}
+        votes = list(zip(result.labels, result.centroid_votes, result.label_votes, strict=True))
+        return {
+            name: (
+                sum(kept for of, kept, _ in votes if of == label),
+                tuple(
+                    map(sum, zip(*(named for of, _, named in votes if of == label), strict=True))
+                ),
+            )
+            for label, name in enumerate(LABELS)
+        }
 
 
 def takes_part(phase: Phase, folder: Path, sound: Path) -> tuple[object, ...]:

@@ -15,7 +15,12 @@ from earshot_client.memory_store import MemoryStore
 from earshot_client.phone import SECONDS_AFTER_PHASE, Phone
 from earshot_client.policy import Policy
 from earshot_client.store import EncryptedStore, WrongKeyError
-from earshot_protocol.errors import InvalidInputError, RefusedError, WrongStateError
+from earshot_protocol.errors import (
+    InvalidInputError,
+    RefusedError,
+    UnexpectedMessageError,
+    WrongStateError,
+)
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.messages import Answer, Matrix, Result, Task
 from earshot_protocol.phase import STEPS, Budget, PhaseParameters, Step
@@ -65,33 +70,48 @@ class Line:
         self.sent.append(answer)
 
 
-def crowd_result(folder: Path, kill: bool) -> Result:
-    """A phase of real phones in encrypted files, which `kill` closes and opens between any two."""
-    policy = Policy(
-        least_phones=CROWD, largest_epsilon=100, largest_delta=1, largest_lifetime_delta=1
-    )
-    random = [np.random.default_rng(seed).bytes for seed in range(CROWD)]
+POLICY = Policy(
+    least_phones=CROWD,
+    largest_epsilon=100,
+    largest_delta=1,
+    largest_lifetime_epsilon=200,
+    largest_lifetime_delta=1,
+)
 
-    def opened(number: int) -> Phone:
-        store = EncryptedStore(folder / str(number), KEY, dimensions=2)
-        encoder = HeardPoints("points", 2)
-        return Phone(store, encoder, policy, hierarchy=GROUPS, random=random[number])
 
-    coordinator = Coordinator.start(MemoryPhaseStore(), Optics(), PARAMETERS, now=0.0)
-    lines = [Line(coordinator, number) for number in range(CROWD)]
-    phones = [opened(number) for number in range(CROWD)]
+def opened(folder: Path, number: int, encoder: str = "points") -> Phone:
+    store = EncryptedStore(folder / str(number), KEY, dimensions=2)
+    random = np.random.default_rng(number).bytes
+    return Phone(store, HeardPoints(encoder, 2), POLICY, hierarchy=GROUPS, random=random)
+
+
+def new_crowd(folder: Path) -> list[Phone]:
+    """Phones that heard about the same, each in its encrypted file."""
+    phones = [opened(folder, number) for number in range(CROWD)]
     for number, phone in enumerate(phones):
         jitter = np.random.default_rng(number).normal(0, 0.02, POINTS.shape)
         for point, choice in zip(POINTS + jitter, CHOICES, strict=True):
             recording = phone._store.add(point)
             if choice is not None:
                 phone.label(recording, choice)
+    return phones
+
+
+def crowd_result(folder: Path, kill: bool) -> Result:
+    """A phase of real phones in encrypted files, which `kill` closes and opens between any two."""
+    random = [np.random.default_rng(seed).bytes for seed in range(CROWD)]
+    coordinator = Coordinator.start(MemoryPhaseStore(), Optics(), PARAMETERS, now=0.0)
+    lines = [Line(coordinator, number) for number in range(CROWD)]
+    phones = new_crowd(folder)
+    for phone, source in zip(phones, random, strict=True):
+        phone._random = source
     for step in STEPS:
         assert coordinator.step is step
         for number in range(CROWD):
             if kill:
                 phones[number].close()
-                phones[number] = opened(number)
+                phones[number] = opened(folder, number)
+                phones[number]._random = random[number]
             assert phones[number].take_part(lines[number]) == 0.0
             assert 0 < phones[number].take_part(lines[number]) < PARAMETERS.step_seconds
         assert coordinator.advance(0.0)
@@ -111,6 +131,42 @@ def test_killed_between_any_two_tasks_the_phones_come_to_the_same(tmp_path: Path
     steady = crowd_result(tmp_path / "steady", kill=False)
     assert set(steady.labels) == {0, 1}
     assert crowd_result(tmp_path / "killed", kill=True) == steady
+
+
+@pytest.mark.parametrize("steps", [0, 1, 2, 5, len(STEPS)])
+def test_another_encoder_starts_a_phone_anew_with_its_ledger(tmp_path: Path, steps: int) -> None:
+    coordinator = Coordinator.start(MemoryPhaseStore(), Optics(), PARAMETERS, now=0.0)
+    lines = [Line(coordinator, number) for number in range(CROWD)]
+    phones = new_crowd(tmp_path)
+    for _ in range(steps):
+        for phone, line in zip(phones, lines, strict=True):
+            phone.take_part(line)
+        coordinator.advance(0.0)
+    phones[0].take_part(lines[0])
+    heard, paid = phones[0]._store.recordings(), phones[0].ledger.releases
+    phones[0].close()
+    # The same encoder changes nothing.
+    with opened(tmp_path, 0) as phone:
+        np.testing.assert_array_equal(phone._store.recordings()[0], heard[0])
+        assert (phone.result is not None) == (steps == len(STEPS))
+    better = msgspec.structs.replace(PARAMETERS, encoder="better")
+    following = Coordinator.start(MemoryPhaseStore(), Optics(), better, now=0.0)
+    with opened(tmp_path, 0, encoder="better") as phone:
+        assert (len(phone._store.recordings()[0]), phone.result) == (0, None)
+        assert phone.ledger.releases == paid
+        if steps < len(STEPS) - 1:
+            for other, line in zip(phones[1:], lines[1:], strict=True):
+                other.take_part(line)
+            coordinator.advance(0.0)
+            with pytest.raises(UnexpectedMessageError):  # of a phase that it no longer knows
+                phone.take_part(lines[0])
+        sent = Line(following, 0)
+        phone.take_part(sent)
+        assert len(sent.sent) == 1
+        assert phone.ledger.releases[: len(paid)] == paid
+        assert phone.ledger.releases_in(following.phase)
+    for phone in phones[1:]:
+        phone.close()
 
 
 def test_what_a_server_may_not_ask_reaches_the_app() -> None:

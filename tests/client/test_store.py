@@ -92,6 +92,18 @@ def test_the_number_of_a_forgotten_recording_is_never_used_again(store: Store) -
     assert store.recordings()[1] == (None, "rain", None)
 
 
+def test_all_recordings_are_forgotten_and_nothing_else(store: Store) -> None:
+    before = [fill(store), store.add(VOICE)]
+    store.forget_all()
+    assert content(store) == ([], (), b"some state", None, (b"first entry", b"second entry"))
+    after = store.add(2 * VOICE)
+    assert after > max(before)
+    with contextlib.suppress(ZeroDivisionError), store.transaction():
+        store.forget_all()
+        raise ZeroDivisionError
+    np.testing.assert_array_equal(store.recordings()[0], 2 * VOICE[None])
+
+
 @pytest.mark.parametrize("number", [0, -1, 3, 2**63, 2**70])
 def test_an_unknown_recording_is_refused(store: Store, number: int) -> None:
     fill(store)
@@ -261,6 +273,11 @@ class _Stores(RuleBasedStateMachine):
         else:
             with pytest.raises(InvalidInputError):
                 self.store.forget(number)
+
+    @rule()
+    def forget_all(self) -> None:
+        self.store.forget_all()
+        self.rows.clear()
 
     @rule(name=names, value=st.binary(max_size=40))
     def put(self, name: str, value: bytes) -> None:

@@ -187,7 +187,7 @@ MISTAKES: dict[str, tuple[tuple[str, ...], str]] = {
     "more votes than candidates": (("--centroid-votes", "11"), "centroid_votes=11"),
     "more labels than candidates": (("--label-votes", "11"), "label_votes=11"),
     "more published than computed": (("--top-local-centroids", "7"), "top_local_centroids=7"),
-    "empty folder": (("--data", "{empty}"), "holds no audio"),
+    "empty folder": (("--data", "{empty}"), "holds none of the sound"),
     "no folder": (("--data", "{empty}/nowhere"), "there is no folder"),
     "file for data": (("--data", "{file}"), "there is no folder"),
     "file for results": (("--out", "{file}"), "name a folder"),

@@ -1,4 +1,4 @@
-"""The client with its three dependencies, and nothing else, talks to a server."""
+"""The client with what its extras bring, and nothing else, talks to a server."""
 
 from __future__ import annotations
 
@@ -7,53 +7,73 @@ import sys
 from importlib import metadata
 from pathlib import Path
 
+import pytest
 from networked import ServerProcess
 from packaging.requirements import Requirement
 
 import earshot_client
 import earshot_protocol
+from earshot_client.encoder import default_encoder
 from earshot_protocol.api import Invite
+
+CORE = {"numpy", "cryptography", "msgspec", "cffi", "pycparser"}
+MOST_RESIDENT = 120 * 2**20
 
 PROGRAM = """
 import sys
-from pathlib import Path
 from earshot_client import Phone
 from earshot_client.enrolment import enrol, signing_key
 from earshot_client.http_transport import HttpTransport
 from earshot_client.store import EncryptedStore
+from pathlib import Path
 import numpy as np
 
-server, code, folder = sys.argv[1:]
+class Loudness:
+    name, dimensions = "%s", 128
+
+    def embed(self, samples):
+        power = (samples.reshape(len(samples), 125, 64)[:, :, :1] ** 2).sum(axis=2)
+        power = np.pad(power, ((0, 0), (0, 3))) + 1e-9
+        return (power / np.linalg.norm(power, axis=1, keepdims=True)).astype(np.float32)
+
+    def project(self, embeddings, dimensions):
+        kept = embeddings[:, :dimensions]
+        return kept / np.linalg.norm(kept, axis=1, keepdims=True)
+
+server, code, folder, own = sys.argv[1:]
 path, key = Path(folder) / "phone.db", bytes(range(32))
 store = EncryptedStore(path, key)
 transport = HttpTransport(server, signing_key(store))
 enrol(store, transport, code)
 store.close()
-with Phone.open(path, key=key) as phone:
+with Phone.open(path, key=key, encoder=Loudness() if own == "own" else None) as phone:
     phone.hear(np.random.default_rng(1).normal(0, 0.1, 16_000), 16_000)
     print(phone.take_part(transport) > 0)
 transport.close()
+(peak,) = (line for line in open("/proc/self/status") if line.startswith("VmHWM"))
+print(int(peak.split()[1]) * 1024)
 print(*sorted({name.partition(".")[0] for name in sys.modules} - sys.stdlib_module_names))
 """
 
 
-def core_distributions() -> set[str]:
-    """What `pip install earshot` brings, by name: the closure of requirements without extras."""
+def distributions(*extras: str) -> set[str]:
+    """What `pip install earshot[extras]` brings: the closure of its requirements, by name."""
     found: set[str] = set()
-    waiting = ["earshot"]
+    waiting = [("earshot", extra) for extra in ("", *extras)]
     while waiting:
-        for line in metadata.requires(waiting.pop()) or ():
+        name, extra = waiting.pop()
+        for line in metadata.requires(name) or ():
             requirement = Requirement(line)
-            wanted = requirement.marker is None or requirement.marker.evaluate({"extra": ""})
+            wanted = requirement.marker is None or requirement.marker.evaluate({"extra": extra})
             if wanted and requirement.name not in found:
                 found.add(requirement.name)
-                waiting.append(requirement.name)
+                waiting += [(requirement.name, of) for of in ("", *requirement.extras)]
     return found
 
 
-def clean_environment(folder: Path) -> None:
-    """A folder with the packages of the core install, and no others."""
-    for name in core_distributions():
+def clean_environment(folder: Path, names: set[str]) -> None:
+    """A folder with these packages and our own, and no others."""
+    for name in names:
         distribution = metadata.distribution(name)
         tops = {file.parts[0] for file in distribution.files or () if file.parts[0] != ".."}
         for top in tops - {"__pycache__"}:
@@ -63,20 +83,30 @@ def clean_environment(folder: Path) -> None:
 
 
 def test_the_core_install_is_small() -> None:
-    assert core_distributions() <= {"numpy", "cryptography", "msgspec", "cffi", "pycparser"}
+    assert distributions() <= CORE
 
 
-def test_the_client_alone_enrols_and_takes_part(tmp_path: Path) -> None:
+def test_a_phone_gets_neither_the_training_nor_the_servers_libraries() -> None:
+    brought = distributions("phone")
+    assert "ai-edge-litert" in brought
+    assert brought.isdisjoint({"tensorflow", "keras", "scipy", "pandas", "scikit-learn", "flask"})
+    assert len(brought) < 30
+
+
+@pytest.mark.parametrize("encoder", ["own", "shipped"])
+def test_the_client_alone_enrols_and_takes_part(tmp_path: Path, encoder: str) -> None:
+    names = distributions() if encoder == "own" else distributions("phone")
     packages = tmp_path / "packages"
     packages.mkdir()
-    clean_environment(packages)
+    clean_environment(packages, names)
+    name = default_encoder().name
     with ServerProcess(tmp_path / "server") as server:
         code = server.operator().invite(Invite()).code
         run = subprocess.run(  # noqa: S603 - the program above
             [
                 *(sys.executable, "-I", "-S", "-c"),
-                f"import sys; sys.path.append({str(packages)!r})\n{PROGRAM}",
-                *(server.address, code, str(tmp_path)),
+                f"import sys; sys.path.append({str(packages)!r})\n{PROGRAM % name}",
+                *(server.address, code, str(tmp_path), encoder),
             ],
             capture_output=True,
             text=True,
@@ -84,7 +114,9 @@ def test_the_client_alone_enrols_and_takes_part(tmp_path: Path) -> None:
             timeout=120,
         )
     assert run.returncode == 0, run.stderr
-    took_part, loaded = run.stdout.splitlines()
+    took_part, resident, loaded = run.stdout.splitlines()
     assert took_part == "True"
+    assert int(resident) <= MOST_RESIDENT
     strangers = {name for name in loaded.split() if not name.startswith("_")} - {"cython_runtime"}
-    assert strangers <= core_distributions() | {"earshot_client", "earshot_protocol"}
+    allowed = {top.replace("-", "_").replace("backports.strenum", "backports") for top in names}
+    assert strangers <= allowed | {"earshot_client", "earshot_protocol"}

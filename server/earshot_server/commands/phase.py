@@ -67,7 +67,7 @@ def start(
     contacts: Annotated[
         int, typer.Option(help="With --statistics: the most contacts that a phone counts.")
     ] = 20,
-    encoder: Annotated[str, typer.Option(help="Whose embeddings are clustered.")] = "log-mel-1",
+    encoder: Annotated[str, typer.Option(help="Whose embeddings are clustered.")] = "contrast-1",
     dimensions: Annotated[int, typer.Option(help="Of the points that phones cluster.")] = 8,
     local_centroids: Annotated[int, typer.Option(help="k, that a phone computes.")] = 6,
     top_local_centroids: Annotated[int, typer.Option(help="k*, that it publishes.")] = 2,

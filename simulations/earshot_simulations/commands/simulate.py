@@ -47,8 +47,8 @@ def simulate(
     budget: Annotated[
         str | None,
         typer.Option(
-            help="clustering=ε,selection=ε,centroid-vote=ε,label-vote=ε per recording; "
-            "the default depends on the data.",
+            help="clustering=ε,selection=ε,centroid-vote=ε,label-vote=ε per recording, or none for "
+            "no noise at all; the default depends on the data.",
         ),
     ] = None,
     discovery: Annotated[

@@ -14,7 +14,10 @@ from numpy.typing import NDArray
 
 from earshot_client.encoder import Encoder, default_encoder
 from earshot_client.features import SAMPLE_RATE, Unusable, UnusableRecordingError, one_second
-from earshot_models.folders import Clip, UnreadableFileError, find_clips, read_clip, split
+from earshot_models.audio import UnreadableFileError, read
+from earshot_models.datasets import folder as sound_folder
+from earshot_models.datasets.dataset import Clip
+from earshot_models.datasets.splits import split
 from earshot_models.soundscapes import SCENES, synthesize
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError, WrongStateError
 from earshot_simulations.populations.array_file import ArrayFile
@@ -250,7 +253,7 @@ class SoundFolder(_EmbeddedSound):
         """List the folder; `prepare` reads and embeds it.
 
         Args:
-            folder: CLASS/NAME.wav, .flac or .ogg, as `folders.find_clips` accepts it.
+            folder: CLASS/NAME.wav, .flac or .ogg, as `datasets.folder` accepts it.
             phones: number of phones, at least 1.
             recordings: mean number per phone, at least 1.
             labelled: fraction of the recordings that carry their label, 0 to 1.
@@ -263,15 +266,16 @@ class SoundFolder(_EmbeddedSound):
 
         Raises:
             InvalidParametersError: if a parameter is out of range.
-            FolderError: if there is no such folder, or no sound in it.
+            DatasetError: if there is no such folder, or no sound in it.
             InvalidInputError: if a class's clips all stem from one recording.
         """
         self.name = Path(folder).resolve().name
-        clips = find_clips(Path(folder))
-        labels = tuple(sorted({clip.label for clip in clips}))
+        dataset = sound_folder.load(Path(folder))
+        labels = dataset.labels
         crowd = Crowd(phones, recordings, len(labels), labelled, seed, concentration)
         super().__init__(crowd, labels, dimensions, encoder, jobs, progress)
-        self._sides = split(clips, HELD_OUT_FRACTION, crowd.generator(Stream.SPLIT))
+        training, held_out = split(dataset, HELD_OUT_FRACTION, crowd.generator(Stream.SPLIT))
+        self._sides = training.clips, held_out.clips
         self._seconds = _Seconds.index([[] for _ in labels])
 
     def __getstate__(self) -> dict[str, Any]:
@@ -415,14 +419,14 @@ def _embed_clips(clips: tuple[Clip, ...], encoder: Encoder, dimensions: int) -> 
 def _embed_clip(clip: Clip, encoder: Encoder, dimensions: int) -> _EmbeddedClip:
     """Embed every usable second of a clip; what remains after the last full one is left out."""
     try:
-        samples, rate = read_clip(clip)
+        samples, rate = read(clip.path)
     except UnreadableFileError as error:
         nothing = np.empty((0, dimensions), dtype=np.float32)
         skipped = Skipped(clip.name, Unusable.UNREADABLE, str(error))
-        return _EmbeddedClip(clip.label, nothing, (skipped,))
+        return _EmbeddedClip(clip.label or "", nothing, (skipped,))
     usable, unusable = _cut(clip.name, samples, rate)
     points = _points(np.array(usable, np.float32).reshape(-1, SAMPLE_RATE), encoder, dimensions)
-    return _EmbeddedClip(clip.label, points, tuple(unusable))
+    return _EmbeddedClip(clip.label or "", points, tuple(unusable))
 
 
 def _cut(

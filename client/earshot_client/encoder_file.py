@@ -1,0 +1,141 @@
+"""The encoder file: a LiteRT model in front, an archive with its card and credits behind.
+
+TFLite's own metadata keeps associated files in the same way: whatever runs such a model reads the
+front, whatever unpacks archives the back.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import io
+import zipfile
+from typing import Literal
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from earshot_protocol.errors import LocalError
+
+DIMENSIONS = 128
+"""Length of every embedding."""
+
+FORMAT = 1
+FEATURES = "log-mel 61x64 at 8 kHz, unit rms"
+"""What the network is given: `features.log_mel` of a second that was brought to unit level."""
+
+MOST_BYTES = 16 * 2**20
+"""A larger file is not read."""
+
+CARD, CREDITS = "encoder.json", "CREDITS.txt"
+
+
+class DamagedEncoderError(LocalError):
+    """An encoder file that is not what it should be; the message says what is wrong."""
+
+
+class Card(msgspec.Struct, frozen=True, kw_only=True):
+    """What a phone must know of its encoder.
+
+    Attributes:
+        format: of this file, 1.
+        name: identifies the encoder; embeddings of two do not compare.
+        dimensions: length of an embedding, 128.
+        sha256: of the model, hexadecimal.
+        length: of the model, in bytes.
+        quantization: of weights and activations.
+        features: what the network is given.
+        mean: of each coordinate over public sound.
+        scale: of each coordinate, for `Encoder.project`.
+        trained: how it came about.
+    """
+
+    format: int
+    name: str
+    dimensions: int
+    sha256: str
+    length: int
+    quantization: Literal["float32", "int8"]
+    features: str
+    mean: tuple[float, ...]
+    scale: tuple[float, ...]
+    trained: dict[str, str | int | float | bool | None] = {}
+
+
+class EncoderFile(msgspec.Struct, frozen=True):
+    """The content of an encoder file, checked.
+
+    Attributes:
+        model: flatbuffer for LiteRT.
+        card: what it is.
+        credits: of the sound that it was trained on.
+    """
+
+    model: bytes
+    card: Card
+    credits: str
+
+    def mean(self) -> NDArray[np.float32]:
+        """The card's `mean`, float32 (128,)."""
+        return np.array(self.card.mean, dtype=np.float32)
+
+    def scale(self) -> NDArray[np.float32]:
+        """The card's `scale`, float32 (128,)."""
+        return np.array(self.card.scale, dtype=np.float32)
+
+
+def read(data: bytes) -> EncoderFile:
+    """Read and check an encoder file.
+
+    Raises:
+        DamagedEncoderError: it is none, of another format, or not as it was written.
+    """
+    if len(data) > MOST_BYTES:
+        raise DamagedEncoderError(
+            f"an encoder file has at most {MOST_BYTES} bytes, this one has {len(data)}"
+        )
+    card, credits_ = _unpack(data)
+    _check(card)
+    model = data[: card.length]
+    digest = hashlib.sha256(model).hexdigest()
+    if len(model) != card.length or not hmac.compare_digest(digest, card.sha256):
+        raise DamagedEncoderError(
+            f"the model of encoder '{card.name}' is not the one that its card describes: get the "
+            "file anew"
+        )
+    return EncoderFile(model, card, credits_)
+
+
+def _unpack(data: bytes) -> tuple[Card, str]:
+    try:
+        with zipfile.ZipFile(io.BytesIO(data)) as archive:
+            card = msgspec.json.decode(archive.read(CARD), type=Card)
+            return card, archive.read(CREDITS).decode()
+    except (zipfile.BadZipFile, KeyError, EOFError, NotImplementedError, RuntimeError) as error:
+        raise DamagedEncoderError(
+            f"this is no encoder file: it must be a LiteRT model with an archive of {CARD} and "
+            f"{CREDITS} behind it ({error})"
+        ) from error
+    except (msgspec.MsgspecError, UnicodeDecodeError) as error:
+        raise DamagedEncoderError(f"the encoder file's {CARD} cannot be read: {error}") from error
+
+
+def _check(card: Card) -> None:
+    if card.format != FORMAT:
+        raise DamagedEncoderError(
+            f"the encoder file has format {card.format}; this version reads format {FORMAT}"
+        )
+    if card.features != FEATURES:
+        raise DamagedEncoderError(
+            f"encoder '{card.name}' hears '{card.features}'; this version computes '{FEATURES}'"
+        )
+    lengths = {card.dimensions, len(card.mean), len(card.scale)}
+    numbers = np.array([*card.mean, *card.scale])
+    if lengths != {DIMENSIONS} or not np.isfinite(numbers).all():
+        raise DamagedEncoderError(
+            f"the card of encoder '{card.name}' must have {DIMENSIONS} dimensions, and as many "
+            "finite numbers in mean and scale"
+        )
+    if not card.name or card.length < 1:
+        raise DamagedEncoderError("the card of the encoder must hold its name and length")

@@ -1,0 +1,196 @@
+"""An encoder file at work: log-mel spectra by numpy, the network by LiteRT."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from earshot_client import encoder_file
+from earshot_client.encoder_file import DIMENSIONS, DamagedEncoderError
+from earshot_client.features import FRAMES, MELS, SILENT_RMS, WINDOW, log_mel
+from earshot_protocol.errors import InvalidInputError, LocalError
+
+_BATCH = 32
+"""Seconds at a time: their spectra stay in the cache, and memory does not grow with the input."""
+
+
+class MissingRuntimeError(LocalError):
+    """The runtime that encoder files need is not installed: pip install 'earshot[phone]'."""
+
+
+class LiteRtEncoder:
+    """Embeds with the model of an encoder file, on one thread."""
+
+    def __init__(self, data: bytes) -> None:
+        """Check the file and make the model ready.
+
+        Args:
+            data: of an encoder file.
+
+        Raises:
+            DamagedEncoderError: it is damaged, or no model that takes spectra and gives embeddings.
+            MissingRuntimeError: LiteRT is not installed.
+        """
+        self._data = data
+        file = encoder_file.read(data)
+        self._name = file.card.name
+        self._mean, self._scale = file.mean(), file.scale()
+        self._network = _Network(file.model)
+
+    @classmethod
+    def open(cls, path: Path | str) -> LiteRtEncoder:
+        """Read an encoder file.
+
+        Raises:
+            DamagedEncoderError: there is none that can be read, or it is damaged.
+            MissingRuntimeError: LiteRT is not installed.
+        """
+        try:
+            if Path(path).stat().st_size > encoder_file.MOST_BYTES:
+                raise DamagedEncoderError(f"{path} is too large for an encoder file")
+            data = Path(path).read_bytes()
+        except OSError as error:
+            raise DamagedEncoderError(f"the encoder file cannot be read: {error}") from error
+        return cls(data)
+
+    @property
+    def name(self) -> str:
+        """Identifies the encoder."""
+        return self._name
+
+    @property
+    def dimensions(self) -> int:
+        """Length of an embedding: 128."""
+        return DIMENSIONS
+
+    def embed(self, samples: NDArray[np.floating]) -> NDArray[np.float32]:
+        """Embed seconds of sound; louder or softer copies get the same embedding.
+
+        Args:
+            samples: finite floats (batch, 8000) at 8 kHz in [-1, 1].
+
+        Returns:
+            float32 (batch, 128), unit rows.
+
+        Raises:
+            InvalidInputError: if `samples` is not such an array.
+        """
+        if samples.ndim != 2 or samples.shape[1] != WINDOW or samples.dtype.kind != "f":
+            raise InvalidInputError(
+                f"samples must be floats of shape (batch, {WINDOW}), not {samples.dtype} of shape "
+                f"{samples.shape}"
+            )
+        if not np.isfinite(samples).all():
+            raise InvalidInputError("samples must be finite")
+        rows = np.empty((len(samples), DIMENSIONS), dtype=np.float32)
+        for start in range(0, len(samples), _BATCH):
+            spectra = spectrum(samples[start : start + _BATCH])
+            rows[start : start + _BATCH] = self._network(spectra)
+        return _unit_rows(rows)
+
+    def project(self, embeddings: NDArray[np.floating], dimensions: int) -> NDArray[np.float32]:
+        """The leading principal coordinates on public sound, whitened, on the unit sphere again.
+
+        Args:
+            embeddings: floats (batch, 128).
+            dimensions: coordinates to keep, 1 to 128.
+
+        Returns:
+            float32 (batch, dimensions), unit rows.
+
+        Raises:
+            InvalidInputError: if the shape or `dimensions` is another one.
+        """
+        if embeddings.ndim != 2 or embeddings.shape[1] != DIMENSIONS:
+            raise InvalidInputError(
+                f"embeddings must have shape (batch, {DIMENSIONS}), not {embeddings.shape}"
+            )
+        if not 1 <= dimensions <= DIMENSIONS:
+            raise InvalidInputError(f"dimensions must be 1 to {DIMENSIONS}, not {dimensions}")
+        kept = slice(dimensions)
+        return _unit_rows((embeddings[:, kept] - self._mean[kept]) * self._scale[kept])
+
+    def __reduce__(self) -> tuple[type[LiteRtEncoder], tuple[bytes]]:
+        # A running model cannot be copied to another process; the file can.
+        return type(self), (self._data,)
+
+
+def spectrum(samples: NDArray[np.floating]) -> NDArray[np.float32]:
+    """What the network is given: the log-mel spectra of seconds at unit level.
+
+    Args:
+        samples: finite floats (batch, 8000).
+
+    Returns:
+        float32 (batch, 61, 64).
+    """
+    sound = samples.astype(np.float32)
+    level = np.sqrt(np.mean(sound * sound, axis=1, keepdims=True))
+    return log_mel(sound / np.maximum(level, SILENT_RMS))
+
+
+class _Network:
+    """LiteRT's interpreter, resized whenever the batch is of another size."""
+
+    def __init__(self, model: bytes) -> None:
+        try:
+            from ai_edge_litert.interpreter import Interpreter
+        except ImportError as error:
+            raise MissingRuntimeError(
+                f"encoder files need LiteRT ({error}): pip install 'earshot[phone]'"
+            ) from error
+        try:
+            with _no_chatter():
+                self._interpreter: Any = Interpreter(model_content=model, num_threads=1)
+                self._resize(1)
+        except (ValueError, RuntimeError) as error:
+            raise DamagedEncoderError(f"LiteRT cannot run this encoder: {error}") from error
+        shape = tuple(self._interpreter.get_output_details()[0]["shape"])
+        if shape != (1, DIMENSIONS):
+            raise DamagedEncoderError(
+                f"the encoder's model must give (1, {DIMENSIONS}) numbers, not {shape}"
+            )
+
+    def __call__(self, spectra: NDArray[np.float32]) -> NDArray[np.float32]:
+        """Spectra float32 (batch, 61, 64) → float32 (batch, 128)."""
+        if len(spectra) != self._batch:
+            self._resize(len(spectra))
+        self._interpreter.set_tensor(self._input, spectra[..., np.newaxis])
+        self._interpreter.invoke()
+        return np.asarray(self._interpreter.get_tensor(self._output), dtype=np.float32)
+
+    def _resize(self, batch: int) -> None:
+        self._input = self._interpreter.get_input_details()[0]["index"]
+        self._output = self._interpreter.get_output_details()[0]["index"]
+        self._interpreter.resize_tensor_input(self._input, (batch, FRAMES, MELS, 1), strict=True)
+        self._interpreter.allocate_tensors()
+        self._batch = batch
+
+
+@contextlib.contextmanager
+def _no_chatter() -> Iterator[None]:
+    """Keep to itself what LiteRT writes to standard error, from C++ and past Python's logging.
+
+    Errors do not get lost: they are raised.
+    """
+    sys.stderr.flush()
+    kept = os.dup(2)
+    try:
+        with open(os.devnull, "w") as nowhere:
+            os.dup2(nowhere.fileno(), 2)
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+
+
+def _unit_rows(vectors: NDArray[np.floating]) -> NDArray[np.float32]:
+    lengths = np.linalg.norm(vectors, axis=1, keepdims=True)
+    return np.asarray(vectors / np.maximum(lengths, np.finfo(np.float32).tiny), dtype=np.float32)

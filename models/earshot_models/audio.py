@@ -1,0 +1,103 @@
+"""From a file of sound to samples at 8 kHz."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from earshot_protocol.errors import InvalidInputError
+
+RATE = 8000
+"""Samples per second of all sound that a model learns from."""
+
+WINDOW = 8000
+"""Samples of a second."""
+
+RATES = (1000, 768_000)
+"""Sample rates that are read, in hertz."""
+
+SILENT_RMS = 1e-4
+"""A second below this root mean square, 80 dB below full scale, is silent."""
+
+SUFFIXES = (".au", ".flac", ".mp3", ".ogg", ".wav")
+"""Audio files that are read, whatever the case of the suffix."""
+
+
+class UnreadableFileError(InvalidInputError):
+    """An audio file that does not decode, or does not hold sound."""
+
+
+def read(path: Path) -> tuple[NDArray[np.float32], int]:
+    """Decode a file.
+
+    Returns:
+        float32 (samples, channels) in [-1, 1], and the samples per second.
+
+    Raises:
+        UnreadableFileError: if it does not decode, is empty, or has a rate that no sound has.
+    """
+    import soundfile
+
+    try:
+        samples, rate = soundfile.read(path, dtype="float32", always_2d=True)
+    except (soundfile.SoundFileError, OSError, TypeError) as error:
+        raise UnreadableFileError(f"{path} does not decode: {error}") from error
+    if not samples.size:
+        raise UnreadableFileError(f"{path} holds no samples")
+    if not RATES[0] <= rate <= RATES[1]:
+        raise UnreadableFileError(
+            f"{path} has {rate} samples per second; {RATES[0]} to {RATES[1]} are accepted"
+        )
+    return samples, int(rate)
+
+
+def read_mono(path: Path) -> NDArray[np.float32]:
+    """Decode a file to the mean of its channels at 8 kHz, float32 (samples,).
+
+    Raises:
+        UnreadableFileError: as `read`, or if a sample is not finite.
+    """
+    samples, rate = read(path)
+    if not np.isfinite(samples).all():
+        raise UnreadableFileError(f"{path} holds NaN or infinite samples")
+    return resample(samples.mean(axis=1, dtype=np.float32), rate)
+
+
+def resample(samples: NDArray[np.float32], rate: int) -> NDArray[np.float32]:
+    """To 8 kHz, by soxr at high quality.
+
+    Args:
+        samples: float32 (samples,).
+        rate: their samples per second.
+
+    Returns:
+        float32 (samples at 8 kHz,).
+    """
+    if rate == RATE:
+        return samples
+    import soxr
+
+    return np.asarray(soxr.resample(samples, rate, RATE, quality="HQ"), dtype=np.float32)
+
+
+def seconds(samples: NDArray[np.float32], hop: int = WINDOW) -> NDArray[np.float32]:
+    """The seconds of a clip that are not silent.
+
+    A shorter clip is put in the middle of a second of silence: a spoken digit lasts 0.4 s.
+
+    Args:
+        samples: float32 (samples,) at 8 kHz.
+        hop: samples from one second's start to the next.
+
+    Returns:
+        float32 (seconds, 8000), each of at least `SILENT_RMS`.
+    """
+    if len(samples) < WINDOW:
+        before = (WINDOW - len(samples)) // 2
+        cut = np.pad(samples, (before, WINDOW - len(samples) - before))[np.newaxis]
+    else:
+        cut = np.lib.stride_tricks.sliding_window_view(samples, WINDOW)[::hop]
+    loud = np.sqrt(np.mean(np.square(cut, dtype=np.float64), axis=1)) >= SILENT_RMS
+    return np.ascontiguousarray(cut[loud])

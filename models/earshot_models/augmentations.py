@@ -1,0 +1,190 @@
+"""What may happen to a sound without making it another: the views that contrastive learning pairs.
+
+Everything here is numpy on waveforms, so it serves every back end of Keras. Speed, colour and room
+are one pass through the spectrum: a window of another length is brought to one second there, and
+filtered on the way. Masks over bands and time belong to the front end, where the bands are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields, replace
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from earshot_protocol.errors import InvalidParametersError
+
+RATE = 8000
+"""Samples per second."""
+
+WINDOW = 8000
+"""Samples of a view: one second."""
+
+_BINS = WINDOW // 2 + 1
+_ROOMS = 256
+_ROOM_SAMPLES = 2400
+_QUIET = 1e-6
+
+_Generator = np.random.Generator
+_Sound = NDArray[np.float32]
+
+
+@dataclass(frozen=True)
+class Augmentations:
+    """How far two views of one recording may lie apart; 0 switches an augmentation off.
+
+    Attributes:
+        offset: seconds between the two windows, at most; None for anywhere in the recording.
+        speed: octaves by which pitch and tempo change together, at most.
+        tilt: decibels per octave by which the colour changes, at most.
+        cut: chance of a low-pass above 2 kHz or a high-pass below 400 Hz, as of another phone.
+        room: chance of the response of a random room.
+        overdrive: chance of being recorded up to 12 dB too loud. (Any other gain changes nothing:
+            the front end brings every second to the same level.)
+        background: chance of another recording of the batch in the background.
+        background_snr: decibels between a sound and its background, least and most.
+        noise: chance of white noise, 5 to 35 dB below.
+    """
+
+    offset: float | None = None
+    speed: float = 0.15
+    tilt: float = 3.0
+    cut: float = 0.5
+    room: float = 0.2
+    overdrive: float = 0.05
+    background: float = 0.5
+    background_snr: tuple[float, float] = (5.0, 20.0)
+    noise: float = 0.3
+
+    def __post_init__(self) -> None:
+        for name in ("cut", "room", "overdrive", "background", "noise"):
+            if not 0 <= getattr(self, name) <= 1:
+                raise InvalidParametersError(
+                    f"{name} must be a chance, 0 to 1, not {getattr(self, name)}"
+                )
+        if not 0 <= self.speed <= 1 or not 0 <= self.tilt <= 24:
+            raise InvalidParametersError(
+                f"speed must be 0 to 1 octave and tilt 0 to 24 dB per octave, not {self.speed} "
+                f"and {self.tilt}"
+            )
+        if self.offset is not None and not self.offset >= 0:
+            raise InvalidParametersError(f"offset must be at least 0 seconds, not {self.offset}")
+        if not self.background_snr[0] <= self.background_snr[1]:
+            raise InvalidParametersError(
+                f"background_snr must be (least, most), not {self.background_snr}"
+            )
+
+    def without(self, name: str) -> Augmentations:
+        """The same with one augmentation switched off, for ablation.
+
+        Raises:
+            InvalidParametersError: there is none of that name.
+        """
+        names = [field.name for field in fields(self) if field.name != "background_snr"]
+        if name not in names:
+            raise InvalidParametersError(f"there is no {name!r}; there are {', '.join(names)}")
+        return replace(self, **{name: 0.0})  # type: ignore[arg-type]  # none is background_snr
+
+
+def length(augmentations: Augmentations, generator: _Generator) -> int:
+    """Samples that a view of one second is made from: more of them sound faster and higher."""
+    from scipy.fft import next_fast_len
+
+    octaves = generator.uniform(-augmentations.speed, augmentations.speed)
+    # Even, and a product of small primes: the transform of another length takes thrice as long.
+    return 2 * int(next_fast_len(round(WINDOW * 2**octaves / 2), real=True))
+
+
+def view(window: _Sound, augmentations: Augmentations, generator: _Generator) -> _Sound:
+    """One second made of a window of any length: resampled, coloured, and put in a room.
+
+    Args:
+        window: float32 (samples,), as many as `length` said.
+        augmentations: of which speed, tilt, cut, room and overdrive act here.
+        generator: the only source of randomness.
+
+    Returns:
+        float32 (8000,) of unit root mean square, or zeros if the window is silent.
+    """
+    from scipy import fft
+
+    changed = np.zeros(_BINS, dtype=np.complex64)
+    spectrum = fft.rfft(window)
+    # The bin at half of either rate is left out: there a real signal's phase is ambiguous.
+    bins = min(WINDOW // 2, (len(window) + 1) // 2)
+    changed[:bins] = spectrum[:bins]
+    changed *= _colour(augmentations, generator)
+    if generator.random() < augmentations.room:
+        changed *= _rooms()[generator.integers(_ROOMS)]
+    sound = _unit(fft.irfft(changed, WINDOW))
+    if generator.random() < augmentations.overdrive:
+        peak = np.abs(sound).max() * 10 ** (-generator.uniform(0, 12) / 20)
+        sound = _unit(np.clip(sound, -peak, peak))
+    return sound
+
+
+def mix(views: _Sound, augmentations: Augmentations, generator: _Generator) -> _Sound:
+    """Put other views of the batch into the background of some, and noise behind some.
+
+    Args:
+        views: float32 (batch, 8000) of unit root mean square.
+        augmentations: of which background and noise act here.
+        generator: the only source of randomness.
+
+    Returns:
+        float32 (batch, 8000).
+    """
+    count = len(views)
+    decibels = generator.uniform(*augmentations.background_snr, count)
+    loudness = (generator.random(count) < augmentations.background) * 10 ** (-decibels / 20)
+    mixed = views + loudness.astype(np.float32)[:, np.newaxis] * views[generator.permutation(count)]
+    noisy = np.flatnonzero(generator.random(count) < augmentations.noise)
+    hiss = generator.standard_normal((len(noisy), WINDOW), dtype=np.float32)
+    level = 10 ** (-generator.uniform(5, 35, (len(noisy), 1)) / 20)
+    mixed[noisy] += level.astype(np.float32) * hiss
+    return np.asarray(mixed, dtype=np.float32)
+
+
+def _colour(augmentations: Augmentations, generator: _Generator) -> NDArray[np.float32]:
+    """Magnitude of a random slope, and of a cut-off at either end."""
+    slope = generator.uniform(-augmentations.tilt, augmentations.tilt)
+    response = np.exp(np.float32(slope * np.log(10) / 20) * _octaves())
+    if generator.random() < augmentations.cut:
+        if generator.random() < 0.5:
+            response = response / (1 + (_hertz() / np.float32(generator.uniform(2000, 4000))) ** 8)
+        else:
+            response = response / (1 + (np.float32(generator.uniform(50, 400)) / _hertz()) ** 4)
+    return np.asarray(response, dtype=np.float32)
+
+
+@cache
+def _rooms() -> NDArray[np.complex64]:
+    """Spectra of rooms: a direct sound, and an echo of 20 to 150 ms that dies away.
+
+    The same ones in every run, and not drawn anew for every view: a transform for each would take
+    as long as all else.
+    """
+    generator = np.random.default_rng(8000)
+    time = np.arange(_ROOM_SAMPLES)
+    decay = generator.uniform(0.02, 0.15, (_ROOMS, 1)) * RATE
+    echo = generator.standard_normal((_ROOMS, _ROOM_SAMPLES)) * np.exp(-time / decay)
+    response = generator.uniform(0.05, 0.4, (_ROOMS, 1)) * echo
+    response[:, 0] = 1
+    return np.asarray(np.fft.rfft(response, WINDOW), dtype=np.complex64)
+
+
+@cache
+def _hertz() -> NDArray[np.float32]:
+    return np.maximum(np.arange(_BINS, dtype=np.float32), 1)
+
+
+@cache
+def _octaves() -> NDArray[np.float32]:
+    """Octaves above 1 kHz, flat below 50 Hz."""
+    return np.log2(np.maximum(_hertz(), 50) / 1000)
+
+
+def _unit(sound: NDArray[np.floating]) -> _Sound:
+    level = np.sqrt(np.mean(np.square(sound)))
+    return np.asarray(sound / max(float(level), _QUIET), dtype=np.float32)

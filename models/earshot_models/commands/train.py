@@ -1,0 +1,185 @@
+"""`earshot train`."""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from earshot_protocol.errors import InvalidParametersError
+
+if TYPE_CHECKING:
+    from earshot_models.recipe import Progress, Source
+
+app = typer.Typer(add_completion=False)
+
+
+@app.callback(invoke_without_command=True)
+def train(
+    data: Annotated[
+        list[Path],
+        typer.Option(help="Folder of a data set; give it once for each. Labels are not read."),
+    ],
+    out: Annotated[
+        Path, typer.Option(help="Folder for encoder.tflite, checkpoints and TensorBoard logs.")
+    ],
+    kind: Annotated[
+        list[str] | None,
+        typer.Option(help="Kind of each data set, in their order; guessed where not given."),
+    ] = None,
+    share: Annotated[
+        list[float] | None,
+        typer.Option(help="Share of each data set in a batch, in their order; equal by default."),
+    ] = None,
+    objective: Annotated[str, typer.Option(help="nt-xent, momentum or bilinear.")] = "nt-xent",
+    steps: Annotated[int | None, typer.Option(help="Batches in all.")] = None,
+    batch: Annotated[int | None, typer.Option(help="Pairs in a batch.")] = None,
+    width: Annotated[float | None, typer.Option(help="Factor on the network's channels.")] = None,
+    patience: Annotated[
+        int | None, typer.Option(help="Epochs without better retrieval, after which it ends.")
+    ] = None,
+    without: Annotated[
+        list[str] | None, typer.Option(help="An augmentation to switch off, for ablation.")
+    ] = None,
+    hold_out_fold: Annotated[
+        int | None, typer.Option(help="Fold of the data sets' own that is left out.")
+    ] = None,
+    hold_out_group: Annotated[
+        str | None, typer.Option(help="Speaker or location that is left out.")
+    ] = None,
+    seed: Annotated[int, typer.Option(help="Of everything.")] = 0,
+    name: Annotated[
+        str, typer.Option(help="Of the encoder; phases and phones mean it by this name.")
+    ] = "custom-1",
+    cache: Annotated[
+        Path | None, typer.Option(help="Folder that keeps decoded sound between runs.")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print what came of it as JSON, and nothing else.")
+    ] = False,
+) -> None:
+    """Train an encoder without labels, and export it for phones.
+
+    A run that was interrupted goes on when it is called in the same way again.
+    """
+    # TensorFlow says much at its start that no user can act on.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    from earshot_models import recipe as recipes
+
+    defaults = recipes.Recipe()
+    augmentations = defaults.augmentations
+    mask = defaults.mask
+    for each in without or ():
+        if each == "mask":
+            mask = 0.0
+        else:
+            augmentations = augmentations.without(each)
+    schedule = replace(defaults.schedule, steps=steps or defaults.schedule.steps, patience=patience)
+    recipe = replace(
+        defaults,
+        objective=objective,
+        batch=batch or defaults.batch,
+        width=width or defaults.width,
+        augmentations=augmentations,
+        mask=mask,
+        schedule=schedule,
+        seed=seed,
+    )
+    sources = _sources(data, kind, share, hold_out_fold, hold_out_group)
+    with _shown() as progress:
+        trained = recipes.train_encoder(
+            sources,
+            out,
+            recipe,
+            name,
+            cache=cache,
+            credits_=_credits(data),
+            progress=progress,
+        )
+    figures = {
+        "encoder": str(trained.int8),
+        "float32": str(trained.float32),
+        "bytes": trained.int8.stat().st_size,
+        "history": trained.history,
+    }
+    if as_json:
+        print(json.dumps(figures, indent=2))
+    else:
+        last = trained.history[-1]
+        print(f"{trained.int8}: {figures['bytes']} bytes")
+        print(f"loss {last['loss']:.3f}, retrieval {last['retrieval']:.3f}")
+
+
+def _sources(
+    folders: list[Path],
+    kinds: list[str] | None,
+    shares: list[float] | None,
+    fold: int | None,
+    group: str | None,
+) -> list[Source]:
+    from earshot_models.datasets.opening import open_dataset
+    from earshot_models.recipe import Source
+
+    for option, given in (("--kind", kinds), ("--share", shares)):
+        if given and len(given) != len(folders):
+            raise InvalidParametersError(
+                f"{option} must be given once for each of {len(folders)} --data, or not at all"
+            )
+    sources = []
+    for index, folder in enumerate(folders):
+        dataset = open_dataset(folder, kinds[index] if kinds else None)
+        dataset = dataset.where(
+            lambda clip: (fold is None or clip.fold != fold) and clip.group != group
+        )
+        sources.append(Source(dataset, shares[index] if shares else 1.0))
+    return sources
+
+
+def _credits(folders: list[Path]) -> str:
+    """What the data sets say about where they come from and how they may be used."""
+    found = []
+    for folder in folders:
+        for name in ("CREDITS.txt", "LICENSE", "LICENSE.txt"):
+            if (folder / name).is_file():
+                found.append(f"{folder.name}/{name}\n\n{(folder / name).read_text()}")
+    return "\n\n".join(found)
+
+
+@contextmanager
+def _shown() -> Iterator[Progress]:
+    """One line for each piece of work, on standard error."""
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        MofNCompleteColumn,
+        TaskID,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+    from rich.progress import Progress as Display
+
+    display = Display(
+        TextColumn("{task.description:<32}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeElapsedColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+    )
+    lines: dict[str, TaskID] = {}
+
+    def progress(done: int, total: int, what: str) -> None:
+        kind = what.split()[0] if what.startswith("loss") else what
+        if kind not in lines:
+            lines[kind] = display.add_task(what, total=total)
+        display.update(lines[kind], completed=done, total=total, description=what)
+
+    with display:
+        yield progress

@@ -1,0 +1,75 @@
+"""One model that trains an encoder under any objective, on any back end of Keras."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import keras
+from keras import ops
+
+from earshot_models.objectives import MomentumContrast, Objective, follow
+
+
+class Contrastive(keras.Model):  # type: ignore[misc]  # Keras has no types
+    """Sound → front end → network → objective.
+
+    A batch is ((first, second), recordings): two views float32 (batch, 8000) and integers (batch,).
+    The loss is computed in `compute_loss`, which every back end calls in its own training step.
+    """
+
+    def __init__(self, front_end: Any, network: keras.Model, objective: Objective) -> None:
+        """Put the parts together.
+
+        Args:
+            front_end: samples → what the network takes.
+            network: → embeddings (batch, 128).
+            objective: on unit embeddings.
+        """
+        super().__init__()
+        self.front_end = front_end
+        self.network = network
+        self.objective = objective
+        self.key_network: keras.Model | None = None
+        self._momentum: MomentumContrast | None = None
+        if isinstance(objective, MomentumContrast):
+            self._momentum = objective
+            self.key_network = keras.models.clone_model(network)
+            self.key_network.set_weights(network.get_weights())
+            self.key_network.trainable = False
+        objective.build((None, network.output_shape[-1]))
+        self.built = True
+
+    def call(self, views: Any, training: bool = False) -> tuple[Any, Any]:
+        """Unit embeddings of both views."""
+        first, second = views
+        if self._momentum is None or self.key_network is None:
+            count = ops.shape(first)[0]
+            both = self._embed(self.network, ops.concatenate([first, second]), training)
+            return both[:count], both[count:]
+        if training:
+            # Here, before anything is computed, both see the same weights on every back end.
+            follow(self.network, self.key_network, self._momentum.momentum)
+            self._momentum.follow()
+        # The keys' normalization uses the averages that follow with the weights: a key must not
+        # depend on its batch, by whose statistics the positive could be found (He et al. 2020,
+        # section 3.3, shuffle batches between devices for that; a phone's encoder has one device).
+        keys = self._embed(self.key_network, second, training, normalize=False)
+        return self._embed(self.network, first, training), ops.stop_gradient(keys)
+
+    def compute_loss(
+        self,
+        x: Any = None,
+        y: Any = None,
+        y_pred: Any = None,
+        sample_weight: Any = None,
+        training: bool = True,
+    ) -> Any:
+        """The objective's, of the embeddings `y_pred` and the recordings `y`."""
+        first, second = y_pred
+        return self.objective.loss(first, second, y)
+
+    def _embed(
+        self, network: keras.Model, samples: Any, training: bool, normalize: bool = True
+    ) -> Any:
+        spectra = self.front_end(samples, training=training)
+        return ops.normalize(network(spectra, training=training and normalize), axis=1)

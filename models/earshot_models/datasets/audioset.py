@@ -1,0 +1,86 @@
+"""AudioSet: Gemmeke and others, Audio Set: An ontology and human-labeled dataset (2017)."""
+
+from __future__ import annotations
+
+import csv
+from pathlib import Path
+
+from earshot_models.datasets.dataset import (
+    Clip,
+    Dataset,
+    DatasetError,
+    existing,
+    existing_folder,
+    found,
+    rows,
+    sound_files,
+)
+
+LAYOUT = (
+    "*_segments.csv and class_labels_indices.csv beside clips named YTID.wav or YTID_START.wav "
+    "(or .flac, .mp3, .ogg) in sub-folders or audio/"
+)
+
+_SEGMENTS = {
+    "balanced_train_segments.csv": "train",
+    "unbalanced_train_segments.csv": "train",
+    "eval_segments.csv": "test",
+}
+
+
+def load(folder: Path) -> Dataset:
+    """The label of a clip is its first class; all of them are in the attribute `labels`.
+
+    The group is the video. Segments whose clips are not there are counted in `missing`.
+
+    Raises:
+        DatasetError: if a file, a column, a class or all sound is missing.
+    """
+    existing_folder(folder, LAYOUT)
+    names = {
+        row["mid"]: row["display_name"]
+        for row in rows(
+            existing(folder, "class_labels_indices.csv"), ("index", "mid", "display_name")
+        )
+    }
+    existing(folder, *_SEGMENTS)
+    files = {path.stem: path for path in sound_files(folder, "**/*")}
+    clips = []
+    for name, split in _SEGMENTS.items():
+        if (folder / name).exists():
+            for video, start, mids in _segments(folder / name):
+                clips.append(_clip(video, start, mids, split, names, files))
+    return found("AudioSet", clips, folder, LAYOUT)
+
+
+def _segments(path: Path) -> list[tuple[str, float, list[str]]]:
+    """Rows of YTID, start, end and quoted classes, after lines of comment."""
+    segments = []
+    with path.open(newline="", encoding="utf-8") as file:
+        uncommented = (line for line in file if not line.startswith("#"))
+        for number, row in enumerate(csv.reader(uncommented, skipinitialspace=True), start=1):
+            try:
+                video, start, _, mids = row
+                segments.append((video, float(start), mids.split(",")))
+            except ValueError as error:
+                raise DatasetError(
+                    f"{path}: segment {number} must be YTID, start, end and classes, not {row}"
+                ) from error
+    return segments
+
+
+def _clip(
+    video: str,
+    start: float,
+    mids: list[str],
+    split: str,
+    names: dict[str, str],
+    files: dict[str, Path],
+) -> Clip:
+    unknown = [mid for mid in mids if mid not in names]
+    if unknown:
+        raise DatasetError(f"class_labels_indices.csv lacks the class {unknown[0]} of {video}")
+    candidates = (video, f"{video}_{start:.0f}", f"{video}_{start * 1000:.0f}", f"Y{video}")
+    path = next((files[name] for name in candidates if name in files), Path(video))
+    labels = [names[mid] for mid in mids]
+    return Clip(path, labels[0], video, split=split, attributes={"labels": "; ".join(labels)})

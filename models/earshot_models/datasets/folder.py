@@ -1,0 +1,29 @@
+"""Sound in a folder of one's own: one sub-folder per class, with audio files in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from earshot_models.datasets import esc
+from earshot_models.datasets.dataset import Clip, Dataset, existing_folder, found, sound_files
+
+LAYOUT = "FOLDER/CLASS/NAME with NAME ending in .au, .flac, .mp3, .ogg or .wav"
+
+
+def load(folder: Path) -> Dataset:
+    """List the clips of a folder, by class and then by name; hidden files are left out.
+
+    Files that are named as ESC names its clips share a group per fold; any other file has its own.
+
+    Raises:
+        DatasetError: if there is no such folder, or no sound in it where it is accepted.
+    """
+    existing_folder(folder, LAYOUT)
+    clips = [Clip(path, path.parent.name, _group(path)) for path in sound_files(folder, "*/*")]
+    return found(folder.resolve().name, clips, folder, LAYOUT)
+
+
+def _group(path: Path) -> str:
+    if esc.is_named(path):
+        return f"fold {path.stem.split('-')[0]}"
+    return f"{path.parent.name}/{path.name}"

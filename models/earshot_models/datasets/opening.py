@@ -1,0 +1,76 @@
+"""Data sets by name, or by what a folder looks like."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+from earshot_models.datasets import (
+    audioset,
+    esc,
+    fma,
+    folder,
+    gtzan,
+    speech_commands,
+    spoken_digits,
+    tau,
+)
+from earshot_models.datasets.dataset import Dataset, existing_folder, sound_files
+from earshot_protocol.errors import InvalidParametersError
+
+KINDS: dict[str, Callable[[Path], Dataset]] = {
+    "esc": esc.load,
+    "tau": tau.load,
+    "gtzan": gtzan.load,
+    "fma": fma.load,
+    "speech-commands": speech_commands.load,
+    "spoken-digits": spoken_digits.load,
+    "audioset": audioset.load,
+    "folder": folder.load,
+}
+"""Loaders by the name on the command line."""
+
+_SIGNS = (
+    ("esc", "meta/esc50.csv"),
+    ("tau", "meta.csv"),
+    ("fma", "fma_metadata"),
+    ("speech-commands", "validation_list.txt"),
+    ("audioset", "class_labels_indices.csv"),
+    ("gtzan", "genres_original"),
+    ("gtzan", "genres"),
+)
+
+
+def open_dataset(path: Path, kind: str | None = None) -> Dataset:
+    """List the clips of a data set.
+
+    Args:
+        path: its folder.
+        kind: one of `KINDS`; guessed from what lies in the folder if None.
+
+    Raises:
+        InvalidParametersError: there is no such kind.
+        DatasetError: the folder is not what its loader expects; says what is missing.
+    """
+    if kind is None:
+        kind = guess(path)
+    if kind not in KINDS:
+        raise InvalidParametersError(f"kind must be one of {', '.join(KINDS)}; not {kind!r}")
+    return KINDS[kind](path)
+
+
+def guess(path: Path) -> str:
+    """The kind of data set that a folder holds; "folder" if it is none of the published ones.
+
+    Raises:
+        DatasetError: there is no such folder.
+    """
+    existing_folder(path, "the folder of a data set")
+    for kind, sign in _SIGNS:
+        if (path / sign).exists():
+            return kind
+    inside = path / "recordings" if (path / "recordings").is_dir() else path
+    if any(map(spoken_digits.is_named, sound_files(inside))):
+        return "spoken-digits"
+    files = list(sound_files(path, "*/*"))
+    return "esc" if files and all(map(esc.is_named, files)) else "folder"

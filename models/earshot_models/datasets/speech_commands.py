@@ -1,0 +1,45 @@
+"""Speech Commands v2: Warden, A Dataset for Limited-Vocabulary Speech Recognition (2018)."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+from earshot_models.datasets.dataset import (
+    Clip,
+    Dataset,
+    DatasetError,
+    existing,
+    found,
+    sound_files,
+)
+
+LAYOUT = "validation_list.txt and testing_list.txt beside WORD/SPEAKER_nohash_NUMBER.wav"
+
+_NAME = re.compile(r"([0-9a-f]+)_nohash_(\d+)")
+
+
+def load(folder: Path) -> Dataset:
+    """The group of a clip is its speaker; the official lists say what validates and tests.
+
+    Long background noises (`_background_noise_`) are left out.
+
+    Raises:
+        DatasetError: if a list or all sound is missing, or a file has another name.
+    """
+    lists = {
+        name: split
+        for split, file in (("validation", "validation_list.txt"), ("test", "testing_list.txt"))
+        for name in existing(folder, file).read_text().split()
+    }
+    clips = []
+    for path in sound_files(folder, "*/*"):
+        word = path.parent.name
+        if word.startswith("_"):
+            continue
+        name = _NAME.fullmatch(path.stem)
+        if name is None:
+            raise DatasetError(f"{path} is not named SPEAKER_nohash_NUMBER; accepted is {LAYOUT}")
+        split = lists.get(f"{word}/{path.name}", "train")
+        clips.append(Clip(path, word, name[1], split=split, attributes={"take": name[2]}))
+    return found("Speech Commands", clips, folder, LAYOUT)

@@ -1,0 +1,54 @@
+"""TAU Urban Acoustic Scenes 2020 Mobile: Heittola, Mesaros, Virtanen (2020)."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from earshot_models.datasets.dataset import Clip, Dataset, DatasetError, existing, found, rows
+
+LAYOUT = "meta.csv with audio/SCENE-CITY-LOCATION-SEGMENT-DEVICE.wav"
+
+_COLUMNS = ("filename", "scene_label", "identifier", "source_label")
+_SPLITS = {"fold1_train.csv": "train", "fold1_evaluate.csv": "test"}
+
+
+def load(folder: Path) -> Dataset:
+    """The group of a clip is its location in its city; city, location and device are kept.
+
+    Clips that the official set-up trains on or evaluates with have that `split`.
+
+    Raises:
+        DatasetError: if a file, a column or all sound is missing, or a name is another one.
+    """
+    meta = existing(folder, "meta.csv")
+    splits = _splits(folder / "evaluation_setup")
+    clips = []
+    for row in rows(meta, _COLUMNS, "\t"):
+        parts = Path(row["filename"]).stem.split("-")
+        if len(parts) != 5:
+            raise DatasetError(f"meta.csv: {row['filename']} is no name of {LAYOUT}")
+        clips.append(
+            Clip(
+                folder / row["filename"],
+                row["scene_label"],
+                row["identifier"],
+                split=splits.get(row["filename"]),
+                attributes={
+                    "city": parts[1],
+                    "location": parts[2],
+                    "segment": parts[3],
+                    "device": row["source_label"],
+                },
+            )
+        )
+    return found("TAU Urban Acoustic Scenes 2020 Mobile", clips, folder, LAYOUT)
+
+
+def _splits(folder: Path) -> dict[str, str]:
+    """The official set-up, where it was unpacked too."""
+    splits = {}
+    for name, split in _SPLITS.items():
+        if (folder / name).exists():
+            for row in rows(folder / name, ("filename",), "\t"):
+                splits[row["filename"]] = split
+    return splits

@@ -1,0 +1,118 @@
+"""The sound of a data set at 8 kHz, decoded once and kept on disk."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from earshot_models.audio import RATE, UnreadableFileError, read_mono
+from earshot_models.datasets.dataset import Clip, Dataset
+
+Progress = Callable[[int, int], None]
+"""Called with the files that are done and all of them."""
+
+_VERSION = 1
+"""Of what is kept; it is part of the key."""
+
+
+@dataclass(frozen=True)
+class Waveforms:
+    """Clip after clip in one array.
+
+    Attributes:
+        samples: float32 (all samples,), mapped from disk where it is cached.
+        ends: int64 (clips,), where each clip ends.
+    """
+
+    samples: NDArray[np.float32]
+    ends: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.ends)
+
+    def clip(self, index: int) -> NDArray[np.float32]:
+        """One clip, float32 (samples,)."""
+        start = int(self.ends[index - 1]) if index else 0
+        return self.samples[start : int(self.ends[index])]
+
+    def all(self) -> list[NDArray[np.float32]]:
+        """Every clip, in order."""
+        return [self.clip(index) for index in range(len(self))]
+
+
+def waveforms(
+    dataset: Dataset, cache: Path | None = None, progress: Progress | None = None
+) -> Waveforms:
+    """Decode all clips, or map what was decoded before.
+
+    Args:
+        dataset: whose clips.
+        cache: folder for decoded sound; nothing is kept if None. The key is made of each file's
+            path, size and time of change.
+        progress: told after each file.
+
+    Raises:
+        UnreadableFileError: some files do not decode; names the first ones.
+        OSError: if the cache cannot be written.
+    """
+    if cache is None:
+        return _decode(dataset.clips, progress)
+    kept = cache / _key(dataset.clips)
+    found = _open(kept)
+    if found is not None:
+        return found
+    decoded = _decode(dataset.clips, progress)
+    _keep(decoded, kept)
+    return decoded
+
+
+def _decode(clips: Sequence[Clip], progress: Progress | None) -> Waveforms:
+    sounds, errors = [], []
+    for done, clip in enumerate(clips, start=1):
+        try:
+            sounds.append(read_mono(clip.path))
+        except UnreadableFileError as error:
+            errors.append(str(error))
+        if progress is not None:
+            progress(done, len(clips))
+    if errors:
+        more = f", and {len(errors) - 3} more files" if len(errors) > 3 else ""
+        raise UnreadableFileError("; ".join(errors[:3]) + more)
+    return Waveforms(np.concatenate(sounds), np.cumsum([len(sound) for sound in sounds]))
+
+
+def _key(clips: Sequence[Clip]) -> str:
+    digest = hashlib.sha256(json.dumps([_VERSION, RATE]).encode())
+    for clip in clips:
+        status = clip.path.stat()
+        digest.update(f"{clip.path.resolve()}\0{status.st_size}\0{status.st_mtime_ns}\n".encode())
+    return digest.hexdigest()[:32]
+
+
+def _open(kept: Path) -> Waveforms | None:
+    """What was kept; None if there is nothing, or nothing whole."""
+    try:
+        samples = np.load(kept / "samples.npy", mmap_mode="r")
+        ends = np.load(kept / "ends.npy")
+    except (OSError, ValueError, EOFError):
+        return None
+    if samples.dtype != np.float32 or not len(ends) or ends[-1] != len(samples):
+        return None
+    return Waveforms(samples, ends)
+
+
+def _keep(decoded: Waveforms, kept: Path) -> None:
+    """File by file under a name of its own first, so that nothing is ever half-written."""
+    kept.mkdir(parents=True, exist_ok=True)
+    for name, array in (("samples", decoded.samples), ("ends", decoded.ends)):
+        with tempfile.NamedTemporaryFile(dir=kept, suffix=".new", delete=False) as file:
+            np.save(file, array)
+        os.replace(file.name, kept / f"{name}.npy")

@@ -1,0 +1,109 @@
+"""The network of a phone: separable convolutions over a log-mel spectrum, 128 numbers out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import keras
+from keras import layers, ops
+
+from earshot_protocol.errors import InvalidParametersError
+
+FRAMES, BANDS = 61, 64
+"""Of the log-mel spectrum of one second."""
+
+DIMENSIONS = 128
+"""Length of an embedding."""
+
+MOST_PARAMETERS = 400_000
+
+# About where the logarithms of a second of unit level lie; a public constant, so that the network
+# sees numbers around zero from its first step on.
+_MEAN, _DEVIATION = -6.0, 3.0
+
+# Of batch normalization: short runs would end before a longer average had settled.
+_MOMENTUM = 0.9
+
+
+@dataclass(frozen=True)
+class NetworkSettings:
+    """The size of a network.
+
+    Attributes:
+        width: factor on the number of channels.
+        dropout: chance of a pooled feature to be dropped in training.
+    """
+
+    width: float = 1.0
+    dropout: float = 0.1
+
+    def __post_init__(self) -> None:
+        if not 0.25 <= self.width <= 2 or not 0 <= self.dropout < 1:
+            raise InvalidParametersError(
+                "width must be 0.25 to 2 and dropout 0 to below 1, not "
+                f"{self.width} and {self.dropout}"
+            )
+
+
+def build(settings: NetworkSettings) -> keras.Model:
+    """A network with random weights.
+
+    Depthwise-separable convolutions as in MobileNet (Howard et al. 2017), with residual connections
+    where the shape allows. Time is averaged and maximised away, frequency is not: at which pitch a
+    thing sounds says much about it.
+
+    Args:
+        settings: its size.
+
+    Returns:
+        A functional model, float32 (batch, 61, 64, 1) → float32 (batch, 128). Its last layer is
+        linear and named "embedding".
+
+    Raises:
+        InvalidParametersError: if it has more than 400,000 parameters.
+    """
+    spectrum = features = layers.Input((FRAMES, BANDS, 1), name="log_mel")
+    features = layers.Rescaling(1 / _DEVIATION, -_MEAN / _DEVIATION)(features)
+    features = layers.Conv2D(_channels(24, settings), 5, strides=2, padding="same", use_bias=False)(
+        features
+    )
+    features = _activated(features)
+    features = _separable(features, _channels(64, settings), strides=2)
+    features = _residual(features)
+    features = _separable(features, _channels(128, settings), strides=2)
+    features = _residual(features)
+    features = _residual(features)
+    features = _separable(features, _channels(256, settings))
+    features = _activated(layers.Conv2D(96, 1, use_bias=False)(features))
+    features = layers.Concatenate()(
+        [
+            layers.Flatten()(ops.mean(features, axis=1)),
+            layers.Flatten()(ops.max(features, axis=1)),
+        ]
+    )
+    features = layers.Dropout(settings.dropout)(features)
+    network = keras.Model(spectrum, layers.Dense(DIMENSIONS, name="embedding")(features))
+    if network.count_params() > MOST_PARAMETERS:
+        raise InvalidParametersError(
+            f"width {settings.width} makes {network.count_params()} parameters; "
+            f"{MOST_PARAMETERS} is the most that a phone should carry"
+        )
+    return network
+
+
+def _channels(number: int, settings: NetworkSettings) -> int:
+    return max(8, round(number * settings.width / 8) * 8)
+
+
+def _activated(features: Any) -> Any:
+    return layers.ReLU()(layers.BatchNormalization(momentum=_MOMENTUM)(features))
+
+
+def _separable(features: Any, channels: int, strides: int = 1) -> Any:
+    depthwise = layers.DepthwiseConv2D(3, strides=strides, padding="same", use_bias=False)
+    return _activated(layers.Conv2D(channels, 1, use_bias=False)(_activated(depthwise(features))))
+
+
+def _residual(features: Any) -> Any:
+    return layers.Add()([features, _separable(features, features.shape[-1])])

@@ -1,0 +1,214 @@
+"""Three contrastive objectives behind one interface.
+
+Each is given the embeddings of two views of the same recordings, and which recording each pair was
+cut from. Windows of one recording are never each other's negatives: what is known to sound alike is
+not pushed apart. No label enters.
+"""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from collections.abc import Callable
+from typing import Any
+
+import keras
+from keras import layers, ops
+
+from earshot_protocol.errors import InvalidParametersError
+
+_NEVER = -1e9
+"""Logit of what is no candidate."""
+
+_MOMENTUM = 0.9
+
+
+class Objective(keras.layers.Layer):  # type: ignore[misc]  # Keras has no types
+    """Projects embeddings and says how well the pairs are told from all else."""
+
+    def __init__(self, temperature: float, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        if not 0 < temperature <= 10:
+            raise InvalidParametersError(f"temperature must be above 0, to 10, not {temperature}")
+        self.temperature = temperature
+
+    @abstractmethod
+    def loss(self, first: Any, second: Any, recordings: Any) -> Any:
+        """The mean loss of a batch.
+
+        Args:
+            first: embeddings of the first views, float (batch, 128), unit rows.
+            second: of the second views; for `MomentumContrast` of the momentum encoder.
+            recordings: integers (batch,).
+
+        Returns:
+            A scalar.
+        """
+
+
+class NTXent(Objective):
+    """Normalized temperature-scaled cross entropy over all other views of the batch.
+
+    Chang et al., Neural Audio Fingerprint for High-Specific Audio Retrieval Based on Contrastive
+    Learning (2021), section 2.2, after Chen et al. (SimCLR, 2020). Where a batch holds more than
+    two windows of a recording, each of them is a positive, and their losses are averaged (Khosla
+    et al. 2020, equation 2, with the recording in the label's place).
+    """
+
+    def __init__(self, temperature: float = 0.1, hidden: int = 256, **kwargs: Any) -> None:
+        super().__init__(temperature, **kwargs)
+        self._head = _head(hidden)
+
+    def build(self, shape: Any) -> None:
+        """Make the head's weights."""
+        self._head.build((None, shape[-1]))
+
+    def loss(self, first: Any, second: Any, recordings: Any) -> Any:
+        """See `Objective.loss`."""
+        views = self._head(ops.concatenate([first, second]), training=True)
+        views = ops.normalize(views, axis=1)
+        recordings = ops.concatenate([recordings, recordings])
+        same = _same(recordings, recordings)
+        itself = ops.cast(ops.eye(ops.shape(views)[0]), "bool")
+        logits = ops.matmul(views, ops.transpose(views)) / self.temperature
+        log_odds = ops.log_softmax(ops.where(itself, _NEVER, logits), axis=1)
+        positive = ops.cast(ops.logical_and(same, ops.logical_not(itself)), logits.dtype)
+        of_anchor = ops.sum(positive * log_odds, axis=1) / ops.sum(positive, axis=1)
+        return -ops.mean(of_anchor)
+
+
+class MomentumContrast(Objective):
+    """Cross entropy over a queue of earlier keys, which a slowly following encoder made.
+
+    Yu et al., Contrastive unsupervised learning for audio fingerprinting (2020), after He et al.
+    (MoCo, 2020), algorithm 1. The queue remembers which recording each key is of.
+    """
+
+    def __init__(
+        self,
+        temperature: float = 0.1,
+        hidden: int = 256,
+        queue: int = 4096,
+        momentum: float = 0.99,
+        dimensions: int = 128,
+        **kwargs: Any,
+    ) -> None:
+        """Choose the size of the queue and the momentum of the key encoder.
+
+        Raises:
+            InvalidParametersError: if `queue` is below 2, or `momentum` not 0 to below 1.
+        """
+        super().__init__(temperature, **kwargs)
+        if queue < 2 or not 0 <= momentum < 1:
+            raise InvalidParametersError(
+                f"queue must be at least 2 and momentum 0 to below 1, not {queue} and {momentum}"
+            )
+        self.momentum = momentum
+        self._size = queue
+        self._dimensions = dimensions
+        self._head = _head(hidden, dimensions)
+        self._key_head = _head(hidden, dimensions)
+        self._key_head.trainable = False
+
+    def build(self, shape: Any) -> None:
+        """Make the heads' weights and an empty queue."""
+        for head in (self._head, self._key_head):
+            head.build((None, shape[-1]))
+        self._key_head.set_weights(self._head.get_weights())
+        self._keys = self.add_weight(
+            shape=(self._size, self._dimensions), initializer="zeros", trainable=False, name="keys"
+        )
+        self._of = self.add_weight(
+            shape=(self._size,),
+            initializer=keras.initializers.Constant(-1),
+            dtype="int32",
+            trainable=False,
+            name="recordings",
+        )
+
+    def follow(self) -> None:
+        """Move the key head a step towards the head."""
+        follow(self._head, self._key_head, self.momentum)
+
+    def loss(self, first: Any, second: Any, recordings: Any) -> Any:
+        """See `Objective.loss`."""
+        queries = ops.normalize(self._head(first, training=True), axis=1)
+        # By its averages, which follow too: see `Contrastive.call`.
+        keys = ops.stop_gradient(ops.normalize(self._key_head(second, training=False), axis=1))
+        own = ops.sum(queries * keys, axis=1, keepdims=True)
+        others = ops.matmul(queries, ops.transpose(self._keys))
+        of = ops.expand_dims(self._of, 0)
+        out = ops.logical_or(_same(recordings, self._of), of < 0)
+        logits = ops.concatenate([own, ops.where(out, _NEVER, others)], axis=1)
+        loss = -ops.mean(ops.log_softmax(logits / self.temperature, axis=1)[:, 0])
+        self._enqueue(keys, recordings)
+        return loss
+
+    def _enqueue(self, keys: Any, recordings: Any) -> None:
+        """The newest first; the oldest fall out."""
+        self._keys.assign(ops.concatenate([keys, self._keys])[: self._size])
+        recordings = ops.cast(recordings, "int32")
+        self._of.assign(ops.concatenate([recordings, self._of])[: self._size])
+
+
+class Bilinear(Objective):
+    """Cross entropy over the batch, with a learned bilinear similarity.
+
+    COLA: Saeed, Grangier, Zeghidour, Contrastive Learning of General-Purpose Audio Representations
+    (2021), equations 1 and 2; the head is a layer normalization and tanh, as in section 3.
+    """
+
+    def __init__(self, temperature: float = 1.0, dimensions: int = 128, **kwargs: Any) -> None:
+        super().__init__(temperature, **kwargs)
+        self._dense = layers.Dense(dimensions)
+        self._normalize = layers.LayerNormalization()
+        self._dimensions = dimensions
+
+    def build(self, shape: Any) -> None:
+        """Make the weights."""
+        self._dense.build((None, shape[-1]))
+        self._normalize.build((None, self._dimensions))
+        self._similarity = self.add_weight(
+            shape=(self._dimensions, self._dimensions), initializer="glorot_uniform", name="w"
+        )
+
+    def loss(self, first: Any, second: Any, recordings: Any) -> Any:
+        """See `Objective.loss`."""
+        anchors, others = (ops.tanh(self._normalize(self._dense(view))) for view in (first, second))
+        logits = ops.matmul(ops.matmul(anchors, self._similarity), ops.transpose(others))
+        itself = ops.cast(ops.eye(ops.shape(logits)[0]), "bool")
+        out = ops.logical_and(_same(recordings, recordings), ops.logical_not(itself))
+        log_odds = ops.log_softmax(ops.where(out, _NEVER, logits / self.temperature), axis=1)
+        return -ops.mean(ops.diagonal(log_odds))
+
+
+OBJECTIVES: dict[str, Callable[[], Objective]] = {
+    "nt-xent": NTXent,
+    "momentum": MomentumContrast,
+    "bilinear": Bilinear,
+}
+"""By the name on the command line."""
+
+
+def follow(source: keras.Model, copy: keras.Model, momentum: float) -> None:
+    """Copy ← momentum · copy + (1 - momentum) · source, for weights and normalization averages.
+
+    Integer state, such as a dropout's seed, is the copy's own.
+    """
+    for ours, its in zip(source.variables, copy.variables, strict=True):
+        if "float" in str(its.dtype):
+            its.assign(momentum * its + (1 - momentum) * ours)
+
+
+def _head(hidden: int, dimensions: int = 128) -> keras.Sequential:
+    return keras.Sequential(
+        [
+            layers.Dense(hidden, use_bias=False),
+            layers.BatchNormalization(momentum=_MOMENTUM),
+            layers.ReLU(),
+            layers.Dense(dimensions),
+        ]
+    )
+
+
+def _same(rows: Any, columns: Any) -> Any:
+    return ops.equal(ops.expand_dims(rows, 1), ops.expand_dims(columns, 0))

@@ -1,0 +1,168 @@
+"""Batches for contrastive learning: two views each of many recordings, without a label in sight."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from earshot_models import augmentations as augment
+from earshot_models.augmentations import RATE, WINDOW, Augmentations
+from earshot_protocol.errors import InvalidInputError, InvalidParametersError
+
+SILENT_RMS = 1e-3
+"""A window below this is silent, and says nothing: none is paired."""
+
+_HOP = 800
+_SHORTEST = WINDOW // 2
+"""No view is made from a shorter window: where this much is loud, the whole is."""
+
+
+@dataclass(frozen=True)
+class Pool:
+    """Recordings of one origin.
+
+    Attributes:
+        sounds: float32 (samples,) each, at 8 kHz.
+        recordings: int64 (sounds,); sounds with one number were cut from one recording. Two pools
+            never share a number.
+        share: of a batch, relative to the other pools.
+    """
+
+    sounds: Sequence[NDArray[np.float32]]
+    recordings: NDArray[np.int64]
+    share: float
+
+    def __post_init__(self) -> None:
+        if len(self.sounds) != len(self.recordings) or not self.sounds:
+            raise InvalidInputError(
+                f"a pool needs sounds and as many recordings, not {len(self.sounds)} and "
+                f"{len(self.recordings)}"
+            )
+        if not self.share > 0:
+            raise InvalidParametersError(f"share must be above 0, not {self.share}")
+
+
+class Pairs:
+    """Draws batches; each follows from the seed and its number alone, so any can be drawn again.
+
+    A sound is as likely to be drawn as any other of its pool. The two windows of a pair come from
+    the same recording, from another part of it where there is one.
+    """
+
+    def __init__(
+        self, pools: Iterable[Pool], augmentations: Augmentations, batch: int, seed: int
+    ) -> None:
+        """Find out where the sounds can be heard.
+
+        Args:
+            pools: at least one; silent sounds are left out.
+            augmentations: what makes two views of a window.
+            batch: pairs in a batch, at least 2.
+            seed: at least 0.
+
+        Raises:
+            InvalidParametersError: if `batch` or `seed` is out of range.
+            InvalidInputError: if a pool is silent.
+        """
+        if batch < 2 or seed < 0:
+            raise InvalidParametersError(
+                f"batch must be at least 2 and seed at least 0, not {batch} and {seed}"
+            )
+        self._augmentations = augmentations
+        self._batch = batch
+        self._seed = seed
+        self._pools = [_Audible.of(pool) for pool in pools]
+        if not self._pools:
+            raise InvalidInputError("there must be a pool to draw from")
+        shares = np.array([pool.share for pool in self._pools])
+        self._shares = shares / shares.sum()
+
+    def batch(
+        self, number: int
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.int32]]:
+        """Batch `number`: two views of each of `batch` sounds.
+
+        Returns:
+            float32 (batch, 8000) twice, and the recording of each pair, int32 (batch,).
+        """
+        generator = np.random.default_rng([self._seed, number])
+        views = np.empty((2, self._batch, WINDOW), dtype=np.float32)
+        recordings = np.empty(self._batch, dtype=np.int32)
+        chosen = generator.choice(len(self._pools), self._batch, p=self._shares)
+        for row, pool in enumerate(chosen):
+            audible = self._pools[pool]
+            first, second, recordings[row] = audible.pair(self._augmentations, generator)
+            views[0, row] = augment.view(first, self._augmentations, generator)
+            views[1, row] = augment.view(second, self._augmentations, generator)
+        mixed = augment.mix(views.reshape(-1, WINDOW), self._augmentations, generator)
+        return mixed[: self._batch], mixed[self._batch :], recordings
+
+
+@dataclass(frozen=True)
+class _Audible:
+    """The sounds of a pool that are not silent, and where windows of them may start."""
+
+    sounds: list[NDArray[np.float32]]
+    starts: list[NDArray[np.int64]]
+    recordings: NDArray[np.int64]
+    siblings: dict[int, NDArray[np.int64]]
+    share: float
+
+    @classmethod
+    def of(cls, pool: Pool) -> _Audible:
+        sounds, starts, recordings = [], [], []
+        for sound, recording in zip(pool.sounds, pool.recordings, strict=True):
+            loud = _loud(sound)
+            if len(loud):
+                sounds.append(sound)
+                starts.append(loud)
+                recordings.append(int(recording))
+        if not sounds:
+            raise InvalidInputError("all sounds of a pool are silent")
+        numbers = np.array(recordings)
+        siblings = {int(each): np.flatnonzero(numbers == each) for each in np.unique(numbers)}
+        return cls(sounds, starts, numbers, siblings, pool.share)
+
+    def pair(
+        self, augmentations: Augmentations, generator: np.random.Generator
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32], int]:
+        """Two windows of one recording, of the lengths that `augment.length` wants."""
+        sound = int(generator.integers(len(self.sounds)))
+        recording = int(self.recordings[sound])
+        start = int(generator.choice(self.starts[sound]))
+        first = self._window(sound, start, augment.length(augmentations, generator), generator)
+        other, starts = sound, self.starts[sound]
+        if augmentations.offset is None:
+            other = int(generator.choice(self.siblings[recording]))
+            starts = self.starts[other]
+        else:
+            starts = starts[np.abs(starts - start) <= augmentations.offset * RATE]
+        again = int(generator.choice(starts))
+        second = self._window(other, again, augment.length(augmentations, generator), generator)
+        return first, second, recording
+
+    def _window(
+        self, index: int, start: int, length: int, generator: np.random.Generator
+    ) -> NDArray[np.float32]:
+        """`length` samples from about `start`; a shorter sound lies anywhere in silence."""
+        sound = self.sounds[index]
+        if len(sound) < length:
+            window = np.zeros(length, dtype=np.float32)
+            place = int(generator.integers(length - len(sound) + 1))
+            window[place : place + len(sound)] = sound
+            return window
+        start = start + int(generator.integers(_HOP))
+        start = min(start, len(sound) - length)
+        return np.asarray(sound[start : start + length], dtype=np.float32)
+
+
+def _loud(sound: NDArray[np.float32]) -> NDArray[np.int64]:
+    """Starts, a tenth of a second apart, after which half a second is not silent."""
+    starts = np.arange(0, max(len(sound) - WINDOW, 0) + 1, _HOP)
+    energy = np.concatenate([[0.0], np.cumsum(np.square(sound, dtype=np.float64))])
+    ends = np.minimum(starts + _SHORTEST, len(sound))
+    loud = energy[ends] - energy[starts] > SILENT_RMS**2 * _SHORTEST
+    return np.asarray(starts[loud], dtype=np.int64)

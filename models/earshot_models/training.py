@@ -1,0 +1,244 @@
+"""The training loop: checkpoints, exact resume, logs, and an end that no label decides."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import zipfile
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import keras
+import numpy as np
+from numpy.typing import NDArray
+from tensorboard.summary import Writer
+
+from earshot_models.contrastive import Contrastive
+from earshot_models.pairs import Pairs
+from earshot_models.training_schedule import Schedule
+from earshot_protocol.errors import InvalidInputError
+
+Progress = Callable[[int, int, str], None]
+"""Called with the steps done, all steps, and a line on how it goes."""
+
+_CHECKPOINT = "checkpoint"
+_WEIGHTS, _STATE, _BEST = "weights.npz", "state.json", "best.npz"
+_EMBED_BATCH = 256
+
+
+class CheckpointError(InvalidInputError):
+    """A checkpoint that is damaged, or of another architecture or other settings."""
+
+
+@dataclass(frozen=True)
+class HeldOut:
+    """Seconds of recordings that are not trained on.
+
+    Attributes:
+        seconds: float32 (seconds, 8000).
+        recordings: integers (seconds,), which recording each was cut from.
+    """
+
+    seconds: NDArray[np.float32]
+    recordings: NDArray[np.integer]
+
+
+def train(
+    model: Contrastive,
+    pairs: Pairs,
+    schedule: Schedule,
+    held_out: HeldOut,
+    folder: Path,
+    settings: dict[str, Any],
+    progress: Progress | None = None,
+) -> list[dict[str, float]]:
+    """Train, or go on where a run with the same settings was interrupted.
+
+    A batch follows from its number, the learning rate from the step, and all other state is in the
+    checkpoint: so an interrupted run ends with the weights of one that was not.
+
+    Args:
+        model: fresh; afterwards `model.network` holds the weights of the best epoch by retrieval if
+            there is patience, else of the last.
+        pairs: the batches.
+        schedule: how long.
+        held_out: what retrieval is measured on.
+        folder: for checkpoints and TensorBoard logs.
+        settings: whatever makes this run what it is; a checkpoint under other ones is refused.
+        progress: told after each batch.
+
+    Returns:
+        Per epoch: `step`, `loss` (mean), `retrieval`.
+
+    Raises:
+        CheckpointError: the folder holds a checkpoint of another model or other settings.
+        InvalidInputError: the loss is no longer finite.
+    """
+    optimizer = keras.optimizers.AdamW(schedule.rate(0), weight_decay=schedule.weight_decay)
+    model.compile(optimizer=optimizer, jit_compile=keras.backend.backend() == "jax")
+    optimizer.build(model.trainable_variables)
+    checkpoint = _Checkpoint(folder, {**settings, "schedule": asdict(schedule)})
+    history = checkpoint.restore(model)
+    step = int(history[-1]["step"]) if history else 0
+    with closing(Writer(str(folder / "logs"))) as logs:
+        while step < schedule.steps and not _stalled(history, schedule.patience):
+            last = min(step + schedule.steps_per_epoch, schedule.steps)
+            loss = _epoch(model, pairs, schedule, range(step, last), progress)
+            step = last
+            found = retrieval(embed(model, held_out.seconds), held_out.recordings)
+            figures = {"step": float(step), "loss": loss, "retrieval": found}
+            history.append(figures)
+            for name, figure in {**figures, "learning_rate": schedule.rate(step)}.items():
+                logs.add_scalar(name, figure, step)
+            checkpoint.save(model, history)
+    if schedule.patience is not None:
+        checkpoint.restore_best(model)
+    return history
+
+
+def _epoch(
+    model: Contrastive,
+    pairs: Pairs,
+    schedule: Schedule,
+    steps: range,
+    progress: Progress | None,
+) -> float:
+    """Train on some batches; the mean loss."""
+    losses: list[float] = []
+    for step in steps:
+        model.optimizer.learning_rate.assign(schedule.rate(step))
+        first, second, recordings = pairs.batch(step)
+        losses.append(float(model.train_on_batch((first, second), recordings)))
+        if not np.isfinite(losses[-1]):
+            raise InvalidInputError(f"the loss is {losses[-1]} at step {step}: train slower")
+        if progress is not None:
+            progress(step + 1, schedule.steps, f"loss {np.mean(losses[-50:]):.3f}")
+    return float(np.mean(losses))
+
+
+def embed(model: Contrastive, seconds: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Unit embeddings float32 (seconds, 128) of float32 (seconds, 8000)."""
+    spectra = (
+        model.front_end(seconds[at : at + _EMBED_BATCH])
+        for at in range(0, len(seconds), _EMBED_BATCH)
+    )
+    rows = [keras.ops.convert_to_numpy(model.network(each, training=False)) for each in spectra]
+    embeddings = np.concatenate(rows)
+    return np.asarray(embeddings / np.linalg.norm(embeddings, axis=1, keepdims=True))
+
+
+def retrieval(embeddings: NDArray[np.floating], recordings: NDArray[np.integer]) -> float:
+    """How often the nearest other second, by cosine, comes from the same recording.
+
+    It needs no label, and grows as seconds of one place come together and places apart.
+
+    Args:
+        embeddings: (seconds, dimensions), unit rows.
+        recordings: (seconds,).
+
+    Returns:
+        A fraction of the seconds whose recording has another second.
+
+    Raises:
+        InvalidInputError: if no recording has two seconds.
+    """
+    _, which, counts = np.unique(recordings, return_inverse=True, return_counts=True)
+    paired = counts[which] > 1
+    if not paired.any():
+        raise InvalidInputError("retrieval needs a recording with two seconds at least")
+    likeness = embeddings @ embeddings.T
+    np.fill_diagonal(likeness, -np.inf)
+    nearest = likeness.argmax(axis=1)
+    return float(np.mean(recordings[nearest][paired] == recordings[paired]))
+
+
+def _stalled(history: Sequence[dict[str, float]], patience: int | None) -> bool:
+    if patience is None or not history:
+        return False
+    best = max(range(len(history)), key=lambda epoch: history[epoch]["retrieval"])
+    return len(history) - 1 - best >= patience
+
+
+class _Checkpoint:
+    """The newest state of a run, in a folder that is replaced as a whole."""
+
+    def __init__(self, folder: Path, settings: dict[str, Any]) -> None:
+        self._folder = folder / _CHECKPOINT
+        self._settings = json.loads(json.dumps(settings))
+
+    def save(self, model: Contrastive, history: list[dict[str, float]]) -> None:
+        """Write beside the old one, then put it in its place."""
+        new = self._folder.with_suffix(".new")
+        shutil.rmtree(new, ignore_errors=True)
+        new.mkdir(parents=True)
+        _save(new / _WEIGHTS, _state(model))
+        best = max(history, key=lambda figures: figures["retrieval"])
+        if best is history[-1]:
+            _save(new / _BEST, model.network.variables)
+        else:
+            shutil.copy(self._folder / _BEST, new / _BEST)
+        state = {"settings": self._settings, "back_end": keras.backend.backend(), "epochs": history}
+        (new / _STATE).write_text(json.dumps(state, indent=1))
+        old = self._folder.with_suffix(".old")
+        if self._folder.exists():
+            shutil.rmtree(old, ignore_errors=True)
+            os.replace(self._folder, old)
+        os.replace(new, self._folder)
+        shutil.rmtree(old, ignore_errors=True)
+
+    def restore(self, model: Contrastive) -> list[dict[str, float]]:
+        """The history of the run that was interrupted, its state put into the model."""
+        old = self._folder.with_suffix(".old")
+        if old.exists() and not self._folder.exists():
+            os.replace(old, self._folder)  # killed between the two replacements
+        if not self._folder.exists():
+            return []
+        try:
+            state = json.loads((self._folder / _STATE).read_text())
+            settings, history = state["settings"], list(state["epochs"])
+        except (OSError, ValueError, KeyError, TypeError) as error:
+            raise CheckpointError(
+                f"{self._folder} holds no readable {_STATE} ({error}): remove the folder to start "
+                "anew"
+            ) from error
+        different = sorted(
+            name
+            for name in settings.keys() | self._settings.keys()
+            if settings.get(name) != self._settings.get(name)
+        )
+        if different:
+            raise CheckpointError(
+                f"{self._folder} is of a run with other settings ({', '.join(different)}): take "
+                "another folder, or the same settings"
+            )
+        self._load(_state(model), _WEIGHTS)
+        return history
+
+    def restore_best(self, model: Contrastive) -> None:
+        """Put the weights of the epoch with the best retrieval into the network."""
+        self._load(model.network.variables, _BEST)
+
+    def _load(self, variables: list[Any], name: str) -> None:
+        path = self._folder / name
+        try:
+            with path.open("rb") as file, np.load(file, allow_pickle=False) as saved:
+                arrays = [saved[f"arr_{index}"] for index in range(len(saved.files))]
+        except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+            raise CheckpointError(f"{path} is damaged: {error}") from error
+        if [array.shape for array in arrays] != [tuple(each.shape) for each in variables]:
+            raise CheckpointError(f"{path} is of another architecture: take another folder")
+        for variable, array in zip(variables, arrays, strict=True):
+            variable.assign(array)
+
+
+def _state(model: Contrastive) -> list[Any]:
+    """All that the next step depends on; Keras's own files leave out the state of seeds."""
+    return [*model.variables, *model.optimizer.variables]
+
+
+def _save(path: Path, variables: list[Any]) -> None:
+    np.savez(path, *(each.numpy() for each in variables))

@@ -1,0 +1,49 @@
+"""How long and how fast to train."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from earshot_protocol.errors import InvalidParametersError
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """How long and how fast to train.
+
+    Attributes:
+        steps: batches in all, at least 1.
+        steps_per_epoch: batches between two checkpoints.
+        learning_rate: at its highest, after `warm_up` steps; it then falls as a cosine, to 0.
+        warm_up: steps over which it rises.
+        weight_decay: of AdamW.
+        patience: epochs without a better retrieval after which training ends; None for never.
+    """
+
+    steps: int
+    steps_per_epoch: int = 250
+    learning_rate: float = 2e-3
+    warm_up: int = 50
+    weight_decay: float = 0.02
+    patience: int | None = None
+
+    def __post_init__(self) -> None:
+        if self.steps < 1 or self.steps_per_epoch < 1 or self.warm_up < 0:
+            raise InvalidParametersError(
+                "steps and steps_per_epoch must be at least 1 and warm_up at least 0, not "
+                f"{self.steps}, {self.steps_per_epoch} and {self.warm_up}"
+            )
+        if not self.learning_rate > 0 or self.weight_decay < 0:
+            raise InvalidParametersError(
+                "learning_rate must be above 0 and weight_decay at least 0, not "
+                f"{self.learning_rate} and {self.weight_decay}"
+            )
+
+    def rate(self, step: int) -> float:
+        """The learning rate of a step."""
+        if step < self.warm_up:
+            return self.learning_rate * (step + 1) / self.warm_up
+        done = (step - self.warm_up) / max(1, self.steps - self.warm_up)
+        return float(self.learning_rate * 0.5 * (1 + np.cos(np.pi * min(done, 1.0))))

@@ -1,0 +1,111 @@
+"""`earshot probe`."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict
+from functools import lru_cache
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from earshot_protocol.errors import InvalidInputError
+from earshot_simulations.commands.progress import shown
+
+if TYPE_CHECKING:
+    from earshot_client.encoder import Encoder
+
+app = typer.Typer(add_completion=False)
+
+
+@app.callback(invoke_without_command=True)
+def probe(
+    data: Annotated[Path, typer.Option(help="Folder of a labelled data set.")],
+    kind: Annotated[str | None, typer.Option(help="Its kind; guessed by default.")] = None,
+    encoder: Annotated[
+        str | None,
+        typer.Option(
+            help="Encoder file; {held} in it stands for the fold or speaker that is held out. "
+            "By default the shipped one."
+        ),
+    ] = None,
+    raw: Annotated[
+        bool, typer.Option(help="Measure log-mel statistics in place of an encoder.")
+    ] = False,
+    cache: Annotated[
+        Path | None, typer.Option(help="Folder that keeps decoded sound between runs.")
+    ] = None,
+    out: Annotated[Path | None, typer.Option(help="Folder for probe.json and pictures.")] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print probe.json, and nothing else.")
+    ] = False,
+) -> None:
+    """Measure an encoder on labelled sound: linear probe, neighbours, clusters, cost."""
+    if raw and encoder is not None:
+        raise InvalidInputError("--raw measures no encoder: leave out one of --raw and --encoder")
+    from earshot_models.datasets.opening import open_dataset
+    from earshot_simulations.probing.probe import probe as measure
+
+    dataset = open_dataset(data, kind)
+    with shown() as progress:
+        found = measure(dataset, lambda held: _encoder(_path(encoder, held), raw), cache, progress)
+        figures = found.figures()
+        if not raw:
+            from earshot_simulations.probing.cost import cost
+
+            progress("cost of the encoder", 0, 1)
+            figures["cost"] = asdict(cost(_file(_path(encoder, found.seconds.names[-1]))))
+            progress("cost of the encoder", 1, 1)
+        if out is not None:
+            from earshot_simulations.probing.pictures import draw
+
+            progress("pictures", 0, 1)
+            out.mkdir(parents=True, exist_ok=True)
+            draw(found, out)
+            (out / "probe.json").write_text(json.dumps(figures, indent=2))
+            progress("pictures", 1, 1)
+    if as_json:
+        print(json.dumps(figures, indent=2))
+    else:
+        _summarize(figures)
+
+
+def _path(encoder: str | None, held: str) -> str | None:
+    return None if encoder is None else encoder.replace("{held}", held)
+
+
+@lru_cache(maxsize=1)
+def _encoder(path: str | None, raw: bool) -> Encoder:
+    from earshot_client.encoder import default_encoder
+    from earshot_client.lite_rt_encoder import LiteRtEncoder
+    from earshot_simulations.probing.baseline import LogMelStatistics
+
+    if raw:
+        return LogMelStatistics()
+    return default_encoder() if path is None else LiteRtEncoder.open(path)
+
+
+def _file(path: str | None) -> Path:
+    import earshot_client
+
+    if path is None:
+        return Path(earshot_client.__file__).parent / "data" / "encoder.tflite"
+    return Path(path)
+
+
+def _summarize(figures: dict[str, Any]) -> None:
+    from earshot_simulations.probing.probe import MEASURES
+
+    print(f"{figures['encoder']} on {figures['dataset']}: {figures['seconds']} seconds")
+    print(f"{'held out':<20} {'  '.join(figures['held_out'])}")
+    for name in MEASURES:
+        of = figures[name]
+        folds = "  ".join(f"{value:.3f}" for value in of["folds"])
+        print(f"{name:<20} {of['mean']:.3f} ± {of['interval_95']:.3f}   {folds}")
+    if "cost" in figures:
+        cost = figures["cost"]
+        print(
+            f"{'cost':<20} {cost['bytes']} bytes, {cost['cpu_ms']:.2f} ms of CPU per second "
+            f"({cost['spectrum_ms']:.2f} of it for the spectrum), {cost['resident_mb']:.0f} MB"
+        )

@@ -1,0 +1,38 @@
+"""What can be had without an encoder: statistics of the log-mel spectrum."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from earshot_client.features import MELS
+from earshot_client.lite_rt_encoder import spectrum
+from earshot_protocol.errors import InvalidInputError
+
+_BATCH = 64
+
+
+class LogMelStatistics:
+    """Per band: mean over time, deviation, and mean change between frames; 192 numbers.
+
+    They are centred and brought to unit variance over all that is embedded at once, and then to
+    unit length, as embeddings are.
+    """
+
+    name = "log-mel statistics"
+    dimensions = 3 * MELS
+
+    def embed(self, samples: NDArray[np.floating]) -> NDArray[np.float32]:
+        """Floats (batch, 8000) → float32 (batch, 192), unit rows."""
+        rows = np.empty((len(samples), self.dimensions), dtype=np.float32)
+        for start in range(0, len(samples), _BATCH):
+            mel = spectrum(samples[start : start + _BATCH])
+            change = np.abs(np.diff(mel, axis=1)).mean(axis=1)
+            rows[start : start + _BATCH] = np.hstack([mel.mean(axis=1), mel.std(axis=1), change])
+        rows = (rows - rows.mean(axis=0)) / np.maximum(rows.std(axis=0), 1e-6)
+        lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+        return np.asarray(rows / np.maximum(lengths, 1e-6), dtype=np.float32)
+
+    def project(self, embeddings: NDArray[np.floating], dimensions: int) -> NDArray[np.float32]:
+        """There is no projection."""
+        raise InvalidInputError("log-mel statistics have no projection")

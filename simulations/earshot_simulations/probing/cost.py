@@ -1,0 +1,94 @@
+"""What an encoder file costs a phone: bytes, CPU and memory."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from earshot_client.lite_rt_encoder import LiteRtEncoder
+from earshot_protocol.errors import WrongStateError
+
+_SECONDS = 200
+_PASSES = 5
+
+# A phone, and no more: it embeds a second of sound, says so, and waits.
+_CLIENT = """
+import sys
+import numpy as np
+from earshot_client import Phone
+from earshot_client.lite_rt_encoder import LiteRtEncoder
+encoder = LiteRtEncoder.open(sys.argv[1])
+encoder.embed(np.random.default_rng(0).normal(0, 0.1, (1, 8000)))
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+
+@dataclass(frozen=True)
+class Cost:
+    """Of one encoder file.
+
+    Attributes:
+        bytes: of the file.
+        cpu_ms: milliseconds of CPU, on one thread, from a second of sound to its embedding; the
+            median of several passes, one second at a time.
+        spectrum_ms: of these, until the network starts.
+        resident_mb: memory of a client process that has embedded one second, in 2**20 bytes.
+    """
+
+    bytes: int
+    cpu_ms: float
+    spectrum_ms: float
+    resident_mb: float
+
+
+def cost(path: Path) -> Cost:
+    """Measure an encoder file on this machine.
+
+    Raises:
+        DamagedEncoderError: it is none.
+        MissingRuntimeError: LiteRT is not installed.
+    """
+    from earshot_client.lite_rt_encoder import spectrum
+
+    encoder = LiteRtEncoder.open(path)
+    sound = np.random.default_rng(0).normal(0, 0.1, (_SECONDS, 1, 8000)).astype(np.float32)
+    encoder.embed(sound[0])
+    whole, front = [], []
+    for _ in range(_PASSES):
+        start = time.process_time()
+        for second in sound:
+            encoder.embed(second)
+        between = time.process_time()
+        for second in sound:
+            spectrum(second)
+        whole.append(between - start)
+        front.append(time.process_time() - between)
+    return Cost(
+        path.stat().st_size,
+        float(np.median(whole)) / _SECONDS * 1000,
+        float(np.median(front)) / _SECONDS * 1000,
+        _resident(path),
+    )
+
+
+def _resident(path: Path) -> float:
+    import psutil
+
+    with subprocess.Popen(  # noqa: S603 - our own command
+        [sys.executable, "-c", _CLIENT, str(path)],
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    ) as client:
+        # It waits until its input ends, which leaving this block does.
+        ready = client.stdout.readline() if client.stdout else ""
+        if not ready:
+            raise WrongStateError("the client process ended before it was ready")
+        return float(psutil.Process(client.pid).memory_info().rss / 2**20)

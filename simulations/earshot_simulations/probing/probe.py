@@ -1,0 +1,105 @@
+"""A whole probe: every fold, the encoder's cost, and what there is to print."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from earshot_client.encoder import Encoder
+from earshot_models.datasets.dataset import Dataset
+from earshot_models.datasets.splits import folds
+from earshot_simulations.probing.measures import FoldMeasures, interval, measure
+from earshot_simulations.probing.seconds import Progress, Seconds, cut, embed
+
+MEASURES = (
+    "second_accuracy",
+    "clip_accuracy",
+    "neighbour_accuracy",
+    "ari",
+    "ari_twice",
+    "silhouette",
+)
+
+
+@dataclass(frozen=True)
+class Probe:
+    """What was found.
+
+    Attributes:
+        encoder: names of the encoders.
+        dataset: its name.
+        seconds: what was embedded.
+        embeddings: of the last fold's encoder, (windows, dimensions).
+        folds: per side, in the order of `seconds.names`.
+    """
+
+    encoder: str
+    dataset: str
+    seconds: Seconds
+    embeddings: NDArray[np.float32]
+    folds: list[FoldMeasures]
+
+    def figures(self) -> dict[str, Any]:
+        """For JSON: means with 95 % intervals over folds, and each fold."""
+        figures: dict[str, Any] = {
+            "encoder": self.encoder,
+            "dataset": self.dataset,
+            "clips": len(self.seconds.clip_labels),
+            "seconds": int(self.seconds.disjoint.sum()),
+            "silent_seconds": self.seconds.silent,
+            "classes": len(self.seconds.labels),
+            "held_out": list(self.seconds.names),
+        }
+        for name in MEASURES:
+            values = np.array([getattr(fold, name) for fold in self.folds])
+            mean, wide = interval(values)
+            figures[name] = {
+                "mean": round(mean, 4),
+                "interval_95": round(wide, 4),
+                "folds": [round(float(value), 4) for value in values],
+            }
+        figures["penalties"] = [fold.penalty for fold in self.folds]
+        return figures
+
+
+def probe(
+    dataset: Dataset,
+    encoder_for: Callable[[str], Encoder],
+    cache: Path | None = None,
+    progress: Progress | None = None,
+) -> Probe:
+    """Hold each fold, speaker or set of groups out in turn.
+
+    Args:
+        dataset: labelled.
+        encoder_for: the name of what is held out → an encoder, which must not have been trained on
+            its labels, and for an honest figure not on its sound either.
+        cache: folder for decoded sound.
+        progress: told how far it is.
+    """
+    parts = [test for _, test in folds(dataset)]
+    seconds = cut(dataset, parts, tuple(map(_name, parts)), cache, progress)
+    measured, names = [], []
+    last, embeddings = None, np.empty((0, 0), dtype=np.float32)
+    for side, held in enumerate(seconds.names):
+        encoder = encoder_for(held)
+        if encoder is not last:
+            last, embeddings = encoder, embed(encoder, seconds.sound)
+            names.append(encoder.name)
+        measured.append(measure(seconds, embeddings, side))
+        if progress is not None:
+            progress("probing", side + 1, len(parts))
+    return Probe(", ".join(dict.fromkeys(names)), dataset.name, seconds, embeddings, measured)
+
+
+def _name(part: Dataset) -> str:
+    """What all clips of a side share: a fold, a group, or the first group of several."""
+    first = part.clips[0]
+    if first.fold is not None:
+        return str(first.fold)
+    return first.group

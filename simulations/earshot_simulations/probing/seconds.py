@@ -1,0 +1,116 @@
+"""The seconds of a data set, embedded."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from earshot_client.encoder import Encoder
+from earshot_models.audio import RATE, SILENT_RMS, WINDOW
+from earshot_models.datasets.dataset import Dataset
+from earshot_models.datasets.waveforms import waveforms
+from earshot_protocol.errors import InvalidInputError
+
+Progress = Callable[[str, int, int], None]
+
+HOP = WINDOW // 2
+"""Samples between two windows; every other one belongs to the disjoint seconds."""
+
+
+@dataclass(frozen=True)
+class Seconds:
+    """Windows of labelled clips, half a second apart; silent ones are left out.
+
+    Attributes:
+        sound: float32 (windows, 8000).
+        label: int64 (windows,), index into `labels`.
+        clip: int64 (windows,), index of the clip.
+        disjoint: bool (windows,), whether it is one of the clip's seconds that do not overlap.
+        clip_labels: int64 (clips,).
+        sides: int64 (clips,), on which side of the folds a clip is tested.
+        labels: names of the classes.
+        names: of the sides.
+        silent: seconds that were left out.
+    """
+
+    sound: NDArray[np.float32]
+    label: NDArray[np.int64]
+    clip: NDArray[np.int64]
+    disjoint: NDArray[np.bool_]
+    clip_labels: NDArray[np.int64]
+    sides: NDArray[np.int64]
+    labels: tuple[str, ...]
+    names: tuple[str, ...]
+    silent: int
+
+
+def cut(
+    dataset: Dataset,
+    sides: list[Dataset],
+    names: tuple[str, ...],
+    cache: Path | None = None,
+    progress: Progress | None = None,
+) -> Seconds:
+    """Cut all labelled clips of a data set.
+
+    A clip shorter than a second lies in the middle of a second of silence.
+
+    Args:
+        dataset: with labels.
+        sides: what is tested in each fold; together all clips.
+        names: of the sides.
+        cache: folder for decoded sound.
+        progress: told after each file.
+
+    Raises:
+        InvalidInputError: if a clip has no label, or all are silent.
+    """
+    if any(clip.label is None for clip in dataset.clips):
+        raise InvalidInputError(f"{dataset.name} has clips without a label: they cannot be probed")
+
+    def report(done: int, total: int) -> None:
+        if progress is not None:
+            progress("reading", done, total)
+
+    decoded = waveforms(dataset, cache, report)
+    side_of = {clip: side for side, part in enumerate(sides) for clip in part.clips}
+    sound, index, disjoint, silent = [], [], [], 0
+    for number in range(len(decoded)):
+        windows = _windows(decoded.clip(number))
+        loud = np.sqrt(np.mean(np.square(windows, dtype=np.float64), axis=1)) >= SILENT_RMS
+        whole = np.arange(len(windows)) % 2 == 0
+        silent += int((~loud & whole).sum())
+        sound.append(windows[loud])
+        index += [number] * int(loud.sum())
+        disjoint.append(whole[loud])
+    clip = np.array(index, dtype=np.int64)
+    if not len(clip):
+        raise InvalidInputError(f"all sound of {dataset.name} is silent")
+    clip_labels = np.array([dataset.labels.index(each.label or "") for each in dataset.clips])
+    return Seconds(
+        np.concatenate(sound),
+        clip_labels[clip],
+        clip,
+        np.concatenate(disjoint),
+        clip_labels,
+        np.array([side_of[each] for each in dataset.clips]),
+        dataset.labels,
+        names,
+        silent,
+    )
+
+
+def embed(encoder: Encoder, sound: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Embeddings of windows, float32 (windows, dimensions); offsets are removed as on a phone."""
+    return encoder.embed(sound - sound.mean(axis=1, keepdims=True))
+
+
+def _windows(samples: NDArray[np.float32]) -> NDArray[np.float32]:
+    if len(samples) < RATE:
+        before = (RATE - len(samples)) // 2
+        return np.pad(samples, (before, RATE - len(samples) - before))[np.newaxis]
+    return np.lib.stride_tricks.sliding_window_view(samples, WINDOW)[::HOP]

@@ -1,0 +1,141 @@
+"""The encoder file: what is read, and what is refused."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import zipfile
+from importlib import resources
+from typing import Any
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from earshot_client.encoder_file import (
+    CARD,
+    CREDITS,
+    DIMENSIONS,
+    FEATURES,
+    MOST_BYTES,
+    DamagedEncoderError,
+    read,
+)
+from earshot_client.lite_rt_encoder import LiteRtEncoder
+
+MODEL = bytes(range(256)) * 20
+
+
+def card(**changes: Any) -> dict[str, Any]:
+    return {
+        "format": 1,
+        "name": "test-1",
+        "dimensions": DIMENSIONS,
+        "sha256": hashlib.sha256(MODEL).hexdigest(),
+        "length": len(MODEL),
+        "quantization": "int8",
+        "features": FEATURES,
+        "mean": [0.0] * DIMENSIONS,
+        "scale": [1.0] * DIMENSIONS,
+        "trained": {"seed": 1},
+        **changes,
+    }
+
+
+def written(
+    card_: object = None, model: bytes = MODEL, names: tuple[str, str] = (CARD, CREDITS)
+) -> bytes:
+    file = io.BytesIO()
+    file.write(model)
+    text = card_ if isinstance(card_, bytes) else json.dumps(card_ or card()).encode()
+    with zipfile.ZipFile(file, "a") as archive:
+        archive.writestr(names[0], text)
+        archive.writestr(names[1], "credits where due")
+    return file.getvalue()
+
+
+def test_it_reads_what_was_written() -> None:
+    file = read(written())
+    assert file.model == MODEL
+    assert file.card.name == "test-1"
+    assert file.credits == "credits where due"
+    np.testing.assert_array_equal(file.scale(), np.ones(DIMENSIONS, np.float32))
+    np.testing.assert_array_equal(file.mean(), np.zeros(DIMENSIONS, np.float32))
+
+
+@pytest.mark.parametrize(
+    ("data", "said"),
+    [
+        (b"", "no encoder file"),
+        (MODEL, "no encoder file"),
+        (written(names=("other.json", CREDITS)), CARD),
+        (written(names=(CARD, "other.txt")), CREDITS),
+        (written(b"{"), "cannot be read"),
+        (written(b"\xff\xfe"), "cannot be read"),
+        (written(card(sha256=3)), "cannot be read"),
+        (written(card(quantization="int4")), "cannot be read"),
+        (written(card(format=2)), "format 2"),
+        (written(card(features="mfcc")), "mfcc"),
+        (written(card(dimensions=64)), "128 dimensions"),
+        (written(card(mean=[0.0])), "128 dimensions"),
+        (written(card(scale=[1.0] * 127)), "128 dimensions"),
+        (written(card(name="")), "name"),
+        (written(card(length=-1)), "length"),
+        (written(card(length=len(MODEL) - 1)), "not the one"),
+        (written(card(length=10**9)), "not the one"),
+        (written(card(sha256="0" * 64)), "not the one"),
+        (written(model=MODEL[:-1] + b"!"), "not the one"),
+        (bytes(MOST_BYTES + 1), "at most"),
+    ],
+    ids=range(20),
+)
+def test_damage_is_named(data: bytes, said: str) -> None:
+    with pytest.raises(DamagedEncoderError, match=said):
+        read(data)
+
+
+@given(cut=st.integers(1, 4000))
+@settings(max_examples=60, deadline=None)
+def test_a_truncated_file_is_refused(cut: int) -> None:
+    with pytest.raises(DamagedEncoderError):
+        read(written()[:-cut])
+
+
+@given(place=st.integers(0, len(MODEL) - 1), bit=st.integers(0, 7))
+@settings(max_examples=60, deadline=None)
+def test_a_flipped_bit_of_the_model_is_noticed(place: int, bit: int) -> None:
+    damaged = bytearray(written())
+    damaged[place] ^= 1 << bit
+    with pytest.raises(DamagedEncoderError, match="not the one"):
+        read(bytes(damaged))
+
+
+@given(data=st.data())
+@settings(max_examples=100, deadline=None)
+def test_a_flipped_bit_behind_the_model_is_refused_or_harmless(data: st.DataObject) -> None:
+    whole = written()
+    place = data.draw(st.integers(len(MODEL), len(whole) - 1))
+    damaged = bytearray(whole)
+    damaged[place] ^= 1 << data.draw(st.integers(0, 7))
+    try:
+        found = read(bytes(damaged))
+    except DamagedEncoderError:
+        return
+    # The archive's own check sums cover what the entries hold; times and flags do not matter.
+    assert found == read(whole)
+
+
+def test_a_model_that_lite_rt_cannot_run_is_refused() -> None:
+    with pytest.raises(DamagedEncoderError, match="cannot run"):
+        LiteRtEncoder(written())
+
+
+def test_the_shipped_file_names_its_sound_and_its_licences() -> None:
+    data = resources.files("earshot_client") / "data"
+    file = read((data / "encoder.tflite").read_bytes())
+    assert "ESC-10" in str(file.card.trained["sound"])
+    credits_ = (data / "CREDITS.txt").read_text()
+    for word in ("ESC-10", "Free Spoken Digit", "CC BY-SA 4.0", "freesound"):
+        assert word in credits_

@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from earshot_models import audio
+from earshot_models.audio import UnreadableFileError, read, read_mono, resample, seconds
+from earshot_models.datasets import folder
+from earshot_models.datasets import waveforms as module
+from earshot_models.datasets.waveforms import waveforms
+
+
+def tone(duration: float, rate: int, hertz: float = 500) -> np.ndarray:
+    return 0.3 * np.sin(2 * np.pi * hertz * np.arange(int(duration * rate)) / rate)
+
+
+def write(path: Path, samples: np.ndarray, rate: int = 8000) -> Path:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    soundfile.write(path, samples, rate, subtype="FLOAT" if path.suffix == ".wav" else None)
+    return path
+
+
+@pytest.mark.parametrize(("suffix", "tolerance"), [("wav", 1e-6), ("flac", 1e-4), ("ogg", 0.05)])
+def test_it_reads_what_was_written(tmp_path: Path, suffix: str, tolerance: float) -> None:
+    stereo = np.stack([tone(1.5, 16_000), 0.5 * tone(1.5, 16_000)], axis=1)
+    samples, rate = read(write(tmp_path / f"a.{suffix}", stereo, 16_000))
+    assert rate == 16_000
+    assert samples.dtype == np.float32
+    assert samples.shape == stereo.shape
+    assert np.abs(samples - stereo).max() < tolerance
+
+
+@pytest.mark.parametrize("rate", [8000, 11_025, 16_000, 44_100, 48_000])
+def test_channels_are_averaged_and_resampled_well(tmp_path: Path, rate: int) -> None:
+    stereo = np.stack([tone(2, rate), np.zeros(2 * rate)], axis=1)
+    mono = read_mono(write(tmp_path / "a.wav", stereo, rate))
+    assert len(mono) == 16_000
+    expected = 0.5 * tone(2, 8000)
+    assert np.abs(mono - expected)[800:-800].max() < 1e-3
+
+
+def test_what_eight_kilohertz_cannot_hold_is_filtered_out() -> None:
+    heard = resample(tone(1, 44_100, 6000).astype(np.float32), 44_100)
+    assert np.sqrt(np.mean(heard[400:-400] ** 2)) < 1e-4
+
+
+@pytest.mark.parametrize(
+    ("samples", "rate", "said"),
+    [
+        (np.array([]), 8000, "no samples"),
+        (np.array([0.1, np.nan] * 8000), 8000, "NaN"),
+        (np.array([0.1] * 8000), 500, "500 samples per second"),
+    ],
+)
+def test_what_holds_no_sound_is_named(
+    tmp_path: Path, samples: np.ndarray, rate: int, said: str
+) -> None:
+    with pytest.raises(UnreadableFileError, match=rf"a\.wav.*{said}"):
+        read_mono(write(tmp_path / "a.wav", samples, rate))
+
+
+def test_a_corrupt_or_absent_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / "a.wav").write_bytes(b"RIFF and then nothing")
+    for name in ("a.wav", "b.wav"):
+        with pytest.raises(UnreadableFileError, match=rf"{name} does not decode"):
+            read(tmp_path / name)
+
+
+def test_seconds_are_cut_padded_and_left_out_if_silent() -> None:
+    noise = np.random.default_rng(0).normal(0, 0.1, 20_000).astype(np.float32)
+    cut = seconds(noise)
+    assert cut.shape == (2, 8000)
+    assert (cut.ravel() == noise[:16_000]).all()
+    assert len(seconds(noise, hop=4000)) == 4
+    (padded,) = seconds(noise[:3000])
+    assert (padded[2500:5500] == noise[:3000]).all()
+    assert not padded[:2500].any()
+    assert not padded[5500:].any()
+    quiet = np.concatenate([noise[:8000], 1e-5 * noise[:8000], noise[:8000]])
+    assert len(seconds(quiet)) == 2
+
+
+# ------------------------------------------------------------------------------------ the cache
+
+
+@pytest.fixture
+def sounds(tmp_path: Path) -> Path:
+    generator = np.random.default_rng(1)
+    for name in ("a/1.wav", "a/2.wav", "b/3.wav"):
+        write(tmp_path / "sounds" / name, generator.normal(0, 0.1, 5000 + 100 * int(name[2])))
+    return tmp_path / "sounds"
+
+
+def test_clips_are_decoded_once(
+    sounds: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset, cache = folder.load(sounds), tmp_path / "cache"
+    told: list[tuple[int, int]] = []
+    fresh = waveforms(dataset, cache, lambda done, total: told.append((done, total)))
+    assert told == [(1, 3), (2, 3), (3, 3)]
+    assert [len(clip) for clip in fresh.all()] == [5100, 5200, 5300]
+    for clip, listed in zip(fresh.all(), dataset.clips, strict=True):
+        assert (clip == audio.read_mono(listed.path)).all()
+    plain = waveforms(dataset)
+    assert (plain.samples == fresh.samples).all()
+
+    def refuse(path: Path) -> None:
+        raise AssertionError(f"{path} is decoded again")
+
+    monkeypatch.setattr(module, "read_mono", refuse)
+    again = waveforms(dataset, cache)
+    assert (again.samples == fresh.samples).all()
+    assert len(again) == 3
+
+
+def test_a_changed_file_and_a_damaged_cache_are_decoded_anew(sounds: Path, tmp_path: Path) -> None:
+    dataset, cache = folder.load(sounds), tmp_path / "cache"
+    before = np.array(waveforms(dataset, cache).samples)
+    (kept,) = cache.glob("*/samples.npy")
+    kept.write_bytes(kept.read_bytes()[:-500])
+    assert (waveforms(dataset, cache).samples == before).all()
+    path = write(sounds / "a" / "1.wav", np.random.default_rng(2).normal(0, 0.1, 5100))
+    os.utime(path, ns=(1, 1))
+    after = waveforms(dataset, cache)
+    assert not (after.clip(0) == before[:5100]).all()
+    assert (after.clip(1) == before[5100:10_300]).all()
+    assert not list(cache.glob("*/*.new"))
+
+
+def test_all_files_that_do_not_decode_are_counted_and_nothing_is_kept(
+    sounds: Path, tmp_path: Path
+) -> None:
+    for index in range(5):
+        (sounds / "a" / f"broken{index}.wav").write_bytes(b"no sound")
+    with pytest.raises(UnreadableFileError, match=r"broken0\.wav.*and 2 more files"):
+        waveforms(folder.load(sounds), tmp_path / "cache")
+    assert not list((tmp_path / "cache").glob("*"))

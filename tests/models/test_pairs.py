@@ -1,0 +1,196 @@
+"""Views and pairs: what each augmentation does, and that batches can be drawn again."""
+
+from __future__ import annotations
+
+from dataclasses import fields
+
+import numpy as np
+import pytest
+
+from earshot_models import augmentations as augment
+from earshot_models.augmentations import RATE, WINDOW, Augmentations
+from earshot_models.pairs import Pairs, Pool
+from earshot_protocol.errors import InvalidInputError, InvalidParametersError
+
+NONE = Augmentations(offset=0, speed=0, tilt=0, cut=0, room=0, overdrive=0, background=0, noise=0)
+
+
+def generator(seed: int = 0) -> np.random.Generator:
+    return np.random.default_rng(seed)
+
+
+def tone(hertz: float, samples: int = WINDOW) -> np.ndarray:
+    return np.sin(2 * np.pi * hertz * np.arange(samples) / RATE).astype(np.float32)
+
+
+def pitch(sound: np.ndarray) -> float:
+    return float(np.abs(np.fft.rfft(sound)).argmax() * RATE / len(sound))
+
+
+def level(sound: np.ndarray) -> float:
+    return float(np.sqrt(np.mean(np.square(sound, dtype=np.float64))))
+
+
+def test_without_augmentations_a_view_is_the_window_at_unit_level() -> None:
+    noise = generator().normal(0, 0.01, WINDOW).astype(np.float32)
+    assert augment.length(NONE, generator()) == WINDOW
+    view = augment.view(noise, NONE, generator())
+    np.testing.assert_allclose(view, noise / level(noise), atol=0.05)
+    # What is missing is the one bin at half the rate.
+    assert level(view - noise / level(noise)) < 0.02
+    assert (augment.mix(view[np.newaxis], NONE, generator())[0] == view).all()
+
+
+def test_speed_changes_pitch_within_its_bounds() -> None:
+    faster = Augmentations(**{**as_dict(NONE), "speed": 0.5})
+    pitches = []
+    for seed in range(60):
+        length = augment.length(faster, generator(seed))
+        pitches.append(pitch(augment.view(tone(1000, length), faster, generator(seed))))
+    octaves = np.log2(np.array(pitches) / 1000)
+    assert -0.51 < octaves.min() < -0.35
+    assert 0.35 < octaves.max() < 0.51
+
+
+def as_dict(augmentations: Augmentations) -> dict[str, object]:
+    return {field.name: getattr(augmentations, field.name) for field in fields(augmentations)}
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"tilt": 6.0}, {"cut": 1.0}, {"room": 1.0}, {"overdrive": 1.0}],
+    ids=lambda change: next(iter(change)),
+)
+def test_each_augmentation_of_a_view_does_something(change: dict[str, float]) -> None:
+    noise = generator().normal(0, 0.1, WINDOW).astype(np.float32)
+    plain = augment.view(noise, NONE, generator())
+    changed = augment.view(noise, Augmentations(**{**as_dict(NONE), **change}), generator(1))
+    assert level(changed) == pytest.approx(1, abs=1e-4)
+    assert level(changed - plain) > 0.02
+    assert np.corrcoef(changed, plain)[0, 1] > 0.2  # and yet it is the same sound
+
+
+def test_tilt_is_in_decibels_per_octave() -> None:
+    noise = generator().normal(0, 0.1, WINDOW).astype(np.float32)
+    tilted = Augmentations(**{**as_dict(NONE), "tilt": 6.0})
+    slopes = []
+    for seed in range(40):
+        ratio = np.abs(np.fft.rfft(augment.view(noise, tilted, generator(seed)))[100:3900])
+        ratio /= np.abs(np.fft.rfft(noise)[100:3900])
+        octaves = np.log2(np.arange(100, 3900) / 1000)
+        slopes.append(np.polyfit(octaves, 20 * np.log10(ratio), 1)[0])
+    assert -6.01 < min(slopes) < -4.5
+    assert 4.5 < max(slopes) < 6.01
+
+
+def test_background_and_noise_are_as_loud_as_asked() -> None:
+    views = generator().normal(0, 1, (64, WINDOW)).astype(np.float32)
+    behind = Augmentations(**{**as_dict(NONE), "background": 1.0, "background_snr": (10.0, 10.0)})
+    added = augment.mix(views, behind, generator()) - views
+    assert 20 * np.log10([level(row) for row in added]) == pytest.approx(-10, abs=0.5)
+    noisy = Augmentations(**{**as_dict(NONE), "noise": 1.0})
+    added = augment.mix(views, noisy, generator()) - views
+    loudness = 20 * np.log10([level(row) for row in added])
+    assert loudness.min() > -36
+    assert loudness.max() < -4
+
+
+def test_a_silent_window_stays_silent() -> None:
+    silence = np.zeros(WINDOW, np.float32)
+    view = augment.view(silence, Augmentations(room=1, cut=1, overdrive=1), generator())
+    assert not view.any()
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"cut": 1.5}, {"speed": 2.0}, {"tilt": -1.0}, {"offset": -1.0}, {"background_snr": (5, 0)}],
+)
+def test_bad_augmentations_are_named(change: dict[str, object]) -> None:
+    with pytest.raises(InvalidParametersError, match=next(iter(change))):
+        Augmentations(**change)
+
+
+def test_one_augmentation_can_be_switched_off() -> None:
+    assert Augmentations().without("room") == Augmentations(room=0)
+    with pytest.raises(InvalidParametersError, match="room"):
+        Augmentations().without("rooms")
+
+
+# --------------------------------------------------------------------------------------- pairs
+
+
+def pools() -> list[Pool]:
+    """Two recordings of two tones each, and one of another origin."""
+    low = [tone(hertz, 16_000) for hertz in (400, 500, 600, 700)]
+    return [
+        Pool(low, np.array([0, 0, 1, 1]), 3.0),
+        Pool([tone(2000, 3000)], np.array([2]), 1.0),
+    ]
+
+
+def test_a_batch_follows_from_seed_and_number() -> None:
+    pairs = Pairs(pools(), Augmentations(), 16, seed=5)
+    first, second, recordings = pairs.batch(7)
+    assert first.shape == second.shape == (16, WINDOW)
+    assert first.dtype == second.dtype == np.float32
+    assert recordings.dtype == np.int32
+    again = Pairs(pools(), Augmentations(), 16, seed=5)
+    again.batch(3)
+    for ours, its in zip(pairs.batch(7), again.batch(7), strict=True):
+        assert (ours == its).all()
+    assert not (pairs.batch(8)[0] == first).all()
+    assert not (Pairs(pools(), Augmentations(), 16, seed=6).batch(7)[0] == first).all()
+
+
+def test_pairs_are_of_one_recording_and_shares_are_kept() -> None:
+    anywhere = Augmentations(**{**as_dict(NONE), "offset": None})
+    pairs = Pairs(pools(), anywhere, 400, seed=0)
+    first, second, recordings = pairs.batch(0)
+    tones = {0: {400, 500}, 1: {600, 700}, 2: {2000}}
+    heard = [(round(pitch(a), -2), round(pitch(b), -2)) for a, b in zip(first, second, strict=True)]
+    for (one, other), recording in zip(heard, recordings, strict=True):
+        assert {one, other} <= tones[int(recording)]
+    # The two sounds of a recording are paired with each other too.
+    assert any(one != other for one, other in heard)
+    assert np.mean(recordings == 2) == pytest.approx(0.25, abs=0.08)
+
+
+def test_offset_bounds_how_far_windows_lie_apart() -> None:
+    noise = generator().normal(0, 0.1, 40_000).astype(np.float32)
+
+    def start(view: np.ndarray) -> int:
+        spectrum = np.fft.rfft(noise) * np.fft.rfft(view, len(noise)).conj()
+        return int(np.fft.irfft(spectrum, len(noise)).argmax())
+
+    def apart(offset: float | None) -> list[int]:
+        near = Augmentations(**{**as_dict(NONE), "offset": offset})
+        first, second, _ = Pairs([Pool([noise], np.array([0]), 1.0)], near, 60, 0).batch(0)
+        return [abs(start(a) - start(b)) for a, b in zip(first, second, strict=True)]
+
+    # Windows start at multiples of a tenth of a second, and up to as much later.
+    assert 0.1 * RATE < max(apart(0.2)) < 0.3 * RATE
+    assert max(apart(None)) > 2 * RATE
+
+
+def test_silent_sounds_are_left_out() -> None:
+    silent = np.zeros(16_000, np.float32)
+    half = np.concatenate([np.zeros(24_000, np.float32), tone(500, 16_000)])
+    pairs = Pairs([Pool([silent, half], np.array([0, 1]), 1.0)], NONE, 50, 0)
+    first, _, recordings = pairs.batch(0)
+    assert (recordings == 1).all()
+    assert min(level(row) for row in first) > 0.99
+    with pytest.raises(InvalidInputError, match="silent"):
+        Pairs([Pool([silent], np.array([0]), 1.0)], NONE, 50, 0)
+
+
+def test_bad_input_is_named() -> None:
+    with pytest.raises(InvalidInputError, match="pool"):
+        Pool([], np.array([], int), 1.0)
+    with pytest.raises(InvalidInputError, match="2 and 1"):
+        Pool([tone(1), tone(2)], np.array([0]), 1.0)
+    with pytest.raises(InvalidParametersError, match="share"):
+        Pool([tone(1)], np.array([0]), 0.0)
+    with pytest.raises(InvalidParametersError, match="batch"):
+        Pairs(pools(), NONE, 1, 0)
+    with pytest.raises(InvalidInputError, match="pool"):
+        Pairs([], NONE, 2, 0)

@@ -1,0 +1,187 @@
+"""The loop: it learns, it resumes exactly, and it refuses what is not its own."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+
+from earshot_models.augmentations import Augmentations
+from earshot_models.contrastive import Contrastive
+from earshot_models.front_end import LogMel
+from earshot_models.network import NetworkSettings, build
+from earshot_models.objectives import OBJECTIVES
+from earshot_models.pairs import Pairs, Pool
+from earshot_models.soundscapes import SCENES, synthesize
+from earshot_models.training import CheckpointError, HeldOut, retrieval, train
+from earshot_models.training_schedule import Schedule
+from earshot_protocol.errors import InvalidInputError, InvalidParametersError
+
+SCHEDULE = Schedule(steps=12, steps_per_epoch=4, warm_up=3)
+
+
+def sounds() -> list[np.ndarray]:
+    generator = np.random.default_rng(0)
+    return [synthesize(scene, 2, generator).ravel() for scene in SCENES]
+
+
+def pairs(batch: int = 8) -> Pairs:
+    clips = sounds()
+    return Pairs([Pool(clips, np.arange(len(clips)), 1.0)], Augmentations(), batch, seed=1)
+
+
+def held_out() -> HeldOut:
+    seconds = np.concatenate([sound.reshape(2, 8000) for sound in sounds()])
+    return HeldOut(seconds, np.repeat(np.arange(len(SCENES)), 2))
+
+
+def model(objective: str = "nt-xent", width: float = 0.25, seed: int = 3) -> Contrastive:
+    keras.utils.set_random_seed(seed)
+    network = build(NetworkSettings(width=width))
+    return Contrastive(LogMel(mask=0.5), network, OBJECTIVES[objective]())
+
+
+def trained(folder: Path, **changes: object) -> tuple[Contrastive, list[dict[str, float]]]:
+    ours = model(**{key: changes.pop(key) for key in ("objective", "width") if key in changes})
+    arguments = {"schedule": SCHEDULE, "settings": {"a": 1}, "progress": None, **changes}
+    history = train(
+        ours,
+        pairs(),
+        arguments["schedule"],
+        held_out(),
+        folder,
+        arguments["settings"],
+        arguments["progress"],
+    )
+    return ours, history
+
+
+def weights(of: Contrastive) -> list[np.ndarray]:
+    return [variable.numpy() for variable in of.variables]
+
+
+@pytest.mark.parametrize("objective", OBJECTIVES)
+def test_a_run_that_was_killed_ends_as_one_that_was_not(objective: str, tmp_path: Path) -> None:
+    whole, history = trained(tmp_path / "whole", objective=objective)
+
+    def kill(done: int, total: int, what: str) -> None:
+        if done == 7:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        trained(tmp_path / "killed", objective=objective, progress=kill)
+    resumed, again = trained(tmp_path / "killed", objective=objective)
+    assert again == history
+    for one, other in zip(weights(whole), weights(resumed), strict=True):
+        np.testing.assert_array_equal(one, other)
+    assert list((tmp_path / "killed" / "logs").rglob("events.*"))
+
+
+def test_a_finished_run_is_not_trained_on(tmp_path: Path) -> None:
+    first, history = trained(tmp_path)
+
+    def refuse(done: int, total: int, what: str) -> None:
+        raise AssertionError("it trains on")
+
+    second, again = trained(tmp_path, progress=refuse)
+    assert again == history
+    for one, other in zip(weights(first), weights(second), strict=True):
+        np.testing.assert_array_equal(one, other)
+
+
+def test_it_learns_to_tell_recordings_apart(tmp_path: Path) -> None:
+    ours = model(width=0.5)
+    schedule = Schedule(steps=60, steps_per_epoch=30, warm_up=5)
+    history = train(ours, pairs(16), schedule, held_out(), tmp_path, {})
+    assert history[-1]["loss"] < 0.8 * np.log(31)
+    assert history[-1]["retrieval"] > 0.6  # one in nineteen would be chance
+
+
+def test_it_ends_when_retrieval_no_longer_grows_and_keeps_the_best(tmp_path: Path) -> None:
+    # So slow that nothing changes: retrieval is best in the first epoch, or as good.
+    schedule = Schedule(40, steps_per_epoch=2, warm_up=0, learning_rate=1e-9, patience=2)
+    _, history = trained(tmp_path, schedule=schedule)
+    best = max(range(len(history)), key=lambda epoch: history[epoch]["retrieval"])
+    assert len(history) == best + 3 < 20
+
+
+@pytest.mark.parametrize(
+    ("changes", "said"),
+    [
+        ({"width": 0.5}, "another architecture"),
+        ({"objective": "bilinear"}, "another architecture"),
+        ({"settings": {"a": 2}}, r"other settings \(a\)"),
+        ({"schedule": Schedule(steps=13, steps_per_epoch=4)}, r"other settings \(schedule\)"),
+    ],
+)
+def test_a_checkpoint_of_another_run_is_refused(
+    changes: dict[str, object], said: str, tmp_path: Path
+) -> None:
+    trained(tmp_path)
+    before = (tmp_path / "checkpoint" / "weights.npz").read_bytes()
+    with pytest.raises(CheckpointError, match=said):
+        trained(tmp_path, **changes)
+    assert (tmp_path / "checkpoint" / "weights.npz").read_bytes() == before
+
+
+@pytest.mark.parametrize("name", ["weights.npz", "state.json"])
+def test_a_damaged_checkpoint_is_named(name: str, tmp_path: Path) -> None:
+    trained(tmp_path)
+    file = tmp_path / "checkpoint" / name
+    file.write_bytes(file.read_bytes()[:100])
+    with pytest.raises(CheckpointError, match=name):
+        trained(tmp_path)
+
+
+def test_a_kill_while_a_checkpoint_is_replaced_loses_nothing(tmp_path: Path) -> None:
+    _, history = trained(tmp_path)
+    (tmp_path / "checkpoint").rename(tmp_path / "checkpoint.old")
+    (tmp_path / "checkpoint.new").mkdir()
+    assert trained(tmp_path)[1] == history
+
+
+def test_a_loss_that_is_not_finite_is_named(tmp_path: Path) -> None:
+    ours = model()
+    kernel = ours.network.get_layer("embedding").kernel
+    kernel.assign(np.full(kernel.shape, np.nan, np.float32))
+    with pytest.raises(InvalidInputError, match="loss is nan at step 0"):
+        train(ours, pairs(), SCHEDULE, held_out(), tmp_path, {})
+    assert not (tmp_path / "checkpoint").exists()
+
+
+def test_retrieval_counts_nearest_seconds_of_the_same_recording() -> None:
+    angles = np.deg2rad([0, 10, 90, 95, 180, 140])
+    rows = np.stack([np.cos(angles), np.sin(angles)], axis=1)
+    # Nearest: 0-1, 1-0, 2-3, 3-2, 4-5, and for 5 it is 4 (40 degrees) rather than 3 (45).
+    assert retrieval(rows, np.array([7, 7, 8, 9, 5, 5])) == 1.0
+    assert retrieval(rows, np.array([7, 8, 7, 8, 5, 5])) == pytest.approx(2 / 6)
+    with pytest.raises(InvalidInputError, match="two seconds"):
+        retrieval(rows, np.arange(6))
+
+
+def test_the_learning_rate_rises_and_falls() -> None:
+    schedule = Schedule(steps=100, warm_up=10, learning_rate=1.0)
+    rates = [schedule.rate(step) for step in range(101)]
+    assert rates[0] == pytest.approx(0.1)
+    assert max(rates) == rates[9] == rates[10] == 1.0
+    assert rates[55] == pytest.approx(0.5)
+    assert rates[100] == pytest.approx(0, abs=1e-9)
+    assert (np.diff(rates[10:]) < 0).all()
+
+
+@pytest.mark.parametrize(
+    "arguments", [{"steps": 0}, {"steps": 1, "learning_rate": 0}, {"steps": 1, "warm_up": -1}]
+)
+def test_bad_schedules_are_named(arguments: dict[str, float]) -> None:
+    with pytest.raises(InvalidParametersError, match=list(arguments)[-1]):
+        Schedule(**arguments)
+
+
+def test_a_network_is_small_enough_for_a_phone() -> None:
+    assert build(NetworkSettings()).count_params() <= 400_000
+    with pytest.raises(InvalidParametersError, match="400000"):
+        build(NetworkSettings(width=2))
+    with pytest.raises(InvalidParametersError, match="width"):
+        NetworkSettings(width=3)
