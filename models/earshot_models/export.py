@@ -14,6 +14,7 @@ from typing import Any
 
 import keras
 import numpy as np
+from keras import ops
 from numpy.typing import NDArray
 
 from earshot_models.network import BANDS, DIMENSIONS, FRAMES
@@ -39,6 +40,20 @@ class Components:
     rotation: NDArray[np.float64]
     mean: NDArray[np.float32]
     scale: NDArray[np.float32]
+
+    def projected(self, embeddings: NDArray[np.floating], dimensions: int) -> NDArray[np.float32]:
+        """What `Encoder.project` makes of embeddings that are not rotated yet.
+
+        Args:
+            embeddings: (batch, 128), unit rows.
+            dimensions: 1 to 128.
+
+        Returns:
+            float32 (batch, dimensions), unit rows.
+        """
+        kept = slice(dimensions)
+        rows = (embeddings @ self.rotation[:, kept] - self.mean[kept]) * self.scale[kept]
+        return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True), dtype=np.float32)
 
 
 def public_components(embeddings: NDArray[np.floating], whitening: float) -> Components:
@@ -86,6 +101,23 @@ def rotated(network: keras.Model, rotation: NDArray[np.float64]) -> keras.Model:
     kernel, bias = (np.asarray(each, dtype=np.float64) for each in last.get_weights())
     last.set_weights([kernel @ rotation, bias @ rotation])
     return copy
+
+
+def averaged(network: keras.Model) -> keras.Model:
+    """A network that embeds a spectrum as it is and a band higher and lower, and takes the mean.
+
+    The weights are the same three times, so that the file does not grow; what it costs a phone
+    is little (docs/embedding.md).
+
+    Args:
+        network: (batch, 61, 64, 1) → (batch, 128).
+    """
+    spectrum = keras.layers.Input((FRAMES, BANDS, 1), name="log_mel")
+    higher = ops.concatenate([spectrum[:, :, :1], spectrum[:, :, :-1]], axis=2)
+    lower = ops.concatenate([spectrum[:, :, 1:], spectrum[:, :, -1:]], axis=2)
+    views = network(ops.concatenate([higher, spectrum, lower], axis=0))
+    embeddings = ops.mean(ops.reshape(views, (3, -1, DIMENSIONS)), axis=0)
+    return keras.Model(spectrum, embeddings)
 
 
 def to_lite_rt(network: keras.Model, calibration: NDArray[np.float32], int8: bool) -> bytes:

@@ -6,7 +6,7 @@ The defaults are the recipe of the shipped encoder. No label is read.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,15 +14,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from earshot_models import audio, soundscapes
+from earshot_models import augmentations as augment
 from earshot_models.augmentations import Augmentations
 from earshot_models.datasets.dataset import Dataset
-from earshot_models.datasets.waveforms import Waveforms, waveforms
+from earshot_models.datasets.waveforms import waveforms
 from earshot_models.pairs import Pairs, Pool
 from earshot_models.training_schedule import Schedule
+from earshot_models.voice_removal import remove_voice
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 
 if TYPE_CHECKING:
     from earshot_models.contrastive import Contrastive
+    from earshot_models.export import Components
     from earshot_models.training import HeldOut
 
 Progress = Callable[[int, int, str], None]
@@ -30,11 +33,19 @@ Progress = Callable[[int, int, str], None]
 
 OBJECTIVES = ("nt-xent", "momentum", "bilinear")
 
+PROJECTIONS = (8, 16, 32, 64, 128)
+"""Dimensions that the private steps may ask for."""
+
+WHITENINGS = (0.0, 0.25, 0.5)
+"""Exponents of the public projection that there are to choose from."""
+
 _SYNTHESIZED = 150
 """Seconds of each scene."""
 
 _CALIBRATION = 400
 _PUBLIC_SECONDS = 6000
+_LEAST_SECONDS = 150
+"""Of fewer than an embedding has numbers there are no principal components."""
 
 
 @dataclass(frozen=True)
@@ -48,10 +59,11 @@ class Recipe:
         augmentations: of the waveforms.
         mask: chance of a mask over bands, and of one over time.
         batch: pairs in a batch.
-        synthesized: share of synthesized sound in a batch, 0 to below 1.
+        synthesized: share of synthesized sound in a batch, 0 to 1.
         held_out: fraction of the recordings that retrieval is measured on, instead of training.
         schedule: how long, how fast.
-        whitening: of the public projection, 0 to 0.5.
+        voice_removed: whether `remove_voice` treats all sound but the synthesized one first.
+        whitening: of the public projection, 0 to 0.5; None for the best of `WHITENINGS`.
         seed: of everything.
     """
 
@@ -63,8 +75,9 @@ class Recipe:
     batch: int = 128
     synthesized: float = 0.25
     held_out: float = 0.05
-    schedule: Schedule = field(default_factory=lambda: Schedule(steps=2000))
-    whitening: float = 0.25
+    schedule: Schedule = field(default_factory=lambda: Schedule(steps=1500))
+    voice_removed: bool = False
+    whitening: float | None = None
     seed: int = 0
 
     def __post_init__(self) -> None:
@@ -72,9 +85,9 @@ class Recipe:
             raise InvalidParametersError(
                 f"objective must be one of {', '.join(OBJECTIVES)}; not {self.objective!r}"
             )
-        if not 0 <= self.synthesized < 1 or not 0 < self.held_out <= 0.5:
+        if not 0 <= self.synthesized <= 1 or not 0 < self.held_out <= 0.5:
             raise InvalidParametersError(
-                "synthesized must be 0 to below 1 and held_out above 0, to 0.5; not "
+                "synthesized must be 0 to 1 and held_out above 0, to 0.5; not "
                 f"{self.synthesized} and {self.held_out}"
             )
 
@@ -122,7 +135,7 @@ def train_encoder(
     An interrupted run goes on from the folder's checkpoint.
 
     Args:
-        sources: at least one.
+        sources: at least one, unless all is synthesized.
         folder: for the files, checkpoints and TensorBoard logs.
         recipe: how.
         name: of the encoder.
@@ -131,7 +144,7 @@ def train_encoder(
         progress: told about every step.
 
     Raises:
-        InvalidInputError: there is no sound.
+        InvalidInputError: there is no sound, or too little.
         UnreadableFileError: some files do not decode.
         CheckpointError: the folder holds a checkpoint of another recipe.
     """
@@ -139,31 +152,61 @@ def train_encoder(
 
     from earshot_models import export, training
 
-    sounds = [_Sound.read(source, cache, progress) for source in sources]
+    sounds = _sounds(sources, recipe, cache, progress)
     pools, held_out = _pools(sounds, recipe)
+    public = _public_seconds(pools, recipe.seed)
     keras.utils.set_random_seed(recipe.seed)
     model = _model(recipe)
     pairs = Pairs(pools, recipe.augmentations, recipe.batch, recipe.seed)
     what = {"recipe": asdict(recipe), "sources": [sound.summary() for sound in sounds]}
     history = training.train(model, pairs, recipe.schedule, held_out, folder, what, progress)
-    public = _public_seconds(pools, recipe.seed)
-    components = export.public_components(training.embed(model, public), recipe.whitening)
-    network = export.rotated(model.network, components.rotation)
+    averaged = export.averaged(model.network)
+    heard = training.embed(model.front_end, averaged, public)
+    unheard = training.embed(model.front_end, averaged, held_out.seconds)
+    components, whitening, found = _projection(heard, unheard, held_out, recipe)
+    network = export.averaged(export.rotated(model.network, components.rotation))
     calibration = keras.ops.convert_to_numpy(model.front_end(public[:_CALIBRATION]))[..., 0]
     trained = {
         "objective": recipe.objective,
         "steps": int(history[-1]["step"]),
         "batch": recipe.batch,
         "seed": recipe.seed,
-        "sound": ", ".join(f"{sound.name} ({len(sound.waveforms)} clips)" for sound in sounds),
+        "sound": ", ".join(f"{sound.name} ({len(sound.clips)} clips)" for sound in sounds),
         "retrieval": round(history[-1]["retrieval"], 4),
-        "whitening": recipe.whitening,
+        "whitening": whitening,
+        **{f"retrieval_{dimensions}": round(each, 4) for dimensions, each in found.items()},
     }
     paths = {True: folder / "encoder.tflite", False: folder / "encoder-float32.tflite"}
     for int8, path in paths.items():
         flatbuffer = export.to_lite_rt(network, calibration, int8)
         export.write_encoder(path, flatbuffer, name, components, int8, trained, credits_)
     return Trained(paths[True], paths[False], history)
+
+
+def _projection(
+    heard: NDArray[np.float32], unheard: NDArray[np.float32], held_out: HeldOut, recipe: Recipe
+) -> tuple[Components, float, dict[int, float]]:
+    """The public projection, how far it whitens, and retrieval by the number of dimensions.
+
+    How far is chosen by retrieval among held-out recordings, on average over the dimensions that
+    the private steps may ask for (thesis, section 10.1). No label enters.
+    """
+    from earshot_models import export, training
+
+    best: tuple[float, Components, float, dict[int, float]] | None = None
+    for whitening in WHITENINGS if recipe.whitening is None else (recipe.whitening,):
+        components = export.public_components(heard, whitening)
+        found = {
+            dimensions: training.retrieval(
+                components.projected(unheard, dimensions), held_out.recordings
+            )
+            for dimensions in PROJECTIONS
+        }
+        mean = float(np.mean(list(found.values())))
+        if best is None or mean > best[0]:
+            best = mean, components, whitening, found
+    assert best is not None  # noqa: S101 - there is a whitening to try
+    return best[1:]
 
 
 def _model(recipe: Recipe) -> Contrastive:
@@ -184,11 +227,13 @@ class _Sound:
 
     name: str
     share: float
-    waveforms: Waveforms
+    clips: list[NDArray[np.float32]]
     recordings: NDArray[np.int64]
 
     @classmethod
-    def read(cls, source: Source, cache: Path | None, progress: Progress | None) -> _Sound:
+    def read(
+        cls, source: Source, share: float, cache: Path | None, progress: Progress | None
+    ) -> _Sound:
         name = source.dataset.name
 
         def report(done: int, total: int) -> None:
@@ -199,42 +244,81 @@ class _Sound:
         # A clip that was cut from a recording shares its number with the others.
         names = [clip.recording or str(clip.path) for clip in source.dataset.clips]
         recordings = np.unique(names, return_inverse=True)[1].astype(np.int64)
-        return cls(name, source.share, decoded, recordings)
+        return cls(name, share, decoded.all(), recordings)
+
+    @classmethod
+    def synthesized(cls, recipe: Recipe) -> _Sound:
+        """Seconds of all scenes, each a recording of its own."""
+        generator = np.random.default_rng([recipe.seed, 3])
+        scenes = [
+            soundscapes.synthesize(scene, _SYNTHESIZED, generator) for scene in soundscapes.SCENES
+        ]
+        clips = list(np.concatenate(scenes))
+        return cls("synthesized", recipe.synthesized, clips, np.arange(len(clips)))
 
     def summary(self) -> dict[str, Any]:
         """What makes a run on this sound another one."""
         return {
             "name": self.name,
             "share": self.share,
-            "clips": len(self.waveforms),
-            "samples": len(self.waveforms.samples),
+            "clips": len(self.clips),
+            "samples": sum(map(len, self.clips)),
         }
+
+
+def _sounds(
+    sources: Sequence[Source], recipe: Recipe, cache: Path | None, progress: Progress | None
+) -> list[_Sound]:
+    if not sources and recipe.synthesized < 1:
+        raise InvalidInputError("there must be sound to learn from, or synthesized=1")
+    if sources and recipe.synthesized == 1:
+        raise InvalidParametersError("synthesized=1 leaves no share to the other sound")
+    total = sum(source.share for source in sources)
+    sounds = [
+        _Sound.read(source, (1 - recipe.synthesized) * source.share / total, cache, progress)
+        for source in sources
+    ]
+    if recipe.voice_removed:
+        sounds = [_without_voice(sound, progress) for sound in sounds]
+    return [*sounds, _Sound.synthesized(recipe)] if recipe.synthesized else sounds
+
+
+def _without_voice(sound: _Sound, progress: Progress | None) -> _Sound:
+    clips = []
+    for done, clip in enumerate(sound.clips, start=1):
+        clips.append(remove_voice(clip))
+        if progress is not None:
+            progress(done, len(sound.clips), f"removing voices of {sound.name}")
+    return replace(sound, clips=clips)
 
 
 def _pools(sounds: Sequence[_Sound], recipe: Recipe) -> tuple[list[Pool], HeldOut]:
     """Training sound, and seconds of held-out recordings of every source."""
     from earshot_models.training import HeldOut
 
-    if not sounds:
-        raise InvalidInputError("there must be sound to learn from")
     generator = np.random.default_rng([recipe.seed, 1])
     pools: list[Pool] = []
     seconds, recordings, first = [], [], 0
-    total = sum(sound.share for sound in sounds)
     for sound in sounds:
         out = _held_out(sound.recordings, recipe.held_out, generator)
-        clips = sound.waveforms.all()
-        share = (1 - recipe.synthesized) * sound.share / total
-        kept = [clip for clip, away in zip(clips, out, strict=True) if not away]
-        pools.append(Pool(kept, first + sound.recordings[~out], share))
+        kept = [clip for clip, away in zip(sound.clips, out, strict=True) if not away]
+        pools.append(Pool(kept, first + sound.recordings[~out], sound.share))
         for index in np.flatnonzero(out):
-            cut = audio.seconds(clips[index])
+            cut = _two_seconds(sound.clips[index], recipe.augmentations, generator)
             seconds.append(cut)
             recordings += [first + int(sound.recordings[index])] * len(cut)
         first += len(sound.recordings)
-    if recipe.synthesized:
-        pools.append(_synthesized(first, recipe, generator))
     return pools, HeldOut(np.concatenate(seconds), np.array(recordings))
+
+
+def _two_seconds(
+    clip: NDArray[np.float32], augmentations: Augmentations, generator: np.random.Generator
+) -> NDArray[np.float32]:
+    """The seconds of a clip, so that each can find another: two views where there is but one."""
+    cut = audio.seconds(clip)
+    if len(cut) != 1:
+        return cut
+    return np.stack([augment.view(cut[0], augmentations, generator) for _ in range(2)])
 
 
 def _held_out(
@@ -245,16 +329,12 @@ def _held_out(
     return np.isin(recordings, generator.choice(numbers, count, replace=False))
 
 
-def _synthesized(first: int, recipe: Recipe, generator: np.random.Generator) -> Pool:
-    scenes = [
-        soundscapes.synthesize(scene, _SYNTHESIZED, generator) for scene in soundscapes.SCENES
-    ]
-    sounds = list(np.concatenate(scenes))
-    return Pool(sounds, first + np.arange(len(sounds)), recipe.synthesized)
-
-
 def _public_seconds(pools: Sequence[Pool], seed: int) -> NDArray[np.float32]:
     """Seconds of all that was trained on, in random order, by which the projection is chosen."""
     cut = np.concatenate([audio.seconds(sound) for pool in pools for sound in pool.sounds])
+    if len(cut) < _LEAST_SECONDS:
+        raise InvalidInputError(
+            f"{len(cut)} seconds of sound are not enough to learn from: {_LEAST_SECONDS} are needed"
+        )
     order = np.random.default_rng([seed, 2]).permutation(len(cut))
     return cut[order[:_PUBLIC_SECONDS]]

@@ -89,7 +89,8 @@ def train(
             last = min(step + schedule.steps_per_epoch, schedule.steps)
             loss = _epoch(model, pairs, schedule, range(step, last), progress)
             step = last
-            found = retrieval(embed(model, held_out.seconds), held_out.recordings)
+            seconds = embed(model.front_end, model.network, held_out.seconds)
+            found = retrieval(seconds, held_out.recordings)
             figures = {"step": float(step), "loss": loss, "retrieval": found}
             history.append(figures)
             for name, figure in {**figures, "learning_rate": schedule.rate(step)}.items():
@@ -120,13 +121,14 @@ def _epoch(
     return float(np.mean(losses))
 
 
-def embed(model: Contrastive, seconds: NDArray[np.float32]) -> NDArray[np.float32]:
+def embed(
+    front_end: Callable[[Any], Any], network: keras.Model, seconds: NDArray[np.float32]
+) -> NDArray[np.float32]:
     """Unit embeddings float32 (seconds, 128) of float32 (seconds, 8000)."""
     spectra = (
-        model.front_end(seconds[at : at + _EMBED_BATCH])
-        for at in range(0, len(seconds), _EMBED_BATCH)
+        front_end(seconds[at : at + _EMBED_BATCH]) for at in range(0, len(seconds), _EMBED_BATCH)
     )
-    rows = [keras.ops.convert_to_numpy(model.network(each, training=False)) for each in spectra]
+    rows = [keras.ops.convert_to_numpy(network(each, training=False)) for each in spectra]
     embeddings = np.concatenate(rows)
     return np.asarray(embeddings / np.linalg.norm(embeddings, axis=1, keepdims=True))
 

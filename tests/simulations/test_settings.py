@@ -48,6 +48,13 @@ def test_a_budget_that_is_none_is_refused(text: str, message: str) -> None:
         parse_budget(text)
 
 
+def test_no_budget_is_no_noise_worth_the_name() -> None:
+    settings = Settings(budget=parse_budget(" none "))
+    settings.check()
+    spent = phase_releases(settings.parameters(Blobs(500, 200, 10, 0.3, 0)))
+    assert min(release.epsilon for release in spent) >= 1e5
+
+
 def test_the_defaults_can_be_simulated() -> None:
     Settings().check()
     Settings(data="soundscapes", budget=default_budget("soundscapes")).check()

@@ -22,13 +22,13 @@ app = typer.Typer(add_completion=False)
 
 @app.callback(invoke_without_command=True)
 def train(
-    data: Annotated[
-        list[Path],
-        typer.Option(help="Folder of a data set; give it once for each. Labels are not read."),
-    ],
     out: Annotated[
         Path, typer.Option(help="Folder for encoder.tflite, checkpoints and TensorBoard logs.")
     ],
+    data: Annotated[
+        list[Path] | None,
+        typer.Option(help="Folder of a data set; give it once for each. Labels are not read."),
+    ] = None,
     kind: Annotated[
         list[str] | None,
         typer.Option(help="Kind of each data set, in their order; guessed where not given."),
@@ -37,6 +37,12 @@ def train(
         list[float] | None,
         typer.Option(help="Share of each data set in a batch, in their order; equal by default."),
     ] = None,
+    synthesized: Annotated[
+        float | None, typer.Option(help="Share of synthesized scenes in a batch, 0 to 1.")
+    ] = None,
+    voice_removed: Annotated[
+        bool, typer.Option("--voice-removed", help="Take voices out of the sound first.")
+    ] = False,
     objective: Annotated[str, typer.Option(help="nt-xent, momentum or bilinear.")] = "nt-xent",
     steps: Annotated[int | None, typer.Option(help="Batches in all.")] = None,
     batch: Annotated[int | None, typer.Option(help="Pairs in a batch.")] = None,
@@ -88,10 +94,12 @@ def train(
         width=width or defaults.width,
         augmentations=augmentations,
         mask=mask,
+        synthesized=defaults.synthesized if synthesized is None else synthesized,
+        voice_removed=voice_removed,
         schedule=schedule,
         seed=seed,
     )
-    sources = _sources(data, kind, share, hold_out_fold, hold_out_group)
+    sources = _sources(data or [], kind, share, hold_out_fold, hold_out_group)
     with _shown() as progress:
         trained = recipes.train_encoder(
             sources,
@@ -99,7 +107,7 @@ def train(
             recipe,
             name,
             cache=cache,
-            credits_=_credits(data),
+            credits_=_credits(data or []),
             progress=progress,
         )
     figures = {

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -24,40 +26,67 @@ def draw(probe: Probe, folder: Path) -> list[Path]:
     generator = np.random.default_rng(0)
     shown = generator.permutation(seconds)[:_MOST_POINTS]
     embedding, confusion = folder / "embedding.png", folder / "confusion.png"
-    draw_embedding(
-        probe.embeddings[shown], probe.seconds.label[shown], probe.seconds.labels, embedding
-    )
+    placed = projections(probe.embeddings[shown])
+    draw_embedding(placed, probe.seconds.label[shown], probe.seconds.labels, embedding)
     _draw_confusion(probe, confusion)
     return [embedding, confusion]
 
 
+@dataclass(frozen=True)
+class Projection:
+    """Embeddings, laid out.
+
+    Attributes:
+        name: of the method.
+        points: (embeddings, 2 or 3).
+        explained: fraction of the variance; 0 where that means nothing.
+    """
+
+    name: str
+    points: NDArray[np.floating]
+    explained: float = 0.0
+
+
+def projections(embeddings: NDArray[np.floating]) -> list[Projection]:
+    """PCA in two dimensions, t-SNE in two and in three.
+
+    Args:
+        embeddings: (seconds, dimensions), more than 3 seconds.
+    """
+    from sklearn.decomposition import PCA
+    from sklearn.manifold import TSNE
+
+    pca = PCA(2, random_state=0).fit(embeddings)
+    explained = float(pca.explained_variance_ratio_.sum())
+    found = [Projection("PCA", pca.transform(embeddings), explained)]
+    perplexity = min(30.0, (len(embeddings) - 1) / 3)
+    for dimensions in (2, 3):
+        tsne = TSNE(
+            dimensions, metric="cosine", init="random", random_state=0, perplexity=perplexity
+        )
+        found.append(Projection(f"t-SNE {dimensions}D", tsne.fit_transform(embeddings)))
+    return found
+
+
 def draw_embedding(
-    embeddings: NDArray[np.floating],
+    placed: Sequence[Projection],
     label: NDArray[np.integer],
     labels: tuple[str, ...],
     path: Path,
 ) -> None:
-    """PCA in two dimensions, t-SNE in two and in three, side by side."""
-    from sklearn.decomposition import PCA
-    from sklearn.manifold import TSNE
-
+    """Projections side by side, a colour for each label."""
     plt = _pyplot()
-    figure = plt.figure(figsize=(16, 5.4), layout="constrained")
-    projections = (
-        ("PCA", PCA(2, random_state=0), 2),
-        ("t-SNE", TSNE(2, metric="cosine", init="random", random_state=0), 2),
-        ("t-SNE in three dimensions", TSNE(3, metric="cosine", init="random", random_state=0), 3),
-    )
-    for place, (title, projection, dimensions) in enumerate(projections, start=1):
-        points = projection.fit_transform(embeddings)
-        axes = figure.add_subplot(1, 3, place, projection="3d" if dimensions == 3 else None)
+    figure = plt.figure(figsize=(5.3 * len(placed), 5.4), layout="constrained")
+    for place, projection in enumerate(placed, start=1):
+        solid = projection.points.shape[1] == 3
+        axes = figure.add_subplot(1, len(placed), place, projection="3d" if solid else None)
         for index, name in enumerate(labels):
-            own = points[label == index]
+            own = projection.points[label == index]
             axes.scatter(*own.T, s=6, color=_colour(plt, index), label=name)
-        axes.set_title(title)
+        axes.set_title(projection.name)
         axes.set_xticks([])
         axes.set_yticks([])
-        if dimensions == 3:
+        if solid:
             axes.set_zticks([])
     handles, names = figure.axes[0].get_legend_handles_labels()
     figure.legend(

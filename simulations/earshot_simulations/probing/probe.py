@@ -83,7 +83,7 @@ def probe(
         progress: told how far it is.
     """
     parts = [test for _, test in folds(dataset)]
-    seconds = cut(dataset, parts, tuple(map(_name, parts)), cache, progress)
+    seconds = cut(dataset, parts, tuple(map(side_name, parts)), cache, progress)
     measured, names = [], []
     last, embeddings = None, np.empty((0, 0), dtype=np.float32)
     for side, held in enumerate(seconds.names):
@@ -97,7 +97,7 @@ def probe(
     return Probe(", ".join(dict.fromkeys(names)), dataset.name, seconds, embeddings, measured)
 
 
-def _name(part: Dataset) -> str:
+def side_name(part: Dataset) -> str:
     """What all clips of a side share: a fold, a group, or the first group of several."""
     first = part.clips[0]
     if first.fold is not None:

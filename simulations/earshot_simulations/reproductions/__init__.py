@@ -1,0 +1,1 @@
+"""Tables and figures of the papers, made anew on data that one has."""

@@ -1,0 +1,72 @@
+"""Figure 9.2 of the thesis: an embedding space by PCA and by t-SNE."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from earshot_client.encoder import Encoder
+from earshot_models.datasets.dataset import Dataset
+from earshot_models.datasets.splits import folds
+from earshot_simulations.probing.pictures import draw_embedding, projections
+from earshot_simulations.probing.probe import side_name
+from earshot_simulations.probing.seconds import cut, embed
+from earshot_simulations.reproductions.outcome import Outcome, Row
+
+NAME = "liebenow-9.2"
+
+Progress = Callable[[str, int, int], None]
+
+_MOST_POINTS = 2000
+
+
+def reproduce(
+    dataset: Dataset,
+    encoder: Encoder,
+    cache: Path | None = None,
+    progress: Progress | None = None,
+) -> Outcome:
+    """Embed the seconds of a data set and lay them out.
+
+    Args:
+        dataset: labelled.
+        encoder: whose space is shown.
+        cache: folder for decoded sound.
+        progress: told how far each piece of work is.
+    """
+    from sklearn.metrics import silhouette_score
+
+    sides = [test for _, test in folds(dataset)]
+    seconds = cut(dataset, sides, tuple(map(side_name, sides)), cache, progress)
+    whole = np.flatnonzero(seconds.disjoint)
+    shown = np.sort(np.random.default_rng(0).permutation(whole)[:_MOST_POINTS])
+    embeddings, label = embed(encoder, seconds.sound[shown]), seconds.label[shown]
+    report = progress or (lambda *_: None)
+    report("PCA and t-SNE", 0, 1)
+    placed = projections(embeddings)
+    report("PCA and t-SNE", 1, 1)
+    rows: list[Row] = []
+    for index, of in enumerate(label):
+        row: Row = {"label": seconds.labels[of]}
+        for projection in placed:
+            for axis, value in zip("xyz", projection.points[index], strict=False):
+                row[f"{projection.name} {axis}"] = round(float(value), 5)
+        rows.append(row)
+    silhouette = float(silhouette_score(embeddings, label, metric="cosine"))
+    explained = placed[0].explained
+    note = f"""# The embedding space
+
+After Figure 9.2 of Liebenow (2022): {len(shown)} seconds of {dataset.name}, embedded by
+`{encoder.name}`; on the left by PCA (two components carry {explained:.0%} of the variance), then by
+t-SNE on cosine distances in two and in three dimensions. Colours are the true classes, which the
+encoder was not told. Silhouette of the classes by cosine: {silhouette:.3f}.
+
+The thesis saw small islands in its t-SNE pictures and blamed them for clusters that did not
+generalize. t-SNE keeps neighbours and not distances: it shows islands in any data, so
+`earshot probe` has the measures that count.
+"""
+    return Outcome(
+        NAME, rows, lambda path: draw_embedding(placed, label, seconds.labels, path), note
+    )

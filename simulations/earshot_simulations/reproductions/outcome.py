@@ -1,0 +1,67 @@
+"""What a reproduction leaves behind: a table, a picture and a note."""
+
+from __future__ import annotations
+
+import csv
+import io
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+Row = dict[str, str | float | int]
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A reproduced table or figure.
+
+    Attributes:
+        name: such as "liebenow-9.1"; the files are called by it.
+        rows: of the table, all with the same columns.
+        draw: writes the picture to a path.
+        note: Markdown: what was done, what came of it, what differs from the paper.
+    """
+
+    name: str
+    rows: Sequence[Row]
+    draw: Callable[[Path], None]
+    note: str
+
+
+def write(outcome: Outcome, folder: Path) -> list[Path]:
+    """Write NAME.csv, NAME.png and NAME.md, each whole or not at all.
+
+    Args:
+        outcome: with at least one row.
+        folder: created if it is not there.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    table = io.StringIO()
+    writer = csv.DictWriter(table, fieldnames=list(outcome.rows[0]), lineterminator="\n")
+    writer.writeheader()
+    writer.writerows(outcome.rows)
+    texts = {"csv": table.getvalue(), "md": outcome.note}
+    paths = []
+    for suffix, text in texts.items():
+        paths.append(folder / f"{outcome.name}.{suffix}")
+        new = paths[-1].with_suffix(".new")
+        new.write_text(text, encoding="utf-8")
+        os.replace(new, paths[-1])
+    paths.append(folder / f"{outcome.name}.png")
+    drawn = folder / f".{outcome.name}.new.png"
+    outcome.draw(drawn)
+    os.replace(drawn, paths[-1])
+    return paths
+
+
+def markdown_table(rows: Sequence[Row], columns: Sequence[str]) -> str:
+    """Rows as a Markdown table; fractions with three digits."""
+
+    def cell(value: Any) -> str:
+        return f"{value:.3f}" if isinstance(value, float) else str(value)
+
+    lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
+    lines += ["| " + " | ".join(cell(row[column]) for column in columns) + " |" for row in rows]
+    return "\n".join(lines)

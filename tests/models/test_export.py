@@ -1,0 +1,152 @@
+"""From a network to the file that phones run, and back through the phone's own code."""
+
+from __future__ import annotations
+
+import io
+import zipfile
+from pathlib import Path
+
+import keras
+import numpy as np
+import pytest
+
+from earshot_client import encoder_file
+from earshot_client.encoder_file import DIMENSIONS
+from earshot_client.lite_rt_encoder import LiteRtEncoder
+from earshot_models import export, training
+from earshot_models.front_end import LogMel
+from earshot_models.network import NetworkSettings, build
+from earshot_models.soundscapes import SCENES, synthesize
+from earshot_protocol.errors import InvalidInputError, InvalidParametersError
+
+NAME, CREDITS = "test-1", "Recorded by nobody – ©"
+
+
+def sound(each: int, seed: int = 0) -> np.ndarray:
+    generator = np.random.default_rng(seed)
+    return np.concatenate([synthesize(scene, each, generator) for scene in SCENES])
+
+
+@pytest.fixture(scope="module")
+def network() -> keras.Model:
+    """As after training: its normalizations have seen sound, its bias is not zero."""
+    keras.utils.set_random_seed(5)
+    made = build(NetworkSettings(width=0.25))
+    spectra = LogMel(mask=0.0, seed=0)(sound(10))
+    for _ in range(20):
+        made(spectra, training=True)
+    last = made.get_layer("embedding")
+    kernel, bias = last.get_weights()
+    last.set_weights([kernel, np.random.default_rng(6).normal(0, 0.1, bias.shape)])
+    return made
+
+
+@pytest.fixture(scope="module")
+def components(network: keras.Model) -> export.Components:
+    heard = training.embed(LogMel(mask=0.0, seed=0), export.averaged(network), sound(30))
+    return export.public_components(heard, 0.25)
+
+
+@pytest.fixture(scope="module")
+def files(
+    network: keras.Model, components: export.Components, tmp_path_factory: pytest.TempPathFactory
+) -> dict[bool, Path]:
+    folder = tmp_path_factory.mktemp("encoders")
+    ready = export.averaged(export.rotated(network, components.rotation))
+    spectra = keras.ops.convert_to_numpy(LogMel(mask=0.0, seed=0)(sound(10)))[..., 0]
+    paths = {}
+    for int8 in (False, True):
+        paths[int8] = folder / f"{int8}.tflite"
+        flatbuffer = export.to_lite_rt(ready, spectra, int8)
+        export.write_encoder(
+            paths[int8], flatbuffer, NAME, components, int8, {"steps": 20}, CREDITS
+        )
+    return paths
+
+
+@pytest.mark.parametrize(("int8", "least"), [(False, 1 - 1e-6), (True, 0.99)])
+def test_a_phone_embeds_as_the_training_does(
+    files: dict[bool, Path],
+    network: keras.Model,
+    components: export.Components,
+    int8: bool,
+    least: float,
+) -> None:
+    heard = sound(7, seed=3)
+    trained = training.embed(LogMel(mask=0.0, seed=0), export.averaged(network), heard)
+    expected = trained @ components.rotation
+    phone = LiteRtEncoder.open(files[int8])
+    embedded = phone.embed(heard)
+    assert (embedded * expected).sum(axis=1).min() >= least
+    if not int8:
+        assert np.abs(embedded - expected).max() <= 1e-4
+    # One at a time or many, in any order: a second's embedding is its own.
+    alone = np.concatenate([phone.embed(second[np.newaxis]) for second in heard[::9]])
+    np.testing.assert_allclose(alone, embedded[::9], atol=0.02 if int8 else 1e-5)
+    whitened = components.projected(trained, 16)
+    assert (phone.project(embedded, 16) * whitened).sum(axis=1).min() >= least - 0.02 * int8
+
+
+def test_the_average_is_over_a_band_higher_and_lower(network: keras.Model) -> None:
+    spectra = np.random.default_rng(2).normal(-6, 3, (4, 61, 64, 1)).astype(np.float32)
+    edges = np.concatenate([spectra[:, :, :1], spectra, spectra[:, :, -1:]], axis=2)
+    views = [keras.ops.convert_to_numpy(network(edges[:, :, at : at + 64])) for at in (0, 1, 2)]
+    averaged = keras.ops.convert_to_numpy(export.averaged(network)(spectra))
+    np.testing.assert_allclose(averaged, np.mean(views, axis=0), atol=1e-5)
+
+
+def test_components_are_principal(network: keras.Model, components: export.Components) -> None:
+    heard = training.embed(LogMel(mask=0.0, seed=0), export.averaged(network), sound(30))
+    rotated = heard @ components.rotation
+    np.testing.assert_allclose(components.rotation.T @ components.rotation, np.eye(128), atol=1e-9)
+    np.testing.assert_allclose(rotated.mean(axis=0), components.mean, atol=1e-6)
+    covariance = np.cov(rotated, rowvar=False)
+    variances = np.diag(covariance)
+    assert np.abs(covariance - np.diag(variances)).max() < 1e-6
+    assert (np.diff(variances) <= 1e-9).all()
+    strong = variances > 1e-6
+    whitened = variances[strong] * components.scale[strong] ** 2
+    # A quarter of the exponent taken from the variance leaves its square root.
+    np.testing.assert_allclose(
+        whitened / whitened[0], np.sqrt(variances[strong] / variances[0]), rtol=1e-2
+    )
+
+
+def test_a_file_holds_what_was_written(files: dict[bool, Path]) -> None:
+    for int8, path in files.items():
+        found = encoder_file.read(path.read_bytes())
+        assert (found.card.name, found.credits) == (NAME, CREDITS)
+        assert found.card.quantization == ("int8" if int8 else "float32")
+        assert found.card.trained == {"steps": 20}
+        assert path.read_bytes().startswith(found.model)
+        with zipfile.ZipFile(io.BytesIO(path.read_bytes())) as archive:
+            assert archive.testzip() is None
+    assert files[True].stat().st_size < files[False].stat().st_size
+
+
+def test_equal_input_makes_equal_files(
+    files: dict[bool, Path], components: export.Components, tmp_path: Path
+) -> None:
+    model = encoder_file.read(files[True].read_bytes()).model
+    again = tmp_path / "again.tflite"
+    export.write_encoder(again, model, NAME, components, True, {"steps": 20}, CREDITS)
+    assert again.read_bytes() == files[True].read_bytes()
+    assert [path.name for path in tmp_path.iterdir()] == ["again.tflite"]
+
+
+@pytest.mark.parametrize(
+    "embeddings",
+    [np.zeros((128, 128)), np.zeros((500, 64)), np.full((500, 128), np.nan)],
+    ids=["too few", "too short", "not finite"],
+)
+def test_no_components_of_bad_embeddings(embeddings: np.ndarray) -> None:
+    with pytest.raises(InvalidInputError):
+        export.public_components(embeddings, 0.25)
+
+
+def test_bad_settings_are_refused(network: keras.Model) -> None:
+    rows = np.random.default_rng(0).normal(size=(200, DIMENSIONS))
+    with pytest.raises(InvalidParametersError, match="whitening"):
+        export.public_components(rows, 0.6)
+    with pytest.raises(InvalidInputError, match="calibration"):
+        export.to_lite_rt(network, np.zeros((0, 61, 64), dtype=np.float32), True)

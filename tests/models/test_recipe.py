@@ -1,0 +1,217 @@
+"""From folders of sound to the file that phones carry, and the command that does it."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+from typer.testing import CliRunner
+
+from earshot_client import encoder_file
+from earshot_client.lite_rt_encoder import LiteRtEncoder
+from earshot_models import recipe as recipes
+from earshot_models.audio import UnreadableFileError
+from earshot_models.commands.train import app
+from earshot_models.datasets.dataset import Dataset
+from earshot_models.datasets.opening import open_dataset
+from earshot_models.recipe import Recipe, Source, train_encoder
+from earshot_models.soundscapes import SCENES, synthesize
+from earshot_models.training import CheckpointError
+from earshot_models.training_schedule import Schedule
+from earshot_protocol.errors import InvalidInputError, InvalidParametersError
+
+TINY = Recipe(
+    width=0.25,
+    batch=8,
+    held_out=0.2,
+    schedule=Schedule(steps=4, steps_per_epoch=2, warm_up=1),
+    seed=3,
+)
+
+
+@pytest.fixture(autouse=True)
+def few_scenes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(recipes, "_SYNTHESIZED", 25)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """Two-second clips of every scene, named as ESC-50's: of two folds."""
+    root = tmp_path_factory.mktemp("esc")
+    generator = np.random.default_rng(1)
+    for number, scene in enumerate(SCENES):
+        (root / scene).mkdir()
+        for clip in range(10):
+            path = root / scene / f"{1 + clip % 2}-{100 * number + clip}-A.wav"
+            soundfile.write(path, synthesize(scene, 2, generator).ravel(), 8000)
+    return root
+
+
+@pytest.fixture(scope="module")
+def digits(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("digits")
+    generator = np.random.default_rng(2)
+    for digit in range(10):
+        for speaker in ("ann", "ben"):
+            for take in range(12):
+                word = np.sin(np.arange(3000) * (0.1 + digit / 10)) * generator.uniform(0.1, 0.3)
+                soundfile.write(root / f"{digit}_{speaker}_{take}.wav", word, 8000)
+    return root
+
+
+def without_labels(dataset: Dataset) -> Dataset:
+    return replace(dataset, clips=tuple(replace(clip, label=None) for clip in dataset.clips))
+
+
+def test_no_label_is_read_and_an_interrupted_run_ends_the_same(
+    folder: Path, tmp_path: Path
+) -> None:
+    dataset = open_dataset(folder)
+    whole = train_encoder([Source(dataset)], tmp_path / "whole", TINY, "tiny", credits_="by us")
+    assert [figures["step"] for figures in whole.history] == [2, 4]
+
+    def interrupt(done: int, total: int, line: str) -> None:
+        if line.startswith("loss") and done == 3:
+            raise KeyboardInterrupt
+
+    blind = [Source(without_labels(dataset))]
+    with pytest.raises(KeyboardInterrupt):
+        train_encoder(blind, tmp_path / "torn", TINY, "tiny", progress=interrupt)
+    assert not list((tmp_path / "torn").glob("*.tflite"))
+    torn = train_encoder(blind, tmp_path / "torn", TINY, "tiny", credits_="by us")
+    sound = np.random.default_rng(0).normal(0, 0.1, (9, 8000))
+    for made in ("int8", "float32"):
+        ours, theirs = (LiteRtEncoder.open(getattr(run, made)) for run in (whole, torn))
+        np.testing.assert_array_equal(ours.embed(sound), theirs.embed(sound))
+        np.testing.assert_array_equal(
+            ours.project(ours.embed(sound), 8), theirs.project(theirs.embed(sound), 8)
+        )
+    card = encoder_file.read(whole.int8.read_bytes()).card
+    assert (card.name, card.trained["steps"], card.trained["seed"]) == ("tiny", 4, 3)
+    assert card.trained["whitening"] in recipes.WHITENINGS
+    assert {f"retrieval_{each}" for each in recipes.PROJECTIONS} <= card.trained.keys()
+    assert LiteRtEncoder.open(whole.int8).embed(np.ones((1, 8000))).shape == (1, 128)
+    before = whole.int8.read_bytes()
+    with pytest.raises(CheckpointError, match="recipe"):
+        train_encoder([Source(dataset)], tmp_path / "whole", replace(TINY, seed=4), "tiny")
+    assert whole.int8.read_bytes() == before
+
+
+def test_sound_of_any_length_or_none_at_all(digits: Path, tmp_path: Path) -> None:
+    spoken = open_dataset(digits)
+    alone = replace(TINY, synthesized=0.0)
+    trained = train_encoder([Source(spoken)], tmp_path / "digits", alone, "digits")
+    assert encoder_file.read(trained.int8.read_bytes()).card.trained["sound"] == (
+        "Free Spoken Digits (240 clips)"
+    )
+    made = train_encoder([], tmp_path / "made", replace(TINY, synthesized=1.0), "made")
+    assert 0 <= made.history[-1]["retrieval"] <= 1
+
+
+@pytest.mark.parametrize("whitening", recipes.WHITENINGS)
+def test_whitening_is_the_best_for_retrieval_unless_it_is_given(
+    whitening: float,
+) -> None:
+    from earshot_models import export, training
+
+    generator = np.random.default_rng(0)
+    heard = generator.normal(size=(600, 128)) * np.geomspace(3, 0.1, 128)
+    heard /= np.linalg.norm(heard, axis=1, keepdims=True)
+    held_out = training.HeldOut(np.zeros((40, 8000), np.float32), np.repeat(np.arange(20), 2))
+    close = np.repeat(heard[:20], 2, axis=0) + generator.normal(0, 0.02, (40, 128))
+    scores = {}
+    for each in recipes.WHITENINGS:
+        components = export.public_components(heard, each)
+        scores[each] = np.mean(
+            [
+                training.retrieval(components.projected(close, wide), held_out.recordings)
+                for wide in recipes.PROJECTIONS
+            ]
+        )
+    _, chosen, found = recipes._projection(heard, close, held_out, TINY)
+    assert scores[chosen] == max(scores.values()) == pytest.approx(np.mean(list(found.values())))
+    given = replace(TINY, whitening=whitening)
+    assert recipes._projection(heard, close, held_out, given)[1] == whitening
+
+
+def test_what_cannot_be_trained_is_refused_before_anything_is_written(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    with pytest.raises(InvalidInputError, match="sound to learn from"):
+        train_encoder([], out, TINY, "x")
+    with pytest.raises(InvalidParametersError, match="no share"):
+        train_encoder([Source(open_dataset(folder))], out, replace(TINY, synthesized=1.0), "x")
+    with pytest.raises(InvalidParametersError, match="objective"):
+        replace(TINY, objective="supervised")
+    with pytest.raises(InvalidParametersError, match="held_out"):
+        replace(TINY, held_out=0.0)
+    monkeypatch.setattr(recipes, "_SYNTHESIZED", 15)
+    with pytest.raises(InvalidInputError, match="120 seconds of sound are not enough"):
+        train_encoder([], out, replace(TINY, synthesized=1.0), "x")
+    (tmp_path / "broken" / "rain").mkdir(parents=True)
+    (tmp_path / "broken" / "rain" / "1.wav").write_bytes(b"no sound")
+    with pytest.raises(UnreadableFileError, match=r"1\.wav"):
+        train_encoder([Source(open_dataset(tmp_path / "broken"))], out, TINY, "x")
+    assert not out.exists()
+
+
+# --------------------------------------------------------------------------------- the command
+
+
+def test_the_command_trains_what_it_is_told(
+    folder: Path, digits: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (folder / "CREDITS.txt").write_text("Recorded by nobody.")
+    told: list[tuple[list[Source], Recipe, str]] = []
+
+    def instead(sources: list[Source], out: Path, recipe: Recipe, name: str, **more: object):
+        told.append((sources, recipe, str(more["credits_"])))
+        small = replace(TINY, seed=recipe.seed)
+        return train_encoder(sources, out, small, name, credits_=str(more["credits_"]))
+
+    monkeypatch.setattr(recipes, "train_encoder", instead)
+    words = [
+        *("--data", str(folder), "--data", str(digits), "--share", "0.6", "--share", "0.2"),
+        *("--hold-out-fold", "2", "--hold-out-group", "ann", "--objective", "bilinear"),
+        *("--without", "room", "--without", "mask", "--steps", "7", "--synthesized", "0.1"),
+        *("--out", str(tmp_path / "out"), "--name", "mine-1", "--json"),
+    ]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0, result.output
+    figures = json.loads(result.stdout)
+    assert Path(figures["encoder"]).stat().st_size == figures["bytes"]
+    ((sources, recipe, credits_),) = told
+    assert [source.share for source in sources] == [0.6, 0.2]
+    assert {clip.fold for clip in sources[0].dataset.clips} == {1}
+    assert {clip.group for clip in sources[1].dataset.clips} == {"ben"}
+    assert (recipe.objective, recipe.schedule.steps, recipe.synthesized) == ("bilinear", 7, 0.1)
+    assert (recipe.augmentations.room, recipe.mask) == (0, 0)
+    assert "Recorded by nobody." in credits_
+    found = encoder_file.read(Path(figures["encoder"]).read_bytes())
+    assert (found.card.name, found.credits) == ("mine-1", credits_)
+
+
+@pytest.mark.parametrize(
+    ("words", "error", "message"),
+    [
+        (("--share", "1", "--share", "2"), InvalidParametersError, "--share must be given once"),
+        (("--without", "rain"), InvalidParametersError, "there is no 'rain'"),
+        (("--objective", "labels"), InvalidParametersError, "objective must be one of"),
+        (("--kind", "tau"), InvalidInputError, r"meta\.csv"),
+        (("--steps", "-1"), InvalidParametersError, "steps"),
+    ],
+)
+def test_mistakes_on_the_command_line_are_named(
+    folder: Path, tmp_path: Path, words: tuple[str, ...], error: type[Exception], message: str
+) -> None:
+    out = tmp_path / "out"
+    result = CliRunner().invoke(app, ["--data", str(folder), "--out", str(out), *words])
+    assert isinstance(result.exception, error)
+    with pytest.raises(error, match=message):
+        raise result.exception
+    assert not out.exists()

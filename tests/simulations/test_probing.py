@@ -1,0 +1,269 @@
+"""What a probe says, against textbooks, and that it cannot see what is held out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+from scipy import stats
+from typer.testing import CliRunner
+
+from earshot_client.encoder import default_encoder
+from earshot_models.datasets.dataset import Dataset
+from earshot_models.datasets.opening import open_dataset
+from earshot_models.datasets.splits import folds
+from earshot_models.soundscapes import SCENES, synthesize
+from earshot_protocol.errors import InvalidInputError
+from earshot_simulations.commands.probe import app
+from earshot_simulations.probing import cost, measures
+from earshot_simulations.probing.baseline import LogMelStatistics
+from earshot_simulations.probing.measures import interval, measure
+from earshot_simulations.probing.pictures import draw_embedding, projections
+from earshot_simulations.probing.probe import probe, side_name
+from earshot_simulations.probing.seconds import HOP, Seconds, cut
+
+CLASSES, FOLDS, CLIPS, WINDOWS = 4, 3, 6, 3
+
+
+def heard(silent_clip: bool = False) -> Seconds:
+    """Windows without sound: each class has six clips in each of three folds."""
+    clip_labels = np.tile(np.repeat(np.arange(CLASSES), CLIPS), FOLDS)
+    sides = np.repeat(np.arange(FOLDS), CLASSES * CLIPS)
+    clip = np.repeat(np.arange(len(sides)), WINDOWS)
+    if silent_clip:
+        clip = clip[clip != 0]
+    return Seconds(
+        np.empty((len(clip), 0), dtype=np.float32),
+        clip_labels[clip],
+        clip,
+        np.arange(len(clip)) % WINDOWS != 1,
+        clip_labels,
+        sides,
+        tuple("abcd"),
+        ("1", "2", "3"),
+        0,
+    )
+
+
+def unit(rows: np.ndarray) -> np.ndarray:
+    return rows / np.linalg.norm(rows, axis=1, keepdims=True)
+
+
+def clustered(seconds: Seconds, spread: float, seed: int = 0) -> np.ndarray:
+    generator = np.random.default_rng(seed)
+    centres = unit(generator.normal(size=(CLASSES, 16)))
+    return unit(centres[seconds.label] + spread * generator.normal(size=(len(seconds.clip), 16)))
+
+
+def test_separate_classes_score_one() -> None:
+    seconds = heard()
+    found = measure(seconds, clustered(seconds, 0.01), 1)
+    assert (found.second_accuracy, found.clip_accuracy, found.neighbour_accuracy) == (1, 1, 1)
+    assert found.ari == pytest.approx(1)
+    assert found.silhouette > 0.9
+    tested = (seconds.sides[seconds.clip] == 1) & seconds.disjoint
+    np.testing.assert_array_equal(found.confusion, np.eye(CLASSES) * tested.sum() / CLASSES)
+
+
+def test_what_says_nothing_of_the_class_scores_chance() -> None:
+    seconds = heard()
+    scores = []
+    for seed in range(12):
+        noise = unit(np.random.default_rng(seed).normal(size=(len(seconds.clip), 16)))
+        found = measure(seconds, noise, seed % FOLDS)
+        scores.append([found.second_accuracy, found.neighbour_accuracy, found.ari + 0.25])
+    assert np.abs(np.mean(scores, axis=0) - 1 / CLASSES).max() < 0.06
+
+
+def test_knowing_a_recording_does_not_help_with_another() -> None:
+    """An embedding that tells recordings apart, and says nothing else, scores chance."""
+    seconds = heard()
+    scores = []
+    for seed in range(12):
+        of_clip = unit(np.random.default_rng(seed).normal(size=(len(seconds.clip_labels), 16)))
+        found = measure(seconds, of_clip[seconds.clip], seed % FOLDS)
+        scores.append(found.second_accuracy)
+    assert abs(np.mean(scores) - 1 / CLASSES) < 0.08
+
+
+def test_measures_are_those_of_the_textbook(monkeypatch: pytest.MonkeyPatch) -> None:
+    from sklearn.cluster import KMeans
+
+    seconds = heard()
+    embeddings = clustered(seconds, 0.35)
+    found = measure(seconds, embeddings, 2)
+    held = seconds.sides[seconds.clip] == 2
+    tested = held & seconds.disjoint
+    truth = seconds.label[tested]
+    # Ten nearest by cosine, by hand.
+    votes = []
+    for row in embeddings[tested]:
+        nearest = np.argsort(-(embeddings[~held] @ row))[:10]
+        counts = np.bincount(seconds.label[~held][nearest], minlength=CLASSES)
+        votes.append(counts.argmax())
+    assert found.neighbour_accuracy == pytest.approx(np.mean(np.array(votes) == truth))
+    # The adjusted Rand index from pairs, by hand.
+    scores = []
+    for seed in range(measures._KMEANS_SEEDS):
+        means = KMeans(CLASSES, n_init=5, random_state=seed).fit_predict(embeddings[tested])
+        pairs = np.triu_indices(len(truth), 1)
+        together = (means[:, None] == means)[pairs]
+        alike = (truth[:, None] == truth)[pairs]
+        both, expected = (together & alike).sum(), together.sum() * alike.mean()
+        scores.append((both - expected) / ((together.sum() + alike.sum()) / 2 - expected))
+    assert found.ari == pytest.approx(np.mean(scores))
+    # Cosine silhouette, by hand.
+    apart = 1 - embeddings[tested] @ embeddings[tested].T
+    of = []
+    for index, own in enumerate(truth):
+        others = np.arange(len(truth)) != index
+        inside = apart[index][(truth == own) & others].mean()
+        outside = min(apart[index][truth == other].mean() for other in set(truth) - {own})
+        of.append((outside - inside) / max(inside, outside))
+    assert found.silhouette == pytest.approx(np.mean(of), abs=1e-6)
+    assert found.confusion.sum(axis=1).tolist() == np.bincount(truth).tolist()
+    assert np.trace(found.confusion) / len(truth) == pytest.approx(found.second_accuracy)
+    assert found.penalty in measures.PENALTIES
+
+
+def test_a_clip_that_is_silent_throughout_counts_as_wrong() -> None:
+    whole, torn = heard(), heard(silent_clip=True)
+    assert measure(whole, clustered(whole, 0.01), 0).clip_accuracy == 1
+    clips = CLASSES * CLIPS
+    assert measure(torn, clustered(torn, 0.01), 0).clip_accuracy == (clips - 1) / clips
+
+
+def test_the_penalty_is_chosen_without_the_held_out_side() -> None:
+    seconds = heard()
+    embeddings = clustered(seconds, 0.5)
+    other = embeddings.copy()
+    held = seconds.sides[seconds.clip] == 0
+    other[held] = unit(np.random.default_rng(9).normal(size=other[held].shape))
+    assert measure(seconds, embeddings, 0).penalty == measure(seconds, other, 0).penalty
+
+
+def test_the_interval_is_students() -> None:
+    values = np.array([0.71, 0.8, 0.77, 0.9])
+    mean, wide = interval(values)
+    low, high = stats.t.interval(0.95, 3, values.mean(), stats.sem(values))
+    assert (mean - wide, mean + wide) == pytest.approx((low, high))
+
+
+# ------------------------------------------------------------------------------ from a folder
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root = tmp_path_factory.mktemp("esc")
+    generator = np.random.default_rng(1)
+    for number, scene in enumerate(SCENES[:3]):
+        (root / scene).mkdir()
+        for clip in range(8):
+            sound = synthesize(scene, 2, generator).ravel()
+            if clip == 7:
+                sound = sound[:5000]
+            if clip == 6:
+                sound[8000:] = 0
+            path = root / scene / f"{1 + clip % 2}-{100 * number + clip}-A.wav"
+            soundfile.write(path, sound, 8000)
+    return root
+
+
+def sides_of(dataset: Dataset) -> tuple[list[Dataset], tuple[str, ...]]:
+    parts = [test for _, test in folds(dataset)]
+    return parts, tuple(map(side_name, parts))
+
+
+def test_clips_are_cut_every_half_second_and_silence_left_out(folder: Path) -> None:
+    dataset = open_dataset(folder)
+    seconds = cut(dataset, *sides_of(dataset))
+    assert seconds.names == ("1", "2")
+    assert seconds.silent == 3
+    assert len(seconds.clip) == 3 * (6 * 3 + 2 + 1)
+    for number, clip in enumerate(dataset.clips):
+        own = np.flatnonzero(seconds.clip == number)
+        samples = soundfile.read(clip.path, dtype="float32")[0]
+        if len(samples) < 8000:
+            samples = np.pad(samples, (1500, 1500))
+        for place, index in enumerate(own):
+            np.testing.assert_array_equal(
+                seconds.sound[index], samples[place * HOP : place * HOP + 8000]
+            )
+            assert seconds.disjoint[index] == (place % 2 == 0)
+            assert seconds.labels[seconds.label[index]] == clip.label
+        assert seconds.names[seconds.sides[number]] == str(clip.fold)
+
+
+def test_an_encoder_is_asked_for_by_what_is_held_out(folder: Path) -> None:
+    asked = []
+
+    def encoder_for(held: str) -> LogMelStatistics:
+        asked.append(held)
+        return LogMelStatistics()
+
+    found = probe(open_dataset(folder), encoder_for)
+    assert asked == ["1", "2"]
+    figures = found.figures()
+    assert figures["second_accuracy"]["folds"] == [
+        round(fold.second_accuracy, 4) for fold in found.folds
+    ]
+    assert figures["clip_accuracy"]["mean"] > 0.9
+    json.dumps(figures)
+
+
+def test_clips_without_labels_are_refused(folder: Path) -> None:
+    dataset = open_dataset(folder)
+    bare = Dataset(
+        "bare", tuple(type(c)(c.path, None, c.group, fold=c.fold) for c in dataset.clips)
+    )
+    with pytest.raises(InvalidInputError, match="without a label"):
+        cut(bare, *sides_of(bare))
+
+
+def test_the_command_measures_the_shipped_encoder(folder: Path, tmp_path: Path) -> None:
+    out, cache = tmp_path / "out", tmp_path / "cache"
+    words = ["--data", str(folder), "--cache", str(cache), "--out", str(out), "--json"]
+    result = CliRunner().invoke(app, words)
+    assert result.exit_code == 0, result.output
+    figures = json.loads(result.stdout)
+    assert figures == json.loads((out / "probe.json").read_text())
+    assert figures["encoder"] == default_encoder().name
+    assert figures["second_accuracy"]["mean"] > 0.9
+    for name in ("embedding.png", "confusion.png"):
+        assert (out / name).read_bytes().startswith(b"\x89PNG")
+    spent = figures["cost"]
+    assert spent["bytes"] <= 1_000_000
+    assert spent["resident_mb"] <= 120
+    assert 0 < spent["spectrum_ms"] < spent["cpu_ms"]
+
+
+def test_mistakes_on_the_command_line_are_named(folder: Path, tmp_path: Path) -> None:
+    both = CliRunner().invoke(app, ["--data", str(folder), "--raw", "--encoder", "x"])
+    with pytest.raises(InvalidInputError, match="leave out one"):
+        raise both.exception or AssertionError
+    absent = CliRunner().invoke(app, ["--data", str(folder), "--encoder", str(tmp_path / "no")])
+    with pytest.raises(Exception, match="cannot be read"):
+        raise absent.exception or AssertionError
+
+
+def test_few_points_can_be_laid_out(tmp_path: Path) -> None:
+    points = unit(np.random.default_rng(0).normal(size=(12, 128)))
+    placed = projections(points)
+    assert [each.points.shape for each in placed] == [(12, 2), (12, 2), (12, 3)]
+    # Two principal components carry what singular values say.
+    values = np.linalg.svd(points - points.mean(axis=0), compute_uv=False) ** 2
+    assert placed[0].explained == pytest.approx(values[:2].sum() / values.sum())
+    draw_embedding(placed, np.arange(12) % 3, ("a", "b", "c"), tmp_path / "a.png")
+    assert (tmp_path / "a.png").stat().st_size > 1000
+
+
+def test_cost_is_of_a_process_of_its_own() -> None:
+    import earshot_client
+
+    shipped = Path(earshot_client.__file__).parent / "data" / "encoder.tflite"
+    spent = cost.cost(shipped)
+    assert spent.bytes == shipped.stat().st_size
+    assert 20 < spent.resident_mb <= 120
