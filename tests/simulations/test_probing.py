@@ -20,7 +20,7 @@ from earshot_protocol.errors import InvalidInputError
 from earshot_simulations.commands.probe import app
 from earshot_simulations.probing import cost, measures
 from earshot_simulations.probing.baseline import LogMelStatistics
-from earshot_simulations.probing.measures import interval, measure
+from earshot_simulations.probing.measures import interval, measure, projected_ari
 from earshot_simulations.probing.pictures import draw_embedding, projections
 from earshot_simulations.probing.probe import probe, side_name
 from earshot_simulations.probing.seconds import HOP, Seconds, cut
@@ -129,6 +129,22 @@ def test_measures_are_those_of_the_textbook(monkeypatch: pytest.MonkeyPatch) -> 
     assert found.penalty in measures.PENALTIES
 
 
+def test_clusters_are_sought_in_what_phones_project_to() -> None:
+    seconds = heard()
+    embeddings = np.hstack([clustered(seconds, 0.01), np.zeros((len(seconds.clip), 112))])
+    noise = np.random.default_rng(3).normal(size=embeddings.shape)
+    asked = []
+
+    def project(rows: np.ndarray, dimensions: int) -> np.ndarray:
+        asked.append(dimensions)
+        return rows if dimensions < 64 else noise[: len(rows)]
+
+    found = projected_ari(seconds, embeddings, project, 1)
+    assert list(found) == asked == [8, 16, 32, 64, 128]
+    assert found[8] == found[16] > 0.5
+    assert found[128] < 0.1
+
+
 def test_a_clip_that_is_silent_throughout_counts_as_wrong() -> None:
     whole, torn = heard(), heard(silent_clip=True)
     assert measure(whole, clustered(whole, 0.01), 0).clip_accuracy == 1
@@ -235,6 +251,7 @@ def test_the_command_measures_the_shipped_encoder(folder: Path, tmp_path: Path) 
     for name in ("embedding.png", "confusion.png"):
         assert (out / name).read_bytes().startswith(b"\x89PNG")
     spent = figures["cost"]
+    assert list(figures["ari_twice_by_dimensions"]) == ["8", "16", "32", "64", "128"]
     assert spent["bytes"] <= 1_000_000
     assert spent["resident_mb"] <= 120
     assert 0 < spent["spectrum_ms"] < spent["cpu_ms"]

@@ -103,6 +103,10 @@ def _summarize(figures: dict[str, Any]) -> None:
         of = figures[name]
         folds = "  ".join(f"{value:.3f}" for value in of["folds"])
         print(f"{name:<20} {of['mean']:.3f} ± {of['interval_95']:.3f}   {folds}")
+    if "ari_twice_by_dimensions" in figures:
+        by = figures["ari_twice_by_dimensions"]
+        shown_by = ", ".join(f"{value:.3f} in {of}" for of, value in by.items())
+        print(f"{'projected':<20} ari_twice {shown_by} dimensions")
     if "cost" in figures:
         cost = figures["cost"]
         print(

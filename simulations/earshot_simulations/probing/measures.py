@@ -6,6 +6,7 @@ that the training side does not hold.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -17,6 +18,9 @@ PENALTIES = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 """Inverse strengths of the probe's regularization; chosen on the training side alone."""
 
 NEIGHBOURS = 10
+PROJECTIONS = (8, 16, 32, 64, 128)
+"""Dimensions that embeddings are projected to for the private steps."""
+
 _INNER_FOLDS = 3
 _KMEANS_SEEDS = 5
 
@@ -74,6 +78,28 @@ def measure(seconds: Seconds, embeddings: NDArray[np.floating], side: int) -> Fo
         confusion_matrix(truth, guessed, labels=range(classes)),
         penalty,
     )
+
+
+def projected_ari(
+    seconds: Seconds,
+    embeddings: NDArray[np.floating],
+    project: Callable[[NDArray[np.floating], int], NDArray[np.floating]],
+    side: int,
+) -> dict[int, float]:
+    """What the private steps have to cluster: `ari_twice`, by the dimensions projected to.
+
+    Args:
+        seconds: what was embedded.
+        embeddings: (windows, dimensions).
+        project: of the encoder.
+        side: held out.
+    """
+    tested = (seconds.sides[seconds.clip] == side) & seconds.disjoint
+    truth, clusters = seconds.label[tested], 2 * len(seconds.labels)
+    return {
+        dimensions: _ari(project(embeddings[tested], dimensions), truth, clusters)
+        for dimensions in PROJECTIONS
+    }
 
 
 def interval(values: NDArray[np.floating]) -> tuple[float, float]:

@@ -13,7 +13,8 @@ from numpy.typing import NDArray
 from earshot_client.encoder import Encoder
 from earshot_models.datasets.dataset import Dataset
 from earshot_models.datasets.splits import folds
-from earshot_simulations.probing.measures import FoldMeasures, interval, measure
+from earshot_simulations.probing.baseline import LogMelStatistics
+from earshot_simulations.probing.measures import FoldMeasures, interval, measure, projected_ari
 from earshot_simulations.probing.seconds import Progress, Seconds, cut, embed
 
 MEASURES = (
@@ -36,6 +37,8 @@ class Probe:
         seconds: what was embedded.
         embeddings: of the last fold's encoder, (windows, dimensions).
         folds: per side, in the order of `seconds.names`.
+        projected: per side, the adjusted Rand index with twice as many clusters as classes, by the
+            dimensions projected to; empty for an encoder without a projection.
     """
 
     encoder: str
@@ -43,6 +46,7 @@ class Probe:
     seconds: Seconds
     embeddings: NDArray[np.float32]
     folds: list[FoldMeasures]
+    projected: list[dict[int, float]]
 
     def figures(self) -> dict[str, Any]:
         """For JSON: means with 95 % intervals over folds, and each fold."""
@@ -62,6 +66,11 @@ class Probe:
                 "mean": round(mean, 4),
                 "interval_95": round(wide, 4),
                 "folds": [round(float(value), 4) for value in values],
+            }
+        if all(self.projected):
+            figures["ari_twice_by_dimensions"] = {
+                str(dimensions): round(float(np.mean([of[dimensions] for of in self.projected])), 4)
+                for dimensions in self.projected[0]
             }
         figures["penalties"] = [fold.penalty for fold in self.folds]
         return figures
@@ -84,7 +93,7 @@ def probe(
     """
     parts = [test for _, test in folds(dataset)]
     seconds = cut(dataset, parts, tuple(map(side_name, parts)), cache, progress)
-    measured, names = [], []
+    measured, projected, names = [], [], []
     last, embeddings = None, np.empty((0, 0), dtype=np.float32)
     for side, held in enumerate(seconds.names):
         encoder = encoder_for(held)
@@ -92,9 +101,17 @@ def probe(
             last, embeddings = encoder, embed(encoder, seconds.sound)
             names.append(encoder.name)
         measured.append(measure(seconds, embeddings, side))
+        own = (
+            {}
+            if isinstance(encoder, LogMelStatistics)
+            else projected_ari(seconds, embeddings, encoder.project, side)
+        )
+        projected.append(own)
         if progress is not None:
             progress("probing", side + 1, len(parts))
-    return Probe(", ".join(dict.fromkeys(names)), dataset.name, seconds, embeddings, measured)
+    return Probe(
+        ", ".join(dict.fromkeys(names)), dataset.name, seconds, embeddings, measured, projected
+    )
 
 
 def side_name(part: Dataset) -> str:
