@@ -135,7 +135,8 @@ class MomentumContrast(Objective):
         # By its averages, which follow too: see `Contrastive.call`.
         keys = ops.stop_gradient(ops.normalize(self._key_head(second, training=False), axis=1))
         own = ops.sum(queries * keys, axis=1, keepdims=True)
-        others = ops.matmul(queries, ops.transpose(self._keys))
+        # A copy: PyTorch goes back through it after the queue has moved on.
+        others = ops.matmul(queries, ops.transpose(ops.copy(self._keys)))
         of = ops.expand_dims(self._of, 0)
         out = ops.logical_or(_same(recordings, self._of), of < 0)
         logits = ops.concatenate([own, ops.where(out, _NEVER, others)], axis=1)

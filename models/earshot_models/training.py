@@ -59,7 +59,8 @@ def train(
     """Train, or go on where a run with the same settings was interrupted.
 
     A batch follows from its number, the learning rate from the step, and all other state is in the
-    checkpoint: so an interrupted run ends with the weights of one that was not.
+    checkpoint: so an interrupted run ends with the weights of one that was not. (Under PyTorch only
+    without dropout, which Keras draws there from a generator that it does not save.)
 
     Args:
         model: fresh; afterwards `model.network` holds the weights of the best epoch by retrieval if
