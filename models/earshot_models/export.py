@@ -18,6 +18,7 @@ from keras import ops
 from numpy.typing import NDArray
 
 from earshot_models.network import BANDS, DIMENSIONS, FRAMES
+from earshot_models.texture import Texture
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 
 FORMAT = 1
@@ -31,8 +32,8 @@ class Components:
     """Principal components of embeddings of public sound, and how far to whiten them.
 
     Attributes:
-        rotation: float64 (128, 128), orthogonal; its columns by descending variance.
-        mean: float32 (128,) of the rotated embeddings.
+        rotation: float64 (features, 128), orthonormal columns by descending variance.
+        mean: float32 (128,) of the rotated rows, at unit length again.
         scale: float32 (128,), what a centred coordinate is multiplied by before `project` keeps the
             leading ones and brings them to unit length.
     """
@@ -45,32 +46,36 @@ class Components:
         """What `Encoder.project` makes of embeddings that are not rotated yet.
 
         Args:
-            embeddings: (batch, 128), unit rows.
+            embeddings: (batch, features), unit rows.
             dimensions: 1 to 128.
 
         Returns:
             float32 (batch, dimensions), unit rows.
         """
         kept = slice(dimensions)
-        rows = (embeddings @ self.rotation[:, kept] - self.mean[kept]) * self.scale[kept]
-        return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True), dtype=np.float32)
+        return _unit((self.rotated(embeddings)[:, kept] - self.mean[kept]) * self.scale[kept])
+
+    def rotated(self, embeddings: NDArray[np.floating]) -> NDArray[np.float32]:
+        """What `Encoder.embed` makes of them: float32 (batch, 128), unit rows."""
+        return _unit(embeddings @ self.rotation)
 
 
 def public_components(embeddings: NDArray[np.floating], whitening: float) -> Components:
     """Principal components of embeddings (thesis, section 10.1: their scale).
 
     Args:
-        embeddings: (examples, 128), unit rows, of public sound; more than 128 of them.
+        embeddings: (examples, features), unit rows, of public sound; at least 128 features, and
+            more than 128 examples.
         whitening: 0 keeps each component's variance λ, 0.5 makes all alike; between, a coordinate
             is divided by λ**whitening.
 
     Raises:
-        InvalidInputError: if there are too few examples, or one is not finite.
+        InvalidInputError: if there are too few examples or features, or one is not finite.
         InvalidParametersError: if `whitening` is not 0 to 0.5.
     """
-    if embeddings.ndim != 2 or embeddings.shape[1] != DIMENSIONS or len(embeddings) <= DIMENSIONS:
+    if embeddings.ndim != 2 or min(embeddings.shape[1], len(embeddings) - 1) < DIMENSIONS:
         raise InvalidInputError(
-            f"embeddings must have shape (more than {DIMENSIONS}, {DIMENSIONS}), not "
+            f"embeddings must have shape (more than {DIMENSIONS}, {DIMENSIONS} or more), not "
             f"{embeddings.shape}"
         )
     if not np.isfinite(embeddings).all():
@@ -78,29 +83,45 @@ def public_components(embeddings: NDArray[np.floating], whitening: float) -> Com
     if not 0 <= whitening <= 0.5:
         raise InvalidParametersError(f"whitening must be 0 to 0.5, not {whitening}")
     rows = embeddings.astype(np.float64)
-    mean = rows.mean(axis=0)
-    variances, rotation = np.linalg.eigh(np.cov(rows - mean, rowvar=False, bias=True))
-    variances, rotation = np.maximum(variances[::-1], 1e-9), rotation[:, ::-1]
+    rotation = np.linalg.eigh(np.cov(rows, rowvar=False))[1][:, ::-1][:, :DIMENSIONS]
     largest = np.abs(rotation).argmax(axis=0)
     rotation = rotation * np.sign(rotation[largest, np.arange(DIMENSIONS)])
+    rotated = _unit(rows @ rotation)
+    variances = np.maximum(rotated.var(axis=0), 1e-9)
     scale = variances**-whitening
     scale /= np.sqrt(np.mean(variances * scale**2))
-    return Components(rotation, (mean @ rotation).astype(np.float32), scale.astype(np.float32))
+    return Components(rotation, rotated.mean(axis=0), scale.astype(np.float32))
+
+
+def with_texture(network: keras.Model, public: NDArray[np.floating]) -> keras.Model:
+    """A network that says, beside what was learned, what the texture of a sound is.
+
+    Args:
+        network: (batch, 61, 64, 1) → (batch, 128).
+        public: log-mel spectra (examples, 61, 64, 1) of public sound, over which each statistic
+            gets mean 0 and deviation 1.
+
+    Returns:
+        (batch, 61, 64, 1) → (batch, 623); both parts are of unit length, so they weigh the same.
+    """
+    spectrum = keras.layers.Input((FRAMES, BANDS, 1), name="log_mel")
+    parts = (network(spectrum), Texture(public)(spectrum))
+    unit = [ops.normalize(part, axis=1) for part in parts]
+    return keras.Model(spectrum, ops.concatenate(unit, axis=1))
 
 
 def rotated(network: keras.Model, rotation: NDArray[np.float64]) -> keras.Model:
-    """A copy whose embeddings are rotated: the last layer is linear, so it takes the rotation up.
+    """The same network with its embeddings rotated.
 
     Args:
-        network: its last layer is a `Dense` named "embedding".
-        rotation: (128, 128).
+        network: (batch, 61, 64, 1) → (batch, features).
+        rotation: (features, 128).
     """
-    copy = keras.models.clone_model(network)
-    copy.set_weights(network.get_weights())
-    last = copy.get_layer("embedding")
-    kernel, bias = (np.asarray(each, dtype=np.float64) for each in last.get_weights())
-    last.set_weights([kernel @ rotation, bias @ rotation])
-    return copy
+    turn = keras.layers.Dense(DIMENSIONS, use_bias=False, name="rotation")
+    turn.build((None, len(rotation)))
+    turn.set_weights([rotation.astype(np.float32)])
+    spectrum = keras.layers.Input((FRAMES, BANDS, 1), name="log_mel")
+    return keras.Model(spectrum, turn(network(spectrum)))
 
 
 def averaged(network: keras.Model) -> keras.Model:
@@ -120,37 +141,25 @@ def averaged(network: keras.Model) -> keras.Model:
     return keras.Model(spectrum, embeddings)
 
 
-def to_lite_rt(network: keras.Model, calibration: NDArray[np.float32], int8: bool) -> bytes:
+def to_lite_rt(network: keras.Model, int8: bool) -> bytes:
     """Convert a network for LiteRT.
 
     Args:
         network: (batch, 61, 64, 1) → (batch, 128).
-        calibration: log-mel spectra float32 (examples, 61, 64) of public sound, from which int8
-            takes the range of each layer.
-        int8: whether weights and activations are 8-bit integers; input and output are float32 in
-            any case.
+        int8: whether weights are 8-bit integers, each channel with a scale of its own. What is
+            computed from them is rounded to 8 bits for each product and summed in float32: fixed
+            ranges for all, chosen beforehand, cost the statistics of a texture half their digits.
 
     Returns:
         A flatbuffer; its first dimension can be resized.
-
-    Raises:
-        InvalidInputError: if `calibration` has another shape, or is empty.
     """
     import tensorflow as tf
 
-    if calibration.ndim != 3 or calibration.shape[1:] != (FRAMES, BANDS) or not len(calibration):
-        raise InvalidInputError(
-            f"calibration must have shape (examples, {FRAMES}, {BANDS}), not {calibration.shape}"
-        )
     with tempfile.TemporaryDirectory() as folder:
         network.export(folder, format="tf_saved_model", verbose=False)
         converter = tf.lite.TFLiteConverter.from_saved_model(folder)
         if int8:
             converter.optimizations = [tf.lite.Optimize.DEFAULT]
-            converter.representative_dataset = lambda: (
-                [each[np.newaxis, ..., np.newaxis].astype(np.float32)] for each in calibration
-            )
-            converter.target_spec.supported_ops = [tf.lite.OpsSet.TFLITE_BUILTINS_INT8]
         return bytes(converter.convert())
 
 
@@ -195,3 +204,7 @@ def write_encoder(
     new = path.with_name(path.name + ".new")
     new.write_bytes(file.getvalue())
     os.replace(new, path)
+
+
+def _unit(rows: NDArray[np.floating]) -> NDArray[np.float32]:
+    return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True), dtype=np.float32)

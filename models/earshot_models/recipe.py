@@ -42,7 +42,6 @@ WHITENINGS = (0.0, 0.25, 0.5)
 _SYNTHESIZED = 150
 """Seconds of each scene."""
 
-_CALIBRATION = 400
 _PUBLIC_SECONDS = 6000
 _LEAST_SECONDS = 150
 """Of fewer than an embedding has numbers there are no principal components."""
@@ -62,6 +61,7 @@ class Recipe:
         synthesized: share of synthesized sound in a batch, 0 to 1.
         held_out: fraction of the recordings that retrieval is measured on, instead of training.
         schedule: how long, how fast.
+        texture: whether statistics of the spectrum stand beside what was learned.
         voice_removed: whether `remove_voice` treats all sound but the synthesized one first.
         whitening: of the public projection, 0 to 0.5; None for the best of `WHITENINGS`.
         seed: of everything.
@@ -76,6 +76,7 @@ class Recipe:
     synthesized: float = 0.25
     held_out: float = 0.05
     schedule: Schedule = field(default_factory=lambda: Schedule(steps=1500))
+    texture: bool = True
     voice_removed: bool = False
     whitening: float | None = None
     seed: int = 0
@@ -160,12 +161,13 @@ def train_encoder(
     pairs = Pairs(pools, recipe.augmentations, recipe.batch, recipe.seed)
     what = {"recipe": asdict(recipe), "sources": [sound.summary() for sound in sounds]}
     history = training.train(model, pairs, recipe.schedule, held_out, folder, what, progress)
-    averaged = export.averaged(model.network)
-    heard = training.embed(model.front_end, averaged, public)
-    unheard = training.embed(model.front_end, averaged, held_out.seconds)
+    network = export.averaged(model.network)
+    if recipe.texture:
+        network = export.with_texture(network, training.spectra(model.front_end, public))
+    heard = training.embed(model.front_end, network, public)
+    unheard = training.embed(model.front_end, network, held_out.seconds)
     components, whitening, found = _projection(heard, unheard, held_out, recipe)
-    network = export.averaged(export.rotated(model.network, components.rotation))
-    calibration = keras.ops.convert_to_numpy(model.front_end(public[:_CALIBRATION]))[..., 0]
+    network = export.rotated(network, components.rotation)
     trained = {
         "objective": recipe.objective,
         "steps": int(history[-1]["step"]),
@@ -178,7 +180,7 @@ def train_encoder(
     }
     paths = {True: folder / "encoder.tflite", False: folder / "encoder-float32.tflite"}
     for int8, path in paths.items():
-        flatbuffer = export.to_lite_rt(network, calibration, int8)
+        flatbuffer = export.to_lite_rt(network, int8)
         export.write_encoder(path, flatbuffer, name, components, int8, trained, credits_)
     return Trained(paths[True], paths[False], history)
 

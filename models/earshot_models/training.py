@@ -122,16 +122,25 @@ def _epoch(
     return float(np.mean(losses))
 
 
+def spectra(front_end: Callable[[Any], Any], seconds: NDArray[np.float32]) -> NDArray[np.float32]:
+    """Log-mel spectra float32 (seconds, 61, 64, 1) of float32 (seconds, 8000)."""
+    parts = (
+        front_end(seconds[at : at + _EMBED_BATCH]) for at in range(0, len(seconds), _EMBED_BATCH)
+    )
+    return np.concatenate([keras.ops.convert_to_numpy(part) for part in parts])
+
+
 def embed(
     front_end: Callable[[Any], Any], network: keras.Model, seconds: NDArray[np.float32]
 ) -> NDArray[np.float32]:
-    """Unit embeddings float32 (seconds, 128) of float32 (seconds, 8000)."""
-    spectra = (
-        front_end(seconds[at : at + _EMBED_BATCH]) for at in range(0, len(seconds), _EMBED_BATCH)
+    """Unit rows float32 (seconds, features) of float32 (seconds, 8000)."""
+    heard = spectra(front_end, seconds)
+    parts = (
+        network(heard[at : at + _EMBED_BATCH], training=False)
+        for at in range(0, len(heard), _EMBED_BATCH)
     )
-    rows = [keras.ops.convert_to_numpy(network(each, training=False)) for each in spectra]
-    embeddings = np.concatenate(rows)
-    return np.asarray(embeddings / np.linalg.norm(embeddings, axis=1, keepdims=True))
+    rows = np.concatenate([keras.ops.convert_to_numpy(part) for part in parts])
+    return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
 
 
 def retrieval(embeddings: NDArray[np.floating], recordings: NDArray[np.integer]) -> float:

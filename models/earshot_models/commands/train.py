@@ -51,7 +51,8 @@ def train(
         int | None, typer.Option(help="Epochs without better retrieval, after which it ends.")
     ] = None,
     without: Annotated[
-        list[str] | None, typer.Option(help="An augmentation to switch off, for ablation.")
+        list[str] | None,
+        typer.Option(help="An augmentation, mask or texture to leave out, for ablation."),
     ] = None,
     hold_out_fold: Annotated[
         int | None, typer.Option(help="Fold of the data sets' own that is left out.")
@@ -80,10 +81,12 @@ def train(
 
     defaults = recipes.Recipe()
     augmentations = defaults.augmentations
-    mask = defaults.mask
+    mask, texture = defaults.mask, defaults.texture
     for each in without or ():
         if each == "mask":
             mask = 0.0
+        elif each == "texture":
+            texture = False
         else:
             augmentations = augmentations.without(each)
     schedule = replace(defaults.schedule, steps=steps or defaults.schedule.steps, patience=patience)
@@ -94,6 +97,7 @@ def train(
         width=width or defaults.width,
         augmentations=augmentations,
         mask=mask,
+        texture=texture,
         synthesized=defaults.synthesized if synthesized is None else synthesized,
         voice_removed=voice_removed,
         schedule=schedule,
