@@ -32,48 +32,59 @@ _Sound = NDArray[np.float32]
 
 @dataclass(frozen=True)
 class Augmentations:
-    """How far two views of one recording may lie apart; 0 switches an augmentation off.
+    """What happens to recordings; 0 switches an augmentation off.
+
+    Some of it both views of a pair share: then a recording that is higher, brighter, in a room or
+    in other company is a recording of its own, to be told from the others. So a few hundred
+    recordings become as many as there are batches, and none is learned by heart. The rest differs
+    between the views, and is what an encoder should not hear.
 
     Attributes:
         offset: seconds between the two windows, at most; None for anywhere in the recording.
-        speed: octaves by which pitch and tempo change together, at most.
-        tilt: decibels per octave by which the colour changes, at most.
-        cut: chance of a low-pass above 2 kHz or a high-pass below 400 Hz, as of another phone.
-        room: chance of the response of a random room.
-        overdrive: chance of being recorded up to 12 dB too loud. (Any other gain changes nothing:
-            the front end brings every second to the same level.)
-        background: chance of another recording of the batch in the background.
-        background_snr: decibels between a sound and its background, least and most.
+        pitch: shared: octaves by which pitch and tempo change together, at most.
+        colour: shared: decibels per octave by which the colour changes, at most.
+        room: shared: chance of the response of a random room.
+        company: shared: chance of another recording beside this one.
+        company_snr: decibels between the two, least and most.
+        speed: octaves by which pitch and tempo of a view change, at most.
+        tilt: decibels per octave by which the colour of a view changes, at most.
+        overdrive: chance of a view to be recorded up to 12 dB too loud. (Any other gain changes
+            nothing: the front end brings every second to the same level.)
+        background: chance of another view of the batch in the background.
+        background_snr: decibels between a view and its background, least and most.
         noise: chance of white noise, 5 to 35 dB below.
     """
 
     offset: float | None = None
-    speed: float = 0.15
-    tilt: float = 3.0
-    cut: float = 0.5
-    room: float = 0.2
+    pitch: float = 0.4
+    colour: float = 6.0
+    room: float = 0.3
+    company: float = 0.5
+    company_snr: tuple[float, float] = (0.0, 15.0)
+    speed: float = 0.05
+    tilt: float = 1.5
     overdrive: float = 0.05
-    background: float = 0.5
-    background_snr: tuple[float, float] = (5.0, 20.0)
+    background: float = 0.3
+    background_snr: tuple[float, float] = (8.0, 20.0)
     noise: float = 0.3
 
     def __post_init__(self) -> None:
-        for name in ("cut", "room", "overdrive", "background", "noise"):
+        for name in ("room", "company", "overdrive", "background", "noise"):
             if not 0 <= getattr(self, name) <= 1:
                 raise InvalidParametersError(
                     f"{name} must be a chance, 0 to 1, not {getattr(self, name)}"
                 )
-        if not 0 <= self.speed <= 1 or not 0 <= self.tilt <= 24:
-            raise InvalidParametersError(
-                f"speed must be 0 to 1 octave and tilt 0 to 24 dB per octave, not {self.speed} "
-                f"and {self.tilt}"
-            )
+        for name, most in (("pitch", 1), ("speed", 1), ("colour", 24), ("tilt", 24)):
+            if not 0 <= getattr(self, name) <= most:
+                raise InvalidParametersError(
+                    f"{name} must be 0 to {most}, not {getattr(self, name)}"
+                )
         if self.offset is not None and not self.offset >= 0:
             raise InvalidParametersError(f"offset must be at least 0 seconds, not {self.offset}")
-        if not self.background_snr[0] <= self.background_snr[1]:
-            raise InvalidParametersError(
-                f"background_snr must be (least, most), not {self.background_snr}"
-            )
+        for name in ("company_snr", "background_snr"):
+            least, most = getattr(self, name)
+            if not least <= most:
+                raise InvalidParametersError(f"{name} must be (least, most), not {(least, most)}")
 
     def without(self, name: str) -> Augmentations:
         """The same with one augmentation switched off, for ablation.
@@ -81,27 +92,53 @@ class Augmentations:
         Raises:
             InvalidParametersError: there is none of that name.
         """
-        names = [field.name for field in fields(self) if field.name != "background_snr"]
+        names = [field.name for field in fields(self) if not field.name.endswith("_snr")]
         if name not in names:
             raise InvalidParametersError(f"there is no {name!r}; there are {', '.join(names)}")
-        return replace(self, **{name: 0.0})  # type: ignore[arg-type]  # none is background_snr
+        return replace(self, **{name: 0.0})  # type: ignore[arg-type]  # none is a pair
 
 
-def length(augmentations: Augmentations, generator: _Generator) -> int:
+@dataclass(frozen=True)
+class Variant:
+    """What both views of a pair share.
+
+    Attributes:
+        octaves: by which it is higher and faster.
+        slope: of its colour, in decibels per octave.
+        room: number of its room, or None.
+    """
+
+    octaves: float = 0.0
+    slope: float = 0.0
+    room: int | None = None
+
+
+def variant(augmentations: Augmentations, generator: _Generator) -> Variant:
+    """Draw what the views of a pair will share."""
+    octaves = generator.uniform(-augmentations.pitch, augmentations.pitch)
+    slope = generator.uniform(-augmentations.colour, augmentations.colour)
+    inside = generator.random() < augmentations.room
+    return Variant(octaves, slope, int(generator.integers(_ROOMS)) if inside else None)
+
+
+def length(augmentations: Augmentations, of: Variant, generator: _Generator) -> int:
     """Samples that a view of one second is made from: more of them sound faster and higher."""
     from scipy.fft import next_fast_len
 
-    octaves = generator.uniform(-augmentations.speed, augmentations.speed)
+    octaves = of.octaves + generator.uniform(-augmentations.speed, augmentations.speed)
     # Even, and a product of small primes: the transform of another length takes thrice as long.
     return 2 * int(next_fast_len(round(WINDOW * 2**octaves / 2), real=True))
 
 
-def view(window: _Sound, augmentations: Augmentations, generator: _Generator) -> _Sound:
+def view(
+    window: _Sound, augmentations: Augmentations, of: Variant, generator: _Generator
+) -> _Sound:
     """One second made of a window of any length: resampled, coloured, and put in a room.
 
     Args:
         window: float32 (samples,), as many as `length` said.
-        augmentations: of which speed, tilt, cut, room and overdrive act here.
+        augmentations: of which tilt and overdrive act here.
+        of: what the other view of the pair shares.
         generator: the only source of randomness.
 
     Returns:
@@ -114,13 +151,14 @@ def view(window: _Sound, augmentations: Augmentations, generator: _Generator) ->
     # The bin at half of either rate is left out: there a real signal's phase is ambiguous.
     bins = min(WINDOW // 2, (len(window) + 1) // 2)
     changed[:bins] = spectrum[:bins]
-    changed *= _colour(augmentations, generator)
-    if generator.random() < augmentations.room:
-        changed *= _rooms()[generator.integers(_ROOMS)]
-    sound = _unit(fft.irfft(changed, WINDOW))
+    slope = of.slope + generator.uniform(-augmentations.tilt, augmentations.tilt)
+    changed *= np.exp(np.float32(slope * np.log(10) / 20) * _octaves())
+    if of.room is not None:
+        changed *= _rooms()[of.room]
+    sound = unit(fft.irfft(changed, WINDOW))
     if generator.random() < augmentations.overdrive:
         peak = np.abs(sound).max() * 10 ** (-generator.uniform(0, 12) / 20)
-        sound = _unit(np.clip(sound, -peak, peak))
+        sound = unit(np.clip(sound, -peak, peak))
     return sound
 
 
@@ -146,18 +184,6 @@ def mix(views: _Sound, augmentations: Augmentations, generator: _Generator) -> _
     return np.asarray(mixed, dtype=np.float32)
 
 
-def _colour(augmentations: Augmentations, generator: _Generator) -> NDArray[np.float32]:
-    """Magnitude of a random slope, and of a cut-off at either end."""
-    slope = generator.uniform(-augmentations.tilt, augmentations.tilt)
-    response = np.exp(np.float32(slope * np.log(10) / 20) * _octaves())
-    if generator.random() < augmentations.cut:
-        if generator.random() < 0.5:
-            response = response / (1 + (_hertz() / np.float32(generator.uniform(2000, 4000))) ** 8)
-        else:
-            response = response / (1 + (np.float32(generator.uniform(50, 400)) / _hertz()) ** 4)
-    return np.asarray(response, dtype=np.float32)
-
-
 @cache
 def _rooms() -> NDArray[np.complex64]:
     """Spectra of rooms: a direct sound, and an echo of 20 to 150 ms that dies away.
@@ -175,16 +201,12 @@ def _rooms() -> NDArray[np.complex64]:
 
 
 @cache
-def _hertz() -> NDArray[np.float32]:
-    return np.maximum(np.arange(_BINS, dtype=np.float32), 1)
-
-
-@cache
 def _octaves() -> NDArray[np.float32]:
     """Octaves above 1 kHz, flat below 50 Hz."""
-    return np.log2(np.maximum(_hertz(), 50) / 1000)
+    return np.log2(np.maximum(np.arange(_BINS, dtype=np.float32), 50) / 1000)
 
 
-def _unit(sound: NDArray[np.floating]) -> _Sound:
+def unit(sound: NDArray[np.floating]) -> _Sound:
+    """The sound at unit root mean square; silence as it is."""
     level = np.sqrt(np.mean(np.square(sound)))
     return np.asarray(sound / max(float(level), _QUIET), dtype=np.float32)

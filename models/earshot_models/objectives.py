@@ -1,8 +1,8 @@
 """Three contrastive objectives behind one interface.
 
-Each is given the embeddings of two views of the same recordings, and which recording each pair was
-cut from. Windows of one recording are never each other's negatives: what is known to sound alike is
-not pushed apart. No label enters.
+Each is given the embeddings of two views of the same sounds, and which recording each pair was cut
+from. Another pair of the same recording is neither positive nor negative: it may be another variant,
+and what may sound alike is not pushed apart. No label enters.
 """
 
 from __future__ import annotations
@@ -49,9 +49,7 @@ class NTXent(Objective):
     """Normalized temperature-scaled cross entropy over all other views of the batch.
 
     Chang et al., Neural Audio Fingerprint for High-Specific Audio Retrieval Based on Contrastive
-    Learning (2021), section 2.2, after Chen et al. (SimCLR, 2020). Where a batch holds more than
-    two windows of a recording, each of them is a positive, and their losses are averaged (Khosla
-    et al. 2020, equation 2, with the recording in the label's place).
+    Learning (2021), section 2.2, after Chen et al. (SimCLR, 2020).
     """
 
     def __init__(self, temperature: float = 0.1, hidden: int = 256, **kwargs: Any) -> None:
@@ -66,14 +64,12 @@ class NTXent(Objective):
         """See `Objective.loss`."""
         views = self._head(ops.concatenate([first, second]), training=True)
         views = ops.normalize(views, axis=1)
-        recordings = ops.concatenate([recordings, recordings])
-        same = _same(recordings, recordings)
-        itself = ops.cast(ops.eye(ops.shape(views)[0]), "bool")
         logits = ops.matmul(views, ops.transpose(views)) / self.temperature
-        log_odds = ops.log_softmax(ops.where(itself, _NEVER, logits), axis=1)
-        positive = ops.cast(ops.logical_and(same, ops.logical_not(itself)), logits.dtype)
-        of_anchor = ops.sum(positive * log_odds, axis=1) / ops.sum(positive, axis=1)
-        return -ops.mean(of_anchor)
+        partner = ops.roll(ops.eye(ops.shape(views)[0]), ops.shape(first)[0], axis=1)
+        recordings = ops.concatenate([recordings, recordings])
+        out = ops.logical_and(_same(recordings, recordings), partner < 0.5)
+        log_odds = ops.log_softmax(ops.where(out, _NEVER, logits), axis=1)
+        return -ops.mean(ops.sum(ops.where(partner > 0.5, log_odds, 0.0), axis=1))
 
 
 class MomentumContrast(Objective):

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from earshot_models import augmentations as augment
-from earshot_models.augmentations import RATE, WINDOW, Augmentations
+from earshot_models.augmentations import RATE, WINDOW, Augmentations, Variant
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 
 SILENT_RMS = 1e-3
@@ -86,19 +86,37 @@ class Pairs:
         """Batch `number`: two views of each of `batch` sounds.
 
         Returns:
-            float32 (batch, 8000) twice, and the recording of each pair, int32 (batch,).
+            float32 (batch, 8000) twice, and the recording that each pair was cut from, int32
+            (batch,): two pairs of one recording need not sound alike.
         """
         generator = np.random.default_rng([self._seed, number])
         views = np.empty((2, self._batch, WINDOW), dtype=np.float32)
         recordings = np.empty(self._batch, dtype=np.int32)
-        chosen = generator.choice(len(self._pools), self._batch, p=self._shares)
-        for row, pool in enumerate(chosen):
-            audible = self._pools[pool]
-            first, second, recordings[row] = audible.pair(self._augmentations, generator)
-            views[0, row] = augment.view(first, self._augmentations, generator)
-            views[1, row] = augment.view(second, self._augmentations, generator)
+        for row in range(self._batch):
+            first, second, recordings[row] = self._pair(generator)
+            if generator.random() < self._augmentations.company:
+                beside = self._pair(generator)[:2]
+                decibels = generator.uniform(*self._augmentations.company_snr)
+                first, second = (
+                    augment.unit(own + 10 ** (-decibels / 20) * other)
+                    for own, other in zip((first, second), beside, strict=True)
+                )
+            views[:, row] = first, second
         mixed = augment.mix(views.reshape(-1, WINDOW), self._augmentations, generator)
         return mixed[: self._batch], mixed[self._batch :], recordings
+
+    def _pair(
+        self, generator: np.random.Generator
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32], int]:
+        """Two views of a variant of a recording."""
+        pool = self._pools[generator.choice(len(self._pools), p=self._shares)]
+        of = augment.variant(self._augmentations, generator)
+        first, second, recording = pool.pair(self._augmentations, of, generator)
+        return (
+            augment.view(first, self._augmentations, of, generator),
+            augment.view(second, self._augmentations, of, generator),
+            recording,
+        )
 
 
 @dataclass(frozen=True)
@@ -127,13 +145,13 @@ class _Audible:
         return cls(sounds, starts, numbers, siblings, pool.share)
 
     def pair(
-        self, augmentations: Augmentations, generator: np.random.Generator
+        self, augmentations: Augmentations, of: Variant, generator: np.random.Generator
     ) -> tuple[NDArray[np.float32], NDArray[np.float32], int]:
         """Two windows of one recording, of the lengths that `augment.length` wants."""
         sound = int(generator.integers(len(self.sounds)))
         recording = int(self.recordings[sound])
         start = int(generator.choice(self.starts[sound]))
-        first = self._window(sound, start, augment.length(augmentations, generator), generator)
+        first = self._window(sound, start, augment.length(augmentations, of, generator), generator)
         other, starts = sound, self.starts[sound]
         if augmentations.offset is None:
             other = int(generator.choice(self.siblings[recording]))
@@ -141,7 +159,7 @@ class _Audible:
         else:
             starts = starts[np.abs(starts - start) <= augmentations.offset * RATE]
         again = int(generator.choice(starts))
-        second = self._window(other, again, augment.length(augmentations, generator), generator)
+        second = self._window(other, again, augment.length(augmentations, of, generator), generator)
         return first, second, recording
 
     def _window(

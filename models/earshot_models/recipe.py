@@ -75,7 +75,7 @@ class Recipe:
     batch: int = 128
     synthesized: float = 0.25
     held_out: float = 0.05
-    schedule: Schedule = field(default_factory=lambda: Schedule(steps=1500))
+    schedule: Schedule = field(default_factory=lambda: Schedule(steps=1000))
     texture: bool = True
     voice_removed: bool = False
     whitening: float | None = None
@@ -320,7 +320,9 @@ def _two_seconds(
     cut = audio.seconds(clip)
     if len(cut) != 1:
         return cut
-    return np.stack([augment.view(cut[0], augmentations, generator) for _ in range(2)])
+    return np.stack(
+        [augment.view(cut[0], augmentations, augment.Variant(), generator) for _ in range(2)]
+    )
 
 
 def _held_out(

@@ -32,7 +32,7 @@ def head(layer: keras.Sequential, rows: np.ndarray, training: bool = True) -> np
     return out / np.linalg.norm(out, axis=1, keepdims=True)
 
 
-def test_nt_xent_is_the_mean_over_anchors_and_positives() -> None:
+def test_nt_xent_is_a_cross_entropy_over_all_other_views() -> None:
     objective = NTXent(temperature=0.2, hidden=32)
     objective.build((None, WIDTH))
     first, second = embeddings(0), embeddings(1)
@@ -40,11 +40,13 @@ def test_nt_xent_is_the_mean_over_anchors_and_positives() -> None:
     of = np.concatenate([RECORDINGS, RECORDINGS])
     losses = []
     for anchor in range(2 * BATCH):
-        others = [other for other in range(2 * BATCH) if other != anchor]
-        weights = {other: np.exp(views[anchor] @ views[other] / 0.2) for other in others}
-        total = sum(weights.values())
-        positives = [other for other in others if of[other] == of[anchor]]
-        losses.append(-np.mean([np.log(weights[other] / total) for other in positives]))
+        partner = (anchor + BATCH) % (2 * BATCH)
+        # Other windows of the anchor's own recording are neither positive nor negative.
+        candidates = [
+            other for other in range(2 * BATCH) if other == partner or of[other] != of[anchor]
+        ]
+        weights = {other: np.exp(views[anchor] @ views[other] / 0.2) for other in candidates}
+        losses.append(-np.log(weights[partner] / sum(weights.values())))
     found = float(objective.loss(first, second, RECORDINGS))
     assert found == pytest.approx(np.mean(losses), rel=1e-4)
 

@@ -8,11 +8,15 @@ import numpy as np
 import pytest
 
 from earshot_models import augmentations as augment
-from earshot_models.augmentations import RATE, WINDOW, Augmentations
+from earshot_models.augmentations import RATE, WINDOW, Augmentations, Variant
 from earshot_models.pairs import Pairs, Pool
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 
-NONE = Augmentations(offset=0, speed=0, tilt=0, cut=0, room=0, overdrive=0, background=0, noise=0)
+NONE = Augmentations(
+    offset=0, pitch=0, colour=0, room=0, company=0,
+    speed=0, tilt=0, overdrive=0, background=0, noise=0,
+)  # fmt: skip
+PLAIN = Variant()
 
 
 def generator(seed: int = 0) -> np.random.Generator:
@@ -33,8 +37,8 @@ def level(sound: np.ndarray) -> float:
 
 def test_without_augmentations_a_view_is_the_window_at_unit_level() -> None:
     noise = generator().normal(0, 0.01, WINDOW).astype(np.float32)
-    assert augment.length(NONE, generator()) == WINDOW
-    view = augment.view(noise, NONE, generator())
+    assert augment.length(NONE, PLAIN, generator()) == WINDOW
+    view = augment.view(noise, NONE, PLAIN, generator())
     np.testing.assert_allclose(view, noise / level(noise), atol=0.05)
     # What is missing is the one bin at half the rate.
     assert level(view - noise / level(noise)) < 0.02
@@ -45,8 +49,8 @@ def test_speed_changes_pitch_within_its_bounds() -> None:
     faster = Augmentations(**{**as_dict(NONE), "speed": 0.5})
     pitches = []
     for seed in range(60):
-        length = augment.length(faster, generator(seed))
-        pitches.append(pitch(augment.view(tone(1000, length), faster, generator(seed))))
+        length = augment.length(faster, PLAIN, generator(seed))
+        pitches.append(pitch(augment.view(tone(1000, length), faster, PLAIN, generator(seed))))
     octaves = np.log2(np.array(pitches) / 1000)
     assert -0.51 < octaves.min() < -0.35
     assert 0.35 < octaves.max() < 0.51
@@ -57,17 +61,52 @@ def as_dict(augmentations: Augmentations) -> dict[str, object]:
 
 
 @pytest.mark.parametrize(
-    "change",
-    [{"tilt": 6.0}, {"cut": 1.0}, {"room": 1.0}, {"overdrive": 1.0}],
-    ids=lambda change: next(iter(change)),
-)
-def test_each_augmentation_of_a_view_does_something(change: dict[str, float]) -> None:
+    ("change", "of"),
+    [({"tilt": 6.0}, PLAIN), ({"overdrive": 1.0}, PLAIN), ({}, Variant(slope=5)),
+     ({}, Variant(room=3))],
+    ids=["tilt", "overdrive", "colour", "room"],
+)  # fmt: skip
+def test_each_augmentation_of_a_view_does_something(change: dict[str, float], of: Variant) -> None:
     noise = generator().normal(0, 0.1, WINDOW).astype(np.float32)
-    plain = augment.view(noise, NONE, generator())
-    changed = augment.view(noise, Augmentations(**{**as_dict(NONE), **change}), generator(1))
+    plain = augment.view(noise, NONE, PLAIN, generator())
+    changed = augment.view(noise, Augmentations(**{**as_dict(NONE), **change}), of, generator(5))
     assert level(changed) == pytest.approx(1, abs=1e-4)
     assert level(changed - plain) > 0.02
     assert np.corrcoef(changed, plain)[0, 1] > 0.2  # and yet it is the same sound
+
+
+def test_a_variant_is_drawn_within_its_bounds() -> None:
+    wide = Augmentations(pitch=0.3, colour=4.0, room=0.25)
+    drawn = [augment.variant(wide, generator(seed)) for seed in range(400)]
+    assert 0.28 < max(abs(each.octaves) for each in drawn) <= 0.3
+    assert 3.8 < max(abs(each.slope) for each in drawn) <= 4
+    assert np.mean([each.room is not None for each in drawn]) == pytest.approx(0.25, abs=0.07)
+    assert augment.variant(NONE, generator()) == PLAIN
+
+
+def test_both_views_are_of_one_variant() -> None:
+    high = Augmentations(**{**as_dict(NONE), "pitch": 0.5})
+    long = [Pool([tone(1000, 40_000)], np.array([0]), 1.0)]
+    first, second, _ = Pairs(long, high, 60, 0).batch(0)
+    heard = np.array([[pitch(a), pitch(b)] for a, b in zip(first, second, strict=True)])
+    assert np.abs(heard[:, 0] - heard[:, 1]).max() <= 2
+    assert np.log2(heard[:, 0] / 1000).std() > 0.2
+
+
+def test_both_views_keep_the_same_company() -> None:
+    beside = Augmentations(**{**as_dict(NONE), "company": 1.0, "company_snr": (6.0, 6.0)})
+    tones = [tone(hertz, 40_000) for hertz in (300, 700, 1500, 3100)]
+    pairs = Pairs([Pool(tones, np.arange(4), 1.0)], beside, 80, 0)
+    first, second, recordings = pairs.batch(0)
+    bins = [300, 700, 1500, 3100]
+    for one, other, recording in zip(first, second, recordings, strict=True):
+        strengths = [np.abs(np.fft.rfft(view))[bins] for view in (one, other)]
+        loudest = [np.argsort(each)[::-1][:2] for each in strengths]
+        if strengths[0][loudest[0][1]] > 100:  # the company may be the recording itself
+            assert loudest[0].tolist() == loudest[1].tolist()
+            ratio = strengths[0][loudest[0][0]] / strengths[0][loudest[0][1]]
+            assert 20 * np.log10(ratio) == pytest.approx(6, abs=0.3)
+        assert loudest[0][0] == recording
 
 
 def test_tilt_is_in_decibels_per_octave() -> None:
@@ -75,7 +114,7 @@ def test_tilt_is_in_decibels_per_octave() -> None:
     tilted = Augmentations(**{**as_dict(NONE), "tilt": 6.0})
     slopes = []
     for seed in range(40):
-        ratio = np.abs(np.fft.rfft(augment.view(noise, tilted, generator(seed)))[100:3900])
+        ratio = np.abs(np.fft.rfft(augment.view(noise, tilted, PLAIN, generator(seed)))[100:3900])
         ratio /= np.abs(np.fft.rfft(noise)[100:3900])
         octaves = np.log2(np.arange(100, 3900) / 1000)
         slopes.append(np.polyfit(octaves, 20 * np.log10(ratio), 1)[0])
@@ -97,13 +136,23 @@ def test_background_and_noise_are_as_loud_as_asked() -> None:
 
 def test_a_silent_window_stays_silent() -> None:
     silence = np.zeros(WINDOW, np.float32)
-    view = augment.view(silence, Augmentations(room=1, cut=1, overdrive=1), generator())
+    view = augment.view(silence, Augmentations(overdrive=1), Variant(room=1), generator())
     assert not view.any()
 
 
 @pytest.mark.parametrize(
     "change",
-    [{"cut": 1.5}, {"speed": 2.0}, {"tilt": -1.0}, {"offset": -1.0}, {"background_snr": (5, 0)}],
+    [
+        {"room": 1.5},
+        {"speed": 2.0},
+        {"tilt": -1.0},
+        {"offset": -1.0},
+        {"background_snr": (5, 0)},
+        {"pitch": 1.1},
+        {"colour": 25.0},
+        {"company": -0.1},
+        {"company_snr": (5, 0)},
+    ],
 )
 def test_bad_augmentations_are_named(change: dict[str, object]) -> None:
     with pytest.raises(InvalidParametersError, match=next(iter(change))):
