@@ -1,8 +1,8 @@
 """Three contrastive objectives behind one interface.
 
 Each is given the embeddings of two views of the same sounds, and which recording each pair was cut
-from. Another pair of the same recording is neither positive nor negative: it may be another variant,
-and what may sound alike is not pushed apart. No label enters.
+from. Another pair of the same recording is neither positive nor negative: it may be another
+variant, and what may sound alike is not pushed apart. No label enters.
 """
 
 from __future__ import annotations
