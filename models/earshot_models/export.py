@@ -8,6 +8,7 @@ import json
 import os
 import tempfile
 import zipfile
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -18,13 +19,14 @@ from keras import ops
 from numpy.typing import NDArray
 
 from earshot_models.network import BANDS, DIMENSIONS, FRAMES
-from earshot_models.texture import Texture
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 
 FORMAT = 1
 FEATURES = "log-mel 61x64 at 8 kHz, unit rms"
 _CARD, _CREDITS = "encoder.json", "CREDITS.txt"
 _EARLIEST = (1980, 1, 1, 0, 0, 0)
+_EMBED_BATCH = 256
+_LEAST_DEVIATION = 1e-6
 
 
 @dataclass(frozen=True)
@@ -93,19 +95,32 @@ def public_components(embeddings: NDArray[np.floating], whitening: float) -> Com
     return Components(rotation, rotated.mean(axis=0), scale.astype(np.float32))
 
 
-def with_texture(network: keras.Model, public: NDArray[np.floating]) -> keras.Model:
-    """A network that says, beside what was learned, what the texture of a sound is.
+def beside(
+    network: keras.Model, others: Sequence[keras.layers.Layer], public: NDArray[np.floating]
+) -> keras.Model:
+    """A network that says what others say too.
 
     Args:
         network: (batch, 61, 64, 1) → (batch, 128).
-        public: log-mel spectra (examples, 61, 64, 1) of public sound, over which each statistic
-            gets mean 0 and deviation 1.
+        others: layers (batch, 61, 64, 1) → (batch, any); what each says is brought to mean 0 and
+            deviation 1, number by number.
+        public: log-mel spectra (examples, 61, 64, 1) of public sound, by which that is done.
 
     Returns:
-        (batch, 61, 64, 1) → (batch, 623); both parts are of unit length, so they weigh the same.
+        (batch, 61, 64, 1) → (batch, 128 + all theirs); all parts are of unit length, so they weigh
+        the same.
     """
     spectrum = keras.layers.Input((FRAMES, BANDS, 1), name="log_mel")
-    parts = (network(spectrum), Texture(public)(spectrum))
+    parts = [network(spectrum)]
+    for layer in others:
+        found = np.concatenate(
+            [
+                ops.convert_to_numpy(layer(public[at : at + _EMBED_BATCH]))
+                for at in range(0, len(public), _EMBED_BATCH)
+            ]
+        )
+        mean, deviation = found.mean(axis=0), np.maximum(found.std(axis=0), _LEAST_DEVIATION)
+        parts.append((layer(spectrum) - mean) / deviation)
     unit = [ops.normalize(part, axis=1) for part in parts]
     return keras.Model(spectrum, ops.concatenate(unit, axis=1))
 

@@ -42,7 +42,7 @@ WHITENINGS = (0.0, 0.25, 0.5)
 _SYNTHESIZED = 150
 """Seconds of each scene."""
 
-_PUBLIC_SECONDS = 6000
+_PUBLIC_SECONDS, _PUBLIC_HOP = 6000, 2000
 _LEAST_SECONDS = 150
 """Of fewer than an embedding has numbers there are no principal components."""
 
@@ -62,6 +62,7 @@ class Recipe:
         held_out: fraction of the recordings that retrieval is measured on, instead of training.
         schedule: how long, how fast.
         texture: whether statistics of the spectrum stand beside what was learned.
+        atoms: of patches of the spectrum, which stand beside it too; 0 for none.
         voice_removed: whether `remove_voice` treats all sound but the synthesized one first.
         whitening: of the public projection, 0 to 0.5; None for the best of `WHITENINGS`.
         seed: of everything.
@@ -77,6 +78,7 @@ class Recipe:
     held_out: float = 0.05
     schedule: Schedule = field(default_factory=lambda: Schedule(steps=1000))
     texture: bool = True
+    atoms: int = 128
     voice_removed: bool = False
     whitening: float | None = None
     seed: int = 0
@@ -162,8 +164,8 @@ def train_encoder(
     what = {"recipe": asdict(recipe), "sources": [sound.summary() for sound in sounds]}
     history = training.train(model, pairs, recipe.schedule, held_out, folder, what, progress)
     network = export.averaged(model.network)
-    if recipe.texture:
-        network = export.with_texture(network, training.spectra(model.front_end, public))
+    public_spectra = training.spectra(model.front_end, public)
+    network = export.beside(network, _others(public_spectra, recipe), public_spectra)
     heard = training.embed(model.front_end, network, public)
     unheard = training.embed(model.front_end, network, held_out.seconds)
     components, whitening, found = _projection(heard, unheard, held_out, recipe)
@@ -183,6 +185,15 @@ def train_encoder(
         flatbuffer = export.to_lite_rt(network, int8)
         export.write_encoder(path, flatbuffer, name, components, int8, trained, credits_)
     return Trained(paths[True], paths[False], history)
+
+
+def _others(spectra: NDArray[np.float32], recipe: Recipe) -> list[Any]:
+    """Layers that know little or nothing of the sound at hand, so that they know it all alike."""
+    from earshot_models.patches import Patches, learn
+    from earshot_models.texture import Texture
+
+    texture = [Texture()] if recipe.texture else []
+    return texture + ([Patches(learn(spectra, recipe.atoms, recipe.seed))] if recipe.atoms else [])
 
 
 def _projection(
@@ -334,11 +345,18 @@ def _held_out(
 
 
 def _public_seconds(pools: Sequence[Pool], seed: int) -> NDArray[np.float32]:
-    """Seconds of all that was trained on, in random order, by which the projection is chosen."""
-    cut = np.concatenate([audio.seconds(sound) for pool in pools for sound in pool.sounds])
-    if len(cut) < _LEAST_SECONDS:
+    """Seconds of what was trained on, in the same shares: all but the network follows from them."""
+    generator = np.random.default_rng([seed, 2])
+    total = sum(pool.share for pool in pools)
+    chosen = []
+    for pool in pools:
+        cut = np.concatenate([audio.seconds(sound, _PUBLIC_HOP) for sound in pool.sounds])
+        wanted = round(_PUBLIC_SECONDS * pool.share / total)
+        chosen.append(cut[generator.permutation(len(cut))[:wanted]])
+    public = np.concatenate(chosen)
+    if len(public) < _LEAST_SECONDS:
         raise InvalidInputError(
-            f"{len(cut)} seconds of sound are not enough to learn from: {_LEAST_SECONDS} are needed"
+            f"{len(public)} seconds of sound are not enough to learn from: {_LEAST_SECONDS} are "
+            "needed"
         )
-    order = np.random.default_rng([seed, 2]).permutation(len(cut))
-    return cut[order[:_PUBLIC_SECONDS]]
+    return public

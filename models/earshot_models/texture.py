@@ -17,72 +17,73 @@ from numpy.typing import NDArray
 
 from earshot_models.network import BANDS, FRAMES
 
-MODULATIONS = 15
-"""Rates of modulation, in periods per second of sound about."""
+MODULATIONS = 30
+"""Rates of modulation, in periods per second of sound about: all that 61 frames can tell."""
 
-_TOGETHER = 4
+_MODULATED = 8
 """Neighbouring bands whose modulations are averaged."""
 
-SIZE = 4 * BANDS - 1 + MODULATIONS * BANDS // _TOGETHER
+GROUPS = 16
+"""Of neighbouring bands, whose correlations are taken."""
+
+_LEAST_DEVIATION = 0.1
+"""Added to a deviation before it divides: what hardly moves correlates with nothing."""
+
+SIZE = 4 * BANDS - 1 + MODULATIONS * BANDS // _MODULATED + GROUPS * (GROUPS - 1) // 2
 
 
 class Texture(keras.layers.Layer):  # type: ignore[misc]  # Keras has no types
-    """Log-mel spectra (batch, 61, 64, 1) → statistics (batch, 495).
+    """Log-mel spectra (batch, 61, 64, 1) → statistics (batch, 615).
 
     Per band: mean, mean absolute deviation, mean absolute change from frame to frame, and to the
-    next band; then the logarithm of how strongly four bands together are modulated, at 15 rates.
+    next band; then the logarithm of how strongly eight bands together are modulated, at 30 rates;
+    then how each two of 16 groups of bands correlate over time.
     """
 
-    def __init__(self, public: NDArray[np.floating] | None = None, **kwargs: Any) -> None:
-        """Choose the scale.
-
-        Args:
-            public: log-mel spectra (examples, 61, 64, 1) over which each statistic gets mean 0 and
-                deviation 1; None leaves them as they are.
-            kwargs: of `keras.layers.Layer`.
-        """
+    def __init__(self, **kwargs: Any) -> None:
         super().__init__(**kwargs)
         self._waves = _waves()
-        self._scales: list[tuple[NDArray[np.float32], NDArray[np.float32]]] | None = None
-        if public is not None:
-            found = [ops.convert_to_numpy(each) for each in self._statistics(public)]
-            self._scales = [
-                (each.mean(axis=0), np.maximum(each.std(axis=0), 1e-6)) for each in found
-            ]
+        self._pairs = _pairs()
 
     def call(self, spectrum: Any) -> Any:
         """The statistics."""
-        found = self._statistics(spectrum)
-        if self._scales is not None:
-            found = [
-                (each - mean) / deviation
-                for each, (mean, deviation) in zip(found, self._scales, strict=True)
-            ]
-        return ops.concatenate(found, axis=1)
-
-    def _statistics(self, spectrum: Any) -> list[Any]:
         bands = ops.squeeze(spectrum, axis=-1)
         mean = ops.mean(bands, axis=1, keepdims=True)
         centred = bands - mean
         later = ops.abs(bands[:, 1:] - bands[:, :-1])
         higher = ops.abs(bands[:, :, 1:] - bands[:, :, :-1])
-        return [
+        found = [
             ops.squeeze(mean, axis=1),
             ops.mean(ops.abs(centred), axis=1),
             ops.mean(later, axis=1),
             ops.mean(higher, axis=1),
             self._modulation(centred),
+            self._correlations(centred),
         ]
+        return ops.concatenate(found, axis=1)
 
     def _modulation(self, centred: Any) -> Any:
         waves = ops.abs(ops.matmul(ops.transpose(centred, (0, 2, 1)), self._waves))
         strength = waves[:, :, :MODULATIONS] + waves[:, :, MODULATIONS:]
-        grouped = ops.reshape(strength, (-1, BANDS // _TOGETHER, _TOGETHER, MODULATIONS))
+        grouped = ops.reshape(strength, (-1, BANDS // _MODULATED, _MODULATED, MODULATIONS))
         together = ops.log(1 + ops.mean(grouped, axis=2))
-        return ops.reshape(together, (-1, MODULATIONS * BANDS // _TOGETHER))
+        return ops.reshape(together, (-1, MODULATIONS * BANDS // _MODULATED))
+
+    def _correlations(self, centred: Any) -> Any:
+        groups = ops.mean(ops.reshape(centred, (-1, FRAMES, GROUPS, BANDS // GROUPS)), axis=3)
+        deviation = ops.sqrt(ops.mean(ops.square(groups), axis=1, keepdims=True))
+        groups = groups / (deviation + _LEAST_DEVIATION)
+        together = ops.matmul(ops.transpose(groups, (0, 2, 1)), groups) / FRAMES
+        return ops.take(ops.reshape(together, (-1, GROUPS**2)), self._pairs, axis=1)
 
 
 def _waves() -> NDArray[np.float32]:
-    """Cosines, then sines: float32 (61, 30)."""
+    """Cosines, then sines: float32 (61, 60)."""
     phase = 2 * np.pi * np.outer(np.arange(FRAMES), np.arange(1, MODULATIONS + 1)) / FRAMES
     return np.hstack([np.cos(phase), np.sin(phase)]).astype(np.float32)
+
+
+def _pairs() -> NDArray[np.int32]:
+    """Where each pair of groups stands among all, row by row."""
+    rows, columns = np.triu_indices(GROUPS, 1)
+    return np.asarray(rows * GROUPS + columns, dtype=np.int32)

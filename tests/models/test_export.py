@@ -15,11 +15,15 @@ from earshot_client.encoder_file import DIMENSIONS
 from earshot_client.lite_rt_encoder import LiteRtEncoder
 from earshot_models import export, training
 from earshot_models.front_end import LogMel
-from earshot_models.network import NetworkSettings, build
+from earshot_models.network import MOST_PARAMETERS, NetworkSettings, build
+from earshot_models.patches import Patches, learn
+from earshot_models.recipe import Recipe
 from earshot_models.soundscapes import SCENES, synthesize
-from earshot_models.texture import SIZE
+from earshot_models.texture import SIZE, Texture
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 
+ATOMS = 16
+FEATURES = 128 + SIZE + 2 * ATOMS
 NAME, CREDITS = "test-1", "Recorded by nobody – ©"
 
 
@@ -46,7 +50,8 @@ def network() -> keras.Model:
 def whole(network: keras.Model) -> keras.Model:
     """Everything before the rotation."""
     public = training.spectra(LogMel(mask=0.0, seed=0), sound(30))
-    return export.with_texture(export.averaged(network), public)
+    others = [Texture(), Patches(learn(public, ATOMS, seed=0))]
+    return export.beside(export.averaged(network), others, public)
 
 
 @pytest.fixture(scope="module")
@@ -102,20 +107,39 @@ def test_the_average_is_over_a_band_higher_and_lower(network: keras.Model) -> No
     np.testing.assert_allclose(averaged, np.mean(views, axis=0), atol=1e-5)
 
 
-def test_learned_and_texture_weigh_the_same(network: keras.Model, whole: keras.Model) -> None:
-    heard = sound(3, seed=4)
+def test_all_parts_weigh_the_same(network: keras.Model, whole: keras.Model) -> None:
+    heard = sound(30)
     front_end = LogMel(mask=0.0, seed=0)
-    rows = keras.ops.convert_to_numpy(whole(training.spectra(front_end, heard)))
-    assert rows.shape == (30, 128 + SIZE)
-    np.testing.assert_allclose(np.linalg.norm(rows[:, :128], axis=1), 1, atol=1e-5)
-    np.testing.assert_allclose(np.linalg.norm(rows[:, 128:], axis=1), 1, atol=1e-5)
+    spectra = training.spectra(front_end, heard)
+    rows = keras.ops.convert_to_numpy(whole(spectra))
+    assert rows.shape == (300, FEATURES)
+    parts = np.split(rows, [128, 128 + SIZE], axis=1)
+    for part in parts:
+        np.testing.assert_allclose(np.linalg.norm(part, axis=1), 1, atol=1e-5)
     learned = training.embed(front_end, export.averaged(network), heard)
-    np.testing.assert_allclose(rows[:, :128], learned, atol=1e-5)
+    np.testing.assert_allclose(parts[0], learned, atol=1e-5)
+    # Over public sound every statistic has mean 0 and deviation 1, before the length is taken.
+    found = keras.ops.convert_to_numpy(Texture()(spectra)).astype(float)
+    found = (found - found.mean(axis=0)) / found.std(axis=0)
+    expected = found / np.linalg.norm(found, axis=1, keepdims=True)
+    np.testing.assert_allclose(parts[1], expected, atol=1e-4)
+
+
+def test_a_phone_carries_400_000_numbers_at_most() -> None:
+    public = training.spectra(LogMel(mask=0.0, seed=0), sound(30))
+    texture, atoms = Texture(), learn(public, Recipe().atoms, seed=0)
+    network = export.averaged(build(NetworkSettings()))
+    largest = export.beside(network, [texture, Patches(atoms)], public)
+    ready = export.rotated(largest, np.eye(largest.output_shape[1])[:, :128])
+    constants = 2 * (SIZE + 2 * atoms.count) + 2 * 30 * 61
+    constants += atoms.whitening.size + atoms.directions.size + atoms.mean.size
+    assert build(NetworkSettings()).count_params() <= MOST_PARAMETERS
+    assert ready.count_params() + constants <= 400_000
 
 
 def test_components_are_principal(whole: keras.Model, components: export.Components) -> None:
     heard = training.embed(LogMel(mask=0.0, seed=0), whole, sound(30)).astype(np.float64)
-    assert components.rotation.shape == (128 + SIZE, 128)
+    assert components.rotation.shape == (FEATURES, 128)
     np.testing.assert_allclose(components.rotation.T @ components.rotation, np.eye(128), atol=1e-9)
     turned = heard @ components.rotation
     covariance = np.cov(turned, rowvar=False)

@@ -178,18 +178,8 @@ def test_the_command_trains_what_it_is_told(
     words = [
         *("--data", str(folder), "--data", str(digits), "--share", "0.6", "--share", "0.2"),
         *("--hold-out-fold", "2", "--hold-out-group", "ann", "--objective", "bilinear"),
-        *(
-            "--without",
-            "room",
-            "--without",
-            "mask",
-            "--without",
-            "texture",
-            "--steps",
-            "7",
-            "--synthesized",
-            "0.1",
-        ),
+        *("--without", "room", "--without", "mask", "--without", "texture"),
+        *("--without", "patches", "--steps", "7", "--synthesized", "0.1"),
         *("--out", str(tmp_path / "out"), "--name", "mine-1", "--json"),
     ]
     result = CliRunner().invoke(app, words)
@@ -201,7 +191,8 @@ def test_the_command_trains_what_it_is_told(
     assert {clip.fold for clip in sources[0].dataset.clips} == {1}
     assert {clip.group for clip in sources[1].dataset.clips} == {"ben"}
     assert (recipe.objective, recipe.schedule.steps, recipe.synthesized) == ("bilinear", 7, 0.1)
-    assert (recipe.augmentations.room, recipe.mask, recipe.texture) == (0, 0, False)
+    assert (recipe.augmentations.room, recipe.mask) == (0, 0)
+    assert (recipe.texture, recipe.atoms) == (False, 0)
     assert "Recorded by nobody." in credits_
     found = encoder_file.read(Path(figures["encoder"]).read_bytes())
     assert (found.card.name, found.credits) == ("mine-1", credits_)

@@ -22,12 +22,15 @@ def textbook(spectrum: np.ndarray) -> list[float]:
     changes = [np.mean([abs(b - a) for a, b in itertools.pairwise(band)]) for band in bands]
     steps = [np.abs(bands[f + 1] - bands[f]).mean() for f in range(63)]
     strengths = []
-    for first in range(0, 64, 4):
+    for first in range(0, 64, 8):
         for rate in range(1, MODULATIONS + 1):
             wave = np.exp(2j * np.pi * rate * np.arange(61) / 61)
-            each = [((band - band.mean()) * wave).sum() for band in bands[first : first + 4]]
+            each = [((band - band.mean()) * wave).sum() for band in bands[first : first + 8]]
             strengths.append(np.log1p(np.mean([abs(z.real) + abs(z.imag) for z in each])))
-    return [*means, *deviations, *changes, *steps, *strengths]
+    groups = [np.mean(bands[first : first + 4], axis=0) for first in range(0, 64, 4)]
+    moves = [(group - group.mean()) / (group.std() + 0.1) for group in groups]
+    together = [np.mean(one * other) for one, other in itertools.combinations(moves, 2)]
+    return [*means, *deviations, *changes, *steps, *strengths, *together]
 
 
 def test_statistics_are_those_of_the_textbook() -> None:
@@ -36,26 +39,18 @@ def test_statistics_are_those_of_the_textbook() -> None:
     np.testing.assert_allclose(found, [textbook(each) for each in spectra()], rtol=2e-4, atol=2e-4)
 
 
-def test_public_sound_gives_the_scale() -> None:
-    public = np.concatenate([spectra(seed) for seed in range(20)])
-    scaled = keras.ops.convert_to_numpy(Texture(public)(public))
-    np.testing.assert_allclose(scaled.mean(axis=0), 0, atol=1e-3)
-    np.testing.assert_allclose(scaled.std(axis=0), 1, atol=1e-3)
-    alone = keras.ops.convert_to_numpy(Texture(public)(public[:1]))
-    np.testing.assert_allclose(alone[0], scaled[0], atol=1e-3)
-
-
 def test_order_in_time_matters_to_modulation_and_change_only() -> None:
     one = spectra()
     shuffled = one[:, np.random.default_rng(1).permutation(61)]
     before, after = (keras.ops.convert_to_numpy(Texture()(each)) for each in (one, shuffled))
     np.testing.assert_allclose(before[:, :128], after[:, :128], atol=1e-4)
     assert np.abs(before[:, 128:192] - after[:, 128:192]).max() > 0.1
-    assert np.abs(before[:, 255:] - after[:, 255:]).max() > 0.1
+    assert np.abs(before[:, 255:495] - after[:, 255:495]).max() > 0.1
+    np.testing.assert_allclose(before[:, 495:], after[:, 495:], atol=1e-4)
 
 
 def test_silence_has_a_texture_too() -> None:
     flat = np.full((1, 61, 64, 1), -18.4, dtype=np.float32)
-    found = keras.ops.convert_to_numpy(Texture(spectra())(flat))
-    assert np.isfinite(found).all()
-    assert keras.ops.convert_to_numpy(Texture()(flat))[0, :64] == pytest.approx(-18.4)
+    found = keras.ops.convert_to_numpy(Texture()(flat))[0]
+    assert found[:64] == pytest.approx(-18.4)
+    np.testing.assert_allclose(found[64:], 0, atol=1e-2)

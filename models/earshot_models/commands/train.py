@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -18,6 +18,13 @@ if TYPE_CHECKING:
     from earshot_models.recipe import Progress, Source
 
 app = typer.Typer(add_completion=False)
+
+_PARTS: dict[str, dict[str, Any]] = {
+    "mask": {"mask": 0.0},
+    "texture": {"texture": False},
+    "patches": {"atoms": 0},
+}
+"""What can be left out, besides augmentations."""
 
 
 @app.callback(invoke_without_command=True)
@@ -52,7 +59,7 @@ def train(
     ] = None,
     without: Annotated[
         list[str] | None,
-        typer.Option(help="An augmentation, mask or texture to leave out, for ablation."),
+        typer.Option(help="An augmentation, mask, texture or patches to leave out, for ablation."),
     ] = None,
     hold_out_fold: Annotated[
         int | None, typer.Option(help="Fold of the data sets' own that is left out.")
@@ -81,12 +88,10 @@ def train(
 
     defaults = recipes.Recipe()
     augmentations = defaults.augmentations
-    mask, texture = defaults.mask, defaults.texture
+    parts: dict[str, Any] = {}
     for each in without or ():
-        if each == "mask":
-            mask = 0.0
-        elif each == "texture":
-            texture = False
+        if each in _PARTS:
+            parts |= _PARTS[each]
         else:
             augmentations = augmentations.without(each)
     schedule = replace(defaults.schedule, steps=steps or defaults.schedule.steps, patience=patience)
@@ -96,12 +101,11 @@ def train(
         batch=batch or defaults.batch,
         width=width or defaults.width,
         augmentations=augmentations,
-        mask=mask,
-        texture=texture,
         synthesized=defaults.synthesized if synthesized is None else synthesized,
         voice_removed=voice_removed,
         schedule=schedule,
         seed=seed,
+        **parts,
     )
     sources = _sources(data or [], kind, share, hold_out_fold, hold_out_group)
     with _shown() as progress:

@@ -1,0 +1,124 @@
+"""How much of a spectrum looks like each of a few typical patches, found without labels.
+
+Spherical k-means on whitened patches and soft-thresholded codes: Coates and Ng, Learning Feature
+Representations with K-Means (2012), sections 2 to 4; for sounds of cities Salamon and Bello,
+Unsupervised Feature Learning for Urban Sound Classification (2015). What is learned is little, so a
+few hundred recordings are enough to learn it from.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import keras
+import numpy as np
+from keras import ops
+from numpy.typing import NDArray
+
+from earshot_models.network import BANDS
+from earshot_protocol.errors import InvalidInputError
+
+LENGTH = 8
+"""Frames of a patch."""
+
+_STRIDE = 2
+_WHITENED = 64
+"""Principal components that are kept of a patch."""
+
+_THRESHOLD = 0.1
+"""Cosine below which a patch is nothing like an atom."""
+
+_EXAMPLES = 30_000
+_LEAST_NORM = 1e-6
+
+
+@dataclass(frozen=True)
+class Atoms:
+    """Typical patches.
+
+    Attributes:
+        whitening: float32 (8 · 64, components), what a patch is multiplied by once `mean` is taken
+            off.
+        mean: float32 (8 · 64,).
+        directions: float32 (components, atoms), unit columns of whitened patches.
+    """
+
+    whitening: NDArray[np.float32]
+    mean: NDArray[np.float32]
+    directions: NDArray[np.float32]
+
+    @property
+    def count(self) -> int:
+        """How many."""
+        return self.directions.shape[1]
+
+
+def learn(spectra: NDArray[np.floating], count: int, seed: int) -> Atoms:
+    """Cluster patches of spectra by cosine.
+
+    Args:
+        spectra: log-mel spectra (examples, 61, 64, 1) of public sound.
+        count: of atoms, at least 2.
+        seed: of the choice of patches and of the clustering.
+
+    Raises:
+        InvalidInputError: if there are fewer patches than atoms and components need.
+    """
+    from sklearn.cluster import MiniBatchKMeans
+    from sklearn.decomposition import PCA
+
+    generator = np.random.default_rng([seed, 4])
+    level = spectra.mean(axis=(1, 2, 3), keepdims=True)
+    patches = _patches((spectra - level)[..., 0])
+    if len(patches) < max(count, _WHITENED):
+        raise InvalidInputError(
+            f"{len(patches)} patches are too few to learn {count} atoms of: there must be "
+            f"{max(count, _WHITENED)}"
+        )
+    chosen = patches[generator.permutation(len(patches))[:_EXAMPLES]].reshape(-1, LENGTH * BANDS)
+    principal = PCA(_WHITENED, svd_solver="covariance_eigh").fit(chosen)
+    scale = np.sqrt(np.maximum(principal.explained_variance_, _LEAST_NORM))
+    whitened = _unit((chosen - principal.mean_) @ (principal.components_.T / scale))
+    clusters = MiniBatchKMeans(count, random_state=seed, n_init=1, batch_size=2048).fit(whitened)
+    return Atoms(
+        np.asarray(principal.components_.T / scale, dtype=np.float32),
+        np.asarray(principal.mean_, dtype=np.float32),
+        np.asarray(_unit(clusters.cluster_centers_).T, dtype=np.float32),
+    )
+
+
+class Patches(keras.layers.Layer):  # type: ignore[misc]  # Keras has no types
+    """Log-mel spectra (batch, 61, 64, 1) → (batch, 2 · atoms).
+
+    For each atom the mean and the largest over time of the cosine between it and a whitened patch,
+    as far as it is above 0.1.
+    """
+
+    def __init__(self, atoms: Atoms, **kwargs: Any) -> None:
+        super().__init__(**kwargs)
+        self._atoms = atoms
+        shape = (LENGTH, BANDS, 1, atoms.whitening.shape[1])
+        self._kernel = atoms.whitening.reshape(shape)
+        self._offset = atoms.mean @ atoms.whitening
+
+    def call(self, spectrum: Any) -> Any:
+        """The codes, pooled over time."""
+        level = ops.mean(spectrum, axis=(1, 2, 3), keepdims=True)
+        whitened = ops.conv(spectrum - level, self._kernel, strides=_STRIDE, padding="valid")
+        whitened = ops.squeeze(whitened, axis=2) - self._offset
+        length = ops.sqrt(ops.sum(ops.square(whitened), axis=2, keepdims=True))
+        cosines = ops.matmul(whitened / ops.maximum(length, _LEAST_NORM), self._atoms.directions)
+        codes = ops.relu(cosines - _THRESHOLD)
+        return ops.concatenate([ops.mean(codes, axis=1), ops.max(codes, axis=1)], axis=1)
+
+
+def _patches(bands: NDArray[np.floating]) -> NDArray[np.floating]:
+    """(examples · 27, 8, 64) of (examples, 61, 64)."""
+    windows = np.lib.stride_tricks.sliding_window_view(bands, LENGTH, axis=1)[:, ::_STRIDE]
+    return windows.transpose(0, 1, 3, 2).reshape(-1, LENGTH, BANDS)
+
+
+def _unit(rows: NDArray[np.floating]) -> NDArray[np.floating]:
+    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
+    return np.asarray(rows / np.maximum(lengths, _LEAST_NORM))
