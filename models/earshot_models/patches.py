@@ -51,7 +51,7 @@ class Atoms:
     @property
     def count(self) -> int:
         """How many."""
-        return self.directions.shape[1]
+        return int(self.directions.shape[1])
 
 
 def learn(spectra: NDArray[np.floating], count: int, seed: int) -> Atoms:
