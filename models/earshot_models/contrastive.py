@@ -7,7 +7,7 @@ from typing import Any
 import keras
 from keras import ops
 
-from earshot_models.objectives import MomentumContrast, Objective, follow
+from earshot_models.objectives import MomentumContrast, Objective, follow, freeze
 
 
 class Contrastive(keras.Model):  # type: ignore[misc]  # Keras has no types
@@ -35,7 +35,7 @@ class Contrastive(keras.Model):  # type: ignore[misc]  # Keras has no types
             self._momentum = objective
             self.key_network = keras.models.clone_model(network)
             self.key_network.set_weights(network.get_weights())
-            self.key_network.trainable = False
+            freeze(self.key_network)
         objective.build((None, network.output_shape[-1]))
         self.built = True
 
@@ -50,10 +50,7 @@ class Contrastive(keras.Model):  # type: ignore[misc]  # Keras has no types
             # Here, before anything is computed, both see the same weights on every back end.
             follow(self.network, self.key_network, self._momentum.momentum)
             self._momentum.follow()
-        # The keys' normalization uses the averages that follow with the weights: a key must not
-        # depend on its batch, by whose statistics the positive could be found (He et al. 2020,
-        # section 3.3, shuffle batches between devices for that; a phone's encoder has one device).
-        keys = self._embed(self.key_network, second, training, normalize=False)
+        keys = self._embed(self.key_network, second, training)
         return self._embed(self.network, first, training), ops.stop_gradient(keys)
 
     def compute_loss(
@@ -68,8 +65,6 @@ class Contrastive(keras.Model):  # type: ignore[misc]  # Keras has no types
         first, second = y_pred
         return self.objective.loss(first, second, y)
 
-    def _embed(
-        self, network: keras.Model, samples: Any, training: bool, normalize: bool = True
-    ) -> Any:
+    def _embed(self, network: keras.Model, samples: Any, training: bool) -> Any:
         spectra = self.front_end(samples, training=training)
-        return ops.normalize(network(spectra, training=training and normalize), axis=1)
+        return ops.normalize(network(spectra, training=training), axis=1)

@@ -77,6 +77,11 @@ class MomentumContrast(Objective):
 
     Yu et al., Contrastive unsupervised learning for audio fingerprinting (2020), after He et al.
     (MoCo, 2020), algorithm 1. The queue remembers which recording each key is of.
+
+    Keys are normalized by the statistics of their batch, as there: by averages, a young encoder
+    makes all of them alike. He et al. (section 3.3) shuffle batches between devices, so that those
+    statistics do not give the positive away. Here is one device; instead the batch's own keys stand
+    in the queue already, and have the same statistics, and the same age.
     """
 
     def __init__(
@@ -103,13 +108,13 @@ class MomentumContrast(Objective):
         self._dimensions = dimensions
         self._head = _head(hidden, dimensions)
         self._key_head = _head(hidden, dimensions)
-        self._key_head.trainable = False
 
     def build(self, shape: Any) -> None:
         """Make the heads' weights and an empty queue."""
         for head in (self._head, self._key_head):
             head.build((None, shape[-1]))
         self._key_head.set_weights(self._head.get_weights())
+        freeze(self._key_head)
         self._keys = self.add_weight(
             shape=(self._size, self._dimensions), initializer="zeros", trainable=False, name="keys"
         )
@@ -128,17 +133,15 @@ class MomentumContrast(Objective):
     def loss(self, first: Any, second: Any, recordings: Any) -> Any:
         """See `Objective.loss`."""
         queries = ops.normalize(self._head(first, training=True), axis=1)
-        # By its averages, which follow too: see `Contrastive.call`.
-        keys = ops.stop_gradient(ops.normalize(self._key_head(second, training=False), axis=1))
+        keys = ops.stop_gradient(ops.normalize(self._key_head(second, training=True), axis=1))
         own = ops.sum(queries * keys, axis=1, keepdims=True)
+        self._enqueue(keys, recordings)
         # A copy: PyTorch goes back through it after the queue has moved on.
         others = ops.matmul(queries, ops.transpose(ops.copy(self._keys)))
         of = ops.expand_dims(self._of, 0)
-        out = ops.logical_or(_same(recordings, self._of), of < 0)
+        out = ops.logical_or(_same(ops.cast(recordings, "int32"), self._of), of < 0)
         logits = ops.concatenate([own, ops.where(out, _NEVER, others)], axis=1)
-        loss = -ops.mean(ops.log_softmax(logits / self.temperature, axis=1)[:, 0])
-        self._enqueue(keys, recordings)
-        return loss
+        return -ops.mean(ops.log_softmax(logits / self.temperature, axis=1)[:, 0])
 
     def _enqueue(self, keys: Any, recordings: Any) -> None:
         """The newest first; the oldest fall out."""
@@ -194,6 +197,15 @@ def follow(source: keras.Model, copy: keras.Model, momentum: float) -> None:
     for ours, its in zip(source.variables, copy.variables, strict=True):
         if "float" in str(its.dtype):
             its.assign(momentum * its + (1 - momentum) * ours)
+
+
+def freeze(model: keras.Model) -> None:
+    """No gradient reaches its weights, but it is still told when it trains.
+
+    (`trainable = False` would have batch normalization use its averages.)
+    """
+    for variable in model.variables:
+        variable.trainable = False
 
 
 def _head(hidden: int, dimensions: int = 128) -> keras.Sequential:

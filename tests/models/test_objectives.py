@@ -18,15 +18,12 @@ def embeddings(seed: int) -> np.ndarray:
     return rows / np.linalg.norm(rows, axis=1, keepdims=True)
 
 
-def head(layer: keras.Sequential, rows: np.ndarray, training: bool = True) -> np.ndarray:
-    """The head by hand; in training its batch statistics are those of `rows`."""
+def head(layer: keras.Sequential, rows: np.ndarray) -> np.ndarray:
+    """The head in training by hand: it normalizes by the statistics of `rows`."""
     dense, normalization, _, last = layer.layers
     (kernel,) = dense.get_weights()
     hidden = rows @ kernel
-    _, _, mean, variance = normalization.get_weights()
-    if training:
-        mean, variance = hidden.mean(0), hidden.var(0)
-    hidden = (hidden - mean) / np.sqrt(variance + normalization.epsilon)
+    hidden = (hidden - hidden.mean(0)) / np.sqrt(hidden.var(0) + normalization.epsilon)
     kernel, bias = last.get_weights()
     out = np.maximum(hidden, 0) @ kernel + bias
     return out / np.linalg.norm(out, axis=1, keepdims=True)
@@ -74,14 +71,15 @@ def test_bilinear_is_a_cross_entropy_over_the_batch() -> None:
     assert found == pytest.approx(np.mean(losses), rel=1e-4)
 
 
-def test_momentum_contrast_compares_with_a_queue_of_earlier_keys() -> None:
+def test_momentum_contrast_compares_with_a_queue_of_keys() -> None:
     objective = MomentumContrast(temperature=0.2, hidden=32, queue=2 * BATCH + 1)
     objective.build((None, WIDTH))
     queue: list[tuple[int, np.ndarray]] = []
     for step in range(4):
         first, second = embeddings(10 + step), embeddings(20 + step)
         queries = head(objective._head, first)
-        keys = head(objective._key_head, second, training=False)
+        keys = head(objective._key_head, second)
+        queue = [*zip(RECORDINGS, keys, strict=True), *queue][: 2 * BATCH + 1]
         losses = []
         for query, key, recording in zip(queries, keys, RECORDINGS, strict=True):
             own = np.exp(query @ key / 0.2)
@@ -89,7 +87,6 @@ def test_momentum_contrast_compares_with_a_queue_of_earlier_keys() -> None:
             losses.append(-np.log(own / (own + sum(others))))
         found = float(objective.loss(first, second, RECORDINGS))
         assert found == pytest.approx(np.mean(losses), rel=1e-4, abs=1e-5)
-        queue = [*zip(RECORDINGS, keys, strict=True), *queue][: 2 * BATCH + 1]
 
 
 def test_a_copy_follows_by_its_momentum() -> None:

@@ -99,6 +99,25 @@ def test_it_learns_to_tell_recordings_apart(tmp_path: Path) -> None:
     assert history[-1]["retrieval"] > 0.6  # one in nineteen would be chance
 
 
+@pytest.mark.parametrize(
+    ("objective", "least"), [("nt-xent", 0.8), ("momentum", 0.75), ("bilinear", 0.65)]
+)
+def test_every_objective_brings_views_of_one_sound_together(
+    objective: str, least: float, tmp_path: Path
+) -> None:
+    schedule = Schedule(steps=60, steps_per_epoch=60, warm_up=5)
+    ours = model(objective, width=0.5)
+    if ours.key_network is not None:
+        ours._momentum.momentum = 0.9  # or the keys would still be those of the beginning
+    train(ours, pairs(16), schedule, held_out(), tmp_path, {})
+    first, second, recordings = pairs(64).batch(1000)
+    views = [keras.ops.convert_to_numpy(each) for each in ours((first, second), training=True)]
+    likeness = views[0] @ views[1].T
+    apart = recordings[:, np.newaxis] != recordings
+    nearer = (np.diag(likeness)[:, np.newaxis] > likeness)[apart]
+    assert np.mean(nearer) > least  # chance is 0.5
+
+
 def test_it_ends_when_retrieval_no_longer_grows_and_keeps_the_best(tmp_path: Path) -> None:
     # So slow that nothing changes: retrieval is best in the first epoch, or as good.
     schedule = Schedule(40, steps_per_epoch=2, warm_up=0, learning_rate=1e-9, patience=2)
