@@ -146,13 +146,13 @@ def averaged(network: keras.Model) -> keras.Model:
     is little (docs/embedding.md).
 
     Args:
-        network: (batch, 61, 64, 1) → (batch, 128).
+        network: (batch, 61, 64, 1) → (batch, features).
     """
     spectrum = keras.layers.Input((FRAMES, BANDS, 1), name="log_mel")
     higher = ops.concatenate([spectrum[:, :, :1], spectrum[:, :, :-1]], axis=2)
     lower = ops.concatenate([spectrum[:, :, 1:], spectrum[:, :, -1:]], axis=2)
     views = network(ops.concatenate([higher, spectrum, lower], axis=0))
-    embeddings = ops.mean(ops.reshape(views, (3, -1, DIMENSIONS)), axis=0)
+    embeddings = ops.mean(ops.reshape(views, (3, -1, views.shape[-1])), axis=0)
     return keras.Model(spectrum, embeddings)
 
 

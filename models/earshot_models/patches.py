@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from earshot_models.network import BANDS
 from earshot_protocol.errors import InvalidInputError
 
-LENGTH = 8
+LENGTH = 12
 """Frames of a patch."""
 
 _STRIDE = 2
@@ -38,9 +38,9 @@ class Atoms:
     """Typical patches.
 
     Attributes:
-        whitening: float32 (8 · 64, components), what a patch is multiplied by once `mean` is taken
+        whitening: float32 (12 · 64, components), what a patch is multiplied by once `mean` is taken
             off.
-        mean: float32 (8 · 64,).
+        mean: float32 (12 · 64,).
         directions: float32 (components, atoms), unit columns of whitened patches.
     """
 
@@ -114,7 +114,7 @@ class Patches(keras.layers.Layer):  # type: ignore[misc]  # Keras has no types
 
 
 def _patches(bands: NDArray[np.floating]) -> NDArray[np.floating]:
-    """(examples · 27, 8, 64) of (examples, 61, 64)."""
+    """(examples · 25, 12, 64) of (examples, 61, 64)."""
     windows = np.lib.stride_tricks.sliding_window_view(bands, LENGTH, axis=1)[:, ::_STRIDE]
     return windows.transpose(0, 1, 3, 2).reshape(-1, LENGTH, BANDS)
 

@@ -76,7 +76,7 @@ class Recipe:
     batch: int = 128
     synthesized: float = 0.25
     held_out: float = 0.05
-    schedule: Schedule = field(default_factory=lambda: Schedule(steps=1000))
+    schedule: Schedule = field(default_factory=lambda: Schedule(steps=2500))
     texture: bool = True
     atoms: int = 128
     voice_removed: bool = False
@@ -163,9 +163,9 @@ def train_encoder(
     pairs = Pairs(pools, recipe.augmentations, recipe.batch, recipe.seed)
     what = {"recipe": asdict(recipe), "sources": [sound.summary() for sound in sounds]}
     history = training.train(model, pairs, recipe.schedule, held_out, folder, what, progress)
-    network = export.averaged(model.network)
     public_spectra = training.spectra(model.front_end, public)
-    network = export.beside(network, _others(public_spectra, recipe), public_spectra)
+    others = _others(public_spectra, recipe)
+    network = export.averaged(export.beside(model.network, others, public_spectra))
     heard = training.embed(model.front_end, network, public)
     unheard = training.embed(model.front_end, network, held_out.seconds)
     components, whitening, found = _projection(heard, unheard, held_out, recipe)

@@ -51,7 +51,7 @@ def whole(network: keras.Model) -> keras.Model:
     """Everything before the rotation."""
     public = training.spectra(LogMel(mask=0.0, seed=0), sound(30))
     others = [Texture(), Patches(learn(public, ATOMS, seed=0))]
-    return export.beside(export.averaged(network), others, public)
+    return export.averaged(export.beside(network, others, public))
 
 
 @pytest.fixture(scope="module")
@@ -107,16 +107,17 @@ def test_the_average_is_over_a_band_higher_and_lower(network: keras.Model) -> No
     np.testing.assert_allclose(averaged, np.mean(views, axis=0), atol=1e-5)
 
 
-def test_all_parts_weigh_the_same(network: keras.Model, whole: keras.Model) -> None:
+def test_all_parts_weigh_the_same(network: keras.Model) -> None:
     heard = sound(30)
     front_end = LogMel(mask=0.0, seed=0)
     spectra = training.spectra(front_end, heard)
-    rows = keras.ops.convert_to_numpy(whole(spectra))
+    others = [Texture(), Patches(learn(spectra, ATOMS, seed=0))]
+    rows = keras.ops.convert_to_numpy(export.beside(network, others, spectra)(spectra))
     assert rows.shape == (300, FEATURES)
     parts = np.split(rows, [128, 128 + SIZE], axis=1)
     for part in parts:
         np.testing.assert_allclose(np.linalg.norm(part, axis=1), 1, atol=1e-5)
-    learned = training.embed(front_end, export.averaged(network), heard)
+    learned = training.embed(front_end, network, heard)
     np.testing.assert_allclose(parts[0], learned, atol=1e-5)
     # Over public sound every statistic has mean 0 and deviation 1, before the length is taken.
     found = keras.ops.convert_to_numpy(Texture()(spectra)).astype(float)
@@ -128,8 +129,8 @@ def test_all_parts_weigh_the_same(network: keras.Model, whole: keras.Model) -> N
 def test_a_phone_carries_400_000_numbers_at_most() -> None:
     public = training.spectra(LogMel(mask=0.0, seed=0), sound(30))
     texture, atoms = Texture(), learn(public, Recipe().atoms, seed=0)
-    network = export.averaged(build(NetworkSettings()))
-    largest = export.beside(network, [texture, Patches(atoms)], public)
+    parts = export.beside(build(NetworkSettings()), [texture, Patches(atoms)], public)
+    largest = export.averaged(parts)
     ready = export.rotated(largest, np.eye(largest.output_shape[1])[:, :128])
     constants = 2 * (SIZE + 2 * atoms.count) + 2 * 30 * 61
     constants += atoms.whitening.size + atoms.directions.size + atoms.mean.size

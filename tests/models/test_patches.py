@@ -49,7 +49,10 @@ def test_patches_are_whitened_as_scikit_learn_does(heard: np.ndarray, atoms: Ato
     bands = heard[:, :, :, 0] - heard.mean(axis=(1, 2, 3))[:, np.newaxis, np.newaxis]
     # All patches were learned from, for there are fewer than the most.
     patches = np.concatenate(
-        [bands[:, start : start + LENGTH].reshape(len(bands), -1) for start in range(0, 54, 2)]
+        [
+            bands[:, start : start + LENGTH].reshape(len(bands), -1)
+            for start in range(0, 61 - LENGTH + 1, 2)
+        ]
     )
     oracle = PCA(64, whiten=True, svd_solver="full").fit(patches)
     ours = (patches - atoms.mean) @ atoms.whitening
@@ -80,7 +83,7 @@ def test_learning_can_be_repeated(heard: np.ndarray, atoms: Atoms) -> None:
 
 
 def test_too_little_sound_is_refused(heard: np.ndarray) -> None:
-    with pytest.raises(InvalidInputError, match="54 patches are too few"):
+    with pytest.raises(InvalidInputError, match="50 patches are too few"):
         learn(heard[:2], 12, seed=1)
 
 

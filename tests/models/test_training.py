@@ -199,8 +199,8 @@ def test_bad_schedules_are_named(arguments: dict[str, float]) -> None:
 
 
 def test_a_network_is_small_enough_for_a_phone() -> None:
-    with pytest.raises(InvalidParametersError, match="225000"):
+    with pytest.raises(InvalidParametersError, match="205000"):
         build(NetworkSettings(width=2))
-    assert build(NetworkSettings()).count_params() <= 225_000
+    assert build(NetworkSettings()).count_params() <= 205_000
     with pytest.raises(InvalidParametersError, match="width"):
         NetworkSettings(width=3)
