@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from earshot_client.encoder_file import DamagedEncoderError
 from earshot_client.lite_rt_encoder import LiteRtEncoder
 
-SHIPPED_SHA256 = "8b7dce18414e185e6c99af23966eb24a2e224be52b4affb080ac3fa089dc5d13"
+SHIPPED_SHA256 = "622142b15ef98273a8225aa2adcc1b90486152e775367086d8ec031f7c112816"
 """Digest of data/encoder.tflite: the encoder must be the one that all phones share."""
 
 

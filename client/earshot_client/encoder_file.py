@@ -44,7 +44,7 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
         dimensions: length of an embedding, 128.
         sha256: of the model, hexadecimal.
         length: of the model, in bytes.
-        quantization: of weights and activations.
+        quantization: of the weights.
         features: what the network is given.
         mean: of each coordinate over public sound.
         scale: of each coordinate, for `Encoder.project`.

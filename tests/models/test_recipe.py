@@ -29,6 +29,7 @@ TINY = Recipe(
     batch=8,
     held_out=0.2,
     schedule=Schedule(steps=4, steps_per_epoch=2, warm_up=1),
+    atoms=16,
     seed=3,
 )
 
