@@ -252,7 +252,7 @@ def test_a_phone_outside_a_phase_cannot_answer_in_it(server: Server, database: D
 # --------------------------------------------------------------------------------- signatures
 
 
-@pytest.mark.parametrize("skew", [-301, 301, -(10**8)])
+@pytest.mark.parametrize("skew", [-301, 330, -(10**8)])  # a slow machine uses up seconds
 def test_a_stale_signature_is_told_the_time(server: Server, skew: float) -> None:
     phone = server.phone()
     problem = problem_of(phone.post(TASK, AskTask(), skew=skew), 401, "stale-signature")
