@@ -192,8 +192,14 @@ def test_the_database_is_restarted(
 
 
 def test_every_request_arrives_twice(crowd: Crowd, undisturbed: Result) -> None:
+    refused = []
+
     def twice(path: str, forward: Forward) -> tuple[int, dict[str, str], bytes] | None:
         first, second = forward(), forward()
+        if path == ANSWER and (first[0], second[0]) == (204, 409):
+            # The last answer to a step may close it before it comes again.
+            refused.append(second)
+            return first
         # The second time, a phase that is over may already have been told of.
         assert first[0] == second[0]
         assert path == TASK or first[2] == second[2]
@@ -201,6 +207,7 @@ def test_every_request_arrives_twice(crowd: Crowd, undisturbed: Result) -> None:
 
     crowd.proxy.fault = twice
     assert crowd.play() == undisturbed
+    assert len(refused) <= len(STEPS)
 
 
 def test_every_second_response_is_lost(crowd: Crowd, undisturbed: Result) -> None:
@@ -286,7 +293,10 @@ def test_phones_are_killed_and_resumed_in_every_round(
                 assert answer is not None
                 crowd.lines[number].send(answer)
             with revived(number):  # it died before it knew that the answer had arrived
-                crowd.lines[number].send(answer)
+                try:
+                    crowd.lines[number].send(answer)
+                except UnexpectedMessageError:
+                    assert number == PHONES - 1  # whose answer was the last, and closed the step
     assert crowd.result() == undisturbed
     with revived(0) as phone:
         steps = [entry["step"] for entry in phone.ledger.export()]
