@@ -82,8 +82,8 @@ def resample(samples: NDArray[np.float32], rate: int) -> NDArray[np.float32]:
     return np.asarray(soxr.resample(samples, rate, RATE, quality="HQ"), dtype=np.float32)
 
 
-def seconds(samples: NDArray[np.float32], hop: int = WINDOW) -> NDArray[np.float32]:
-    """The seconds of a clip that are not silent.
+def windows(samples: NDArray[np.float32], hop: int) -> NDArray[np.float32]:
+    """All seconds of a clip.
 
     A shorter clip is put in the middle of a second of silence: a spoken digit lasts 0.4 s.
 
@@ -92,12 +92,36 @@ def seconds(samples: NDArray[np.float32], hop: int = WINDOW) -> NDArray[np.float
         hop: samples from one second's start to the next.
 
     Returns:
-        float32 (seconds, 8000), each of at least `SILENT_RMS`.
+        float32 (seconds, 8000), at least one; a view, where it can be.
     """
     if len(samples) < WINDOW:
         before = (WINDOW - len(samples)) // 2
-        cut = np.pad(samples, (before, WINDOW - len(samples) - before))[np.newaxis]
-    else:
-        cut = np.lib.stride_tricks.sliding_window_view(samples, WINDOW)[::hop]
-    loud = np.sqrt(np.mean(np.square(cut, dtype=np.float64), axis=1)) >= SILENT_RMS
-    return np.ascontiguousarray(cut[loud])
+        return np.pad(samples, (before, WINDOW - len(samples) - before))[np.newaxis]
+    return np.lib.stride_tricks.sliding_window_view(samples, WINDOW)[::hop]
+
+
+def loud(cut: NDArray[np.float32]) -> NDArray[np.bool_]:
+    """Which seconds are not silent.
+
+    Args:
+        cut: float32 (seconds, 8000).
+
+    Returns:
+        bool (seconds,): whether its root mean square is at least `SILENT_RMS`.
+    """
+    level = np.sqrt(np.mean(np.square(cut, dtype=np.float64), axis=1))
+    return np.asarray(level >= SILENT_RMS)
+
+
+def seconds(samples: NDArray[np.float32], hop: int = WINDOW) -> NDArray[np.float32]:
+    """The seconds of a clip that are not silent.
+
+    Args:
+        samples: float32 (samples,) at 8 kHz.
+        hop: samples from one second's start to the next.
+
+    Returns:
+        float32 (seconds, 8000), as `windows` cuts them.
+    """
+    cut = windows(samples, hop)
+    return np.ascontiguousarray(cut[loud(cut)])

@@ -13,13 +13,8 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from earshot_models.audio import RATE, WINDOW
 from earshot_protocol.errors import InvalidParametersError
-
-RATE = 8000
-"""Samples per second."""
-
-WINDOW = 8000
-"""Samples of a view: one second."""
 
 _BINS = WINDOW // 2 + 1
 _ROOMS = 256

@@ -18,6 +18,7 @@ import numpy as np
 from keras import ops
 from numpy.typing import NDArray
 
+from earshot_models.batches import in_batches
 from earshot_models.network import BANDS, DIMENSIONS, FRAMES
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 
@@ -25,7 +26,6 @@ FORMAT = 1
 FEATURES = "log-mel 61x64 at 8 kHz, unit rms"
 _CARD, _CREDITS = "encoder.json", "CREDITS.txt"
 _EARLIEST = (1980, 1, 1, 0, 0, 0)
-_EMBED_BATCH = 256
 _LEAST_DEVIATION = 1e-6
 
 
@@ -113,12 +113,7 @@ def beside(
     spectrum = keras.layers.Input((FRAMES, BANDS, 1), name="log_mel")
     parts = [network(spectrum)]
     for layer in others:
-        found = np.concatenate(
-            [
-                ops.convert_to_numpy(layer(public[at : at + _EMBED_BATCH]))
-                for at in range(0, len(public), _EMBED_BATCH)
-            ]
-        )
+        found = in_batches(layer, public)
         mean, deviation = found.mean(axis=0), np.maximum(found.std(axis=0), _LEAST_DEVIATION)
         parts.append((layer(spectrum) - mean) / deviation)
     unit = [ops.normalize(part, axis=1) for part in parts]
@@ -131,6 +126,9 @@ def rotated(network: keras.Model, rotation: NDArray[np.float64]) -> keras.Model:
     Args:
         network: (batch, 61, 64, 1) → (batch, features).
         rotation: (features, 128).
+
+    Returns:
+        (batch, 61, 64, 1) → (batch, 128).
     """
     turn = keras.layers.Dense(DIMENSIONS, use_bias=False, name="rotation")
     turn.build((None, len(rotation)))
@@ -147,6 +145,9 @@ def averaged(network: keras.Model) -> keras.Model:
 
     Args:
         network: (batch, 61, 64, 1) → (batch, features).
+
+    Returns:
+        The same shapes.
     """
     spectrum = keras.layers.Input((FRAMES, BANDS, 1), name="log_mel")
     higher = ops.concatenate([spectrum[:, :, :1], spectrum[:, :, :-1]], axis=2)

@@ -13,15 +13,13 @@ import numpy as np
 from keras import ops
 from numpy.typing import NDArray
 
+from earshot_models.audio import RATE, SILENT_RMS
 from earshot_protocol.errors import InvalidParametersError
 
-RATE = 8000
-WINDOW = 8000
 FRAME, HOP = 256, 128
 FRAMES, BANDS = 61, 64
 LOWEST_HERTZ = 50.0
 POWER_FLOOR = 1e-8
-SILENT_RMS = 1e-4
 
 # Slaney's scale: 15 mel at 1 kHz, and 27 mel for each further factor of 6.4.
 _BREAK_HERTZ, _BREAK_MEL = 1000.0, 15.0

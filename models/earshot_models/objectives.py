@@ -135,18 +135,18 @@ class MomentumContrast(Objective):
         queries = ops.normalize(self._head(first, training=True), axis=1)
         keys = ops.stop_gradient(ops.normalize(self._key_head(second, training=True), axis=1))
         own = ops.sum(queries * keys, axis=1, keepdims=True)
+        recordings = ops.cast(recordings, "int32")
         self._enqueue(keys, recordings)
         # A copy: PyTorch goes back through it after the queue has moved on.
         others = ops.matmul(queries, ops.transpose(ops.copy(self._keys)))
         of = ops.expand_dims(self._of, 0)
-        out = ops.logical_or(_same(ops.cast(recordings, "int32"), self._of), of < 0)
+        out = ops.logical_or(_same(recordings, self._of), of < 0)
         logits = ops.concatenate([own, ops.where(out, _NEVER, others)], axis=1)
         return -ops.mean(ops.log_softmax(logits / self.temperature, axis=1)[:, 0])
 
     def _enqueue(self, keys: Any, recordings: Any) -> None:
         """The newest first; the oldest fall out."""
         self._keys.assign(ops.concatenate([keys, self._keys])[: self._size])
-        recordings = ops.cast(recordings, "int32")
         self._of.assign(ops.concatenate([recordings, self._of])[: self._size])
 
 

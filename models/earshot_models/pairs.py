@@ -9,11 +9,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from earshot_models import augmentations as augment
-from earshot_models.augmentations import RATE, WINDOW, Augmentations, Variant
+from earshot_models.audio import RATE, WINDOW
+from earshot_models.augmentations import Augmentations, Variant
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 
-SILENT_RMS = 1e-3
-"""A window below this is silent, and says nothing: none is paired."""
+LEAST_RMS = 1e-3
+"""A window below this is not paired: what it holds says little."""
 
 _HOP = 800
 _SHORTEST = WINDOW // 2
@@ -182,5 +183,5 @@ def _loud(sound: NDArray[np.float32]) -> NDArray[np.int64]:
     starts = np.arange(0, max(len(sound) - WINDOW, 0) + 1, _HOP)
     energy = np.concatenate([[0.0], np.cumsum(np.square(sound, dtype=np.float64))])
     ends = np.minimum(starts + _SHORTEST, len(sound))
-    loud = energy[ends] - energy[starts] > SILENT_RMS**2 * _SHORTEST
+    loud = energy[ends] - energy[starts] > LEAST_RMS**2 * _SHORTEST
     return np.asarray(starts[loud], dtype=np.int64)

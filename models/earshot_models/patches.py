@@ -67,6 +67,7 @@ def learn(spectra: NDArray[np.floating], count: int, seed: int) -> Atoms:
     """
     from sklearn.cluster import MiniBatchKMeans
     from sklearn.decomposition import PCA
+    from sklearn.preprocessing import normalize
 
     generator = np.random.default_rng([seed, 4])
     level = spectra.mean(axis=(1, 2, 3), keepdims=True)
@@ -79,12 +80,13 @@ def learn(spectra: NDArray[np.floating], count: int, seed: int) -> Atoms:
     chosen = patches[generator.permutation(len(patches))[:_EXAMPLES]].reshape(-1, LENGTH * BANDS)
     principal = PCA(_WHITENED, svd_solver="covariance_eigh").fit(chosen)
     scale = np.sqrt(np.maximum(principal.explained_variance_, _LEAST_NORM))
-    whitened = _unit((chosen - principal.mean_) @ (principal.components_.T / scale))
+    whitening = principal.components_.T / scale
+    whitened = normalize((chosen - principal.mean_) @ whitening)
     clusters = MiniBatchKMeans(count, random_state=seed, n_init=1, batch_size=2048).fit(whitened)
     return Atoms(
-        np.asarray(principal.components_.T / scale, dtype=np.float32),
+        np.asarray(whitening, dtype=np.float32),
         np.asarray(principal.mean_, dtype=np.float32),
-        np.asarray(_unit(clusters.cluster_centers_).T, dtype=np.float32),
+        np.asarray(normalize(clusters.cluster_centers_).T, dtype=np.float32),
     )
 
 
@@ -117,8 +119,3 @@ def _patches(bands: NDArray[np.floating]) -> NDArray[np.floating]:
     """(examples · 25, 12, 64) of (examples, 61, 64)."""
     windows = np.lib.stride_tricks.sliding_window_view(bands, LENGTH, axis=1)[:, ::_STRIDE]
     return windows.transpose(0, 1, 3, 2).reshape(-1, LENGTH, BANDS)
-
-
-def _unit(rows: NDArray[np.floating]) -> NDArray[np.floating]:
-    lengths = np.linalg.norm(rows, axis=1, keepdims=True)
-    return np.asarray(rows / np.maximum(lengths, _LEAST_NORM))

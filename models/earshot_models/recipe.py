@@ -39,6 +39,9 @@ PROJECTIONS = (8, 16, 32, 64, 128)
 WHITENINGS = (0.0, 0.25, 0.5)
 """Exponents of the public projection that there are to choose from."""
 
+_MOST_ATOMS = 128
+"""More would make the file larger than a phone should carry."""
+
 _SYNTHESIZED = 150
 """Seconds of each scene."""
 
@@ -62,7 +65,7 @@ class Recipe:
         held_out: fraction of the recordings that retrieval is measured on, instead of training.
         schedule: how long, how fast.
         texture: whether statistics of the spectrum stand beside what was learned.
-        atoms: of patches of the spectrum, which stand beside it too; 0 for none.
+        atoms: of the dictionary of patches whose codes stand beside it too, 2 to 128; 0 for none.
         voice_removed: whether `remove_voice` treats all sound but the synthesized one first.
         whitening: of the public projection, 0 to 0.5; None for the best of `WHITENINGS`.
         seed: of everything.
@@ -92,6 +95,10 @@ class Recipe:
             raise InvalidParametersError(
                 "synthesized must be 0 to 1 and held_out above 0, to 0.5; not "
                 f"{self.synthesized} and {self.held_out}"
+            )
+        if self.atoms and not 2 <= self.atoms <= _MOST_ATOMS:
+            raise InvalidParametersError(
+                f"atoms must be 0, or 2 to {_MOST_ATOMS}, not {self.atoms}"
             )
 
 

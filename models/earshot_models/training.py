@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 from tensorboard.summary import Writer
 
+from earshot_models.batches import in_batches
 from earshot_models.contrastive import Contrastive
 from earshot_models.pairs import Pairs
 from earshot_models.training_schedule import Schedule
@@ -27,7 +28,6 @@ Progress = Callable[[int, int, str], None]
 
 _CHECKPOINT = "checkpoint"
 _WEIGHTS, _STATE, _BEST = "weights.npz", "state.json", "best.npz"
-_EMBED_BATCH = 256
 
 
 class CheckpointError(InvalidInputError):
@@ -124,22 +124,14 @@ def _epoch(
 
 def spectra(front_end: Callable[[Any], Any], seconds: NDArray[np.float32]) -> NDArray[np.float32]:
     """Log-mel spectra float32 (seconds, 61, 64, 1) of float32 (seconds, 8000)."""
-    parts = (
-        front_end(seconds[at : at + _EMBED_BATCH]) for at in range(0, len(seconds), _EMBED_BATCH)
-    )
-    return np.concatenate([keras.ops.convert_to_numpy(part) for part in parts])
+    return in_batches(front_end, seconds)
 
 
 def embed(
     front_end: Callable[[Any], Any], network: keras.Model, seconds: NDArray[np.float32]
 ) -> NDArray[np.float32]:
     """Unit rows float32 (seconds, features) of float32 (seconds, 8000)."""
-    heard = spectra(front_end, seconds)
-    parts = (
-        network(heard[at : at + _EMBED_BATCH], training=False)
-        for at in range(0, len(heard), _EMBED_BATCH)
-    )
-    rows = np.concatenate([keras.ops.convert_to_numpy(part) for part in parts])
+    rows = in_batches(network, spectra(front_end, seconds))
     return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
 
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-RATE = 8000
+from earshot_models.audio import RATE
+
 _FRAME = 512
 _HOP = 128
 _APART = RATE // _HOP

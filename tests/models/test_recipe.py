@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
+from esc_folder import write_esc_folder
 from typer.testing import CliRunner
 
 from earshot_client import encoder_file
@@ -19,7 +20,7 @@ from earshot_models.commands.train import app
 from earshot_models.datasets.dataset import Dataset
 from earshot_models.datasets.opening import open_dataset
 from earshot_models.recipe import Recipe, Source, train_encoder
-from earshot_models.soundscapes import SCENES, synthesize
+from earshot_models.soundscapes import SCENES
 from earshot_models.training import CheckpointError
 from earshot_models.training_schedule import Schedule
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
@@ -42,14 +43,7 @@ def few_scenes(monkeypatch: pytest.MonkeyPatch) -> None:
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """Two-second clips of every scene, named as ESC-50's: of two folds."""
-    root = tmp_path_factory.mktemp("esc")
-    generator = np.random.default_rng(1)
-    for number, scene in enumerate(SCENES):
-        (root / scene).mkdir()
-        for clip in range(10):
-            path = root / scene / f"{1 + clip % 2}-{100 * number + clip}-A.wav"
-            soundfile.write(path, synthesize(scene, 2, generator).ravel(), 8000)
-    return root
+    return write_esc_folder(tmp_path_factory.mktemp("esc"), SCENES, clips=10, seconds=2)
 
 
 @pytest.fixture(scope="module")
@@ -151,6 +145,9 @@ def test_what_cannot_be_trained_is_refused_before_anything_is_written(
         replace(TINY, objective="supervised")
     with pytest.raises(InvalidParametersError, match="held_out"):
         replace(TINY, held_out=0.0)
+    for atoms in (-1, 1, 129):
+        with pytest.raises(InvalidParametersError, match="atoms must be 0, or 2 to 128"):
+            replace(TINY, atoms=atoms)
     monkeypatch.setattr(recipes, "_SYNTHESIZED", 15)
     with pytest.raises(InvalidInputError, match="120 seconds of sound are not enough"):
         train_encoder([], out, replace(TINY, synthesized=1.0), "x")
@@ -207,6 +204,9 @@ def test_the_command_trains_what_it_is_told(
         (("--objective", "labels"), InvalidParametersError, "objective must be one of"),
         (("--kind", "tau"), InvalidInputError, r"meta\.csv"),
         (("--steps", "-1"), InvalidParametersError, "steps"),
+        (("--steps", "0"), InvalidParametersError, "steps"),
+        (("--batch", "0"), InvalidParametersError, "batch"),
+        (("--width", "0"), InvalidParametersError, "width"),
     ],
 )
 def test_mistakes_on_the_command_line_are_named(

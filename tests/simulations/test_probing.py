@@ -8,21 +8,21 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
+from esc_folder import write_esc_folder
 from scipy import stats
 from typer.testing import CliRunner
 
 from earshot_client.encoder import default_encoder
 from earshot_models.datasets.dataset import Dataset
 from earshot_models.datasets.opening import open_dataset
-from earshot_models.datasets.splits import folds
-from earshot_models.soundscapes import SCENES, synthesize
+from earshot_models.soundscapes import SCENES
 from earshot_protocol.errors import InvalidInputError
 from earshot_simulations.commands.probe import app
 from earshot_simulations.probing import cost, measures
 from earshot_simulations.probing.baseline import LogMelStatistics
 from earshot_simulations.probing.measures import interval, measure, projected_ari
 from earshot_simulations.probing.pictures import draw_embedding, projections
-from earshot_simulations.probing.probe import probe, side_name
+from earshot_simulations.probing.probe import probe
 from earshot_simulations.probing.seconds import HOP, Seconds, cut
 
 CLASSES, FOLDS, CLIPS, WINDOWS = 4, 3, 6, 3
@@ -173,29 +173,19 @@ def test_the_interval_is_students() -> None:
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("esc")
-    generator = np.random.default_rng(1)
-    for number, scene in enumerate(SCENES[:3]):
-        (root / scene).mkdir()
-        for clip in range(8):
-            sound = synthesize(scene, 2, generator).ravel()
-            if clip == 7:
-                sound = sound[:5000]
-            if clip == 6:
-                sound[8000:] = 0
-            path = root / scene / f"{1 + clip % 2}-{100 * number + clip}-A.wav"
-            soundfile.write(path, sound, 8000)
+    """Of each scene the seventh clip is silent in its second half, and the eighth short."""
+    root = write_esc_folder(tmp_path_factory.mktemp("esc"), SCENES[:3], clips=8, seconds=2)
+    for seventh, eighth in zip(root.glob("*/1-*6-A.wav"), root.glob("*/2-*7-A.wav"), strict=True):
+        sound = soundfile.read(seventh)[0]
+        sound[8000:] = 0
+        soundfile.write(seventh, sound, 8000)
+        soundfile.write(eighth, soundfile.read(eighth)[0][:5000], 8000)
     return root
-
-
-def sides_of(dataset: Dataset) -> tuple[list[Dataset], tuple[str, ...]]:
-    parts = [test for _, test in folds(dataset)]
-    return parts, tuple(map(side_name, parts))
 
 
 def test_clips_are_cut_every_half_second_and_silence_left_out(folder: Path) -> None:
     dataset = open_dataset(folder)
-    seconds = cut(dataset, *sides_of(dataset))
+    seconds = cut(dataset)
     assert seconds.names == ("1", "2")
     assert seconds.silent == 3
     assert len(seconds.clip) == 3 * (6 * 3 + 2 + 1)
@@ -236,7 +226,7 @@ def test_clips_without_labels_are_refused(folder: Path) -> None:
         "bare", tuple(type(c)(c.path, None, c.group, fold=c.fold) for c in dataset.clips)
     )
     with pytest.raises(InvalidInputError, match="without a label"):
-        cut(bare, *sides_of(bare))
+        cut(bare)
 
 
 def test_the_command_measures_the_shipped_encoder(folder: Path, tmp_path: Path) -> None:

@@ -9,13 +9,14 @@ from typing import Any
 import numpy as np
 import pytest
 import soundfile
+from esc_folder import write_esc_folder
 
 import earshot_client
 from earshot_client.encoder import default_encoder
 from earshot_models import recipe as recipes
 from earshot_models.datasets.opening import open_dataset
 from earshot_models.recipe import Recipe, Source, Trained
-from earshot_models.soundscapes import SCENES, synthesize
+from earshot_models.soundscapes import SCENES
 from earshot_models.training_schedule import Schedule
 from earshot_simulations.reproductions import liebenow_9_1, liebenow_9_2
 from earshot_simulations.reproductions.outcome import Outcome, markdown_table, write
@@ -26,14 +27,7 @@ SHIPPED = Path(earshot_client.__file__).parent / "data" / "encoder.tflite"
 
 @pytest.fixture(scope="module")
 def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    root = tmp_path_factory.mktemp("esc")
-    generator = np.random.default_rng(1)
-    for number, scene in enumerate(SCENES[:4]):
-        (root / scene).mkdir()
-        for clip in range(8):
-            path = root / scene / f"{1 + clip % 2}-{100 * number + clip}-A.wav"
-            soundfile.write(path, synthesize(scene, 10, generator).ravel(), 8000)
-    return root
+    return write_esc_folder(tmp_path_factory.mktemp("esc"), SCENES[:4], clips=8, seconds=10)
 
 
 @pytest.fixture(scope="module")

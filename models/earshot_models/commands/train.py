@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from earshot_models.commands.progress import shown
 from earshot_protocol.errors import InvalidParametersError
 
 if TYPE_CHECKING:
-    from earshot_models.recipe import Progress, Source
+    from earshot_models.recipe import Source
 
 app = typer.Typer(add_completion=False)
 
@@ -88,27 +87,30 @@ def train(
 
     defaults = recipes.Recipe()
     augmentations = defaults.augmentations
-    parts: dict[str, Any] = {}
+    changes: dict[str, Any] = {}
     for each in without or ():
         if each in _PARTS:
-            parts |= _PARTS[each]
+            changes |= _PARTS[each]
         else:
             augmentations = augmentations.without(each)
-    schedule = replace(defaults.schedule, steps=steps or defaults.schedule.steps, patience=patience)
+    given = {"batch": batch, "width": width, "synthesized": synthesized}
+    changes |= {option: value for option, value in given.items() if value is not None}
+    schedule = replace(defaults.schedule, patience=patience)
     recipe = replace(
         defaults,
         objective=objective,
-        batch=batch or defaults.batch,
-        width=width or defaults.width,
         augmentations=augmentations,
-        synthesized=defaults.synthesized if synthesized is None else synthesized,
         voice_removed=voice_removed,
-        schedule=schedule,
+        schedule=schedule if steps is None else replace(schedule, steps=steps),
         seed=seed,
-        **parts,
+        **changes,
     )
     sources = _sources(data or [], kind, share, hold_out_fold, hold_out_group)
-    with _shown() as progress:
+    with shown() as progress:
+
+        def told(done: int, total: int, line: str) -> None:
+            progress("training" if line.startswith("loss") else line, done, total, line)
+
         trained = recipes.train_encoder(
             sources,
             out,
@@ -116,7 +118,7 @@ def train(
             name,
             cache=cache,
             credits_=_credits(data or []),
-            progress=progress,
+            progress=told,
         )
     figures = {
         "encoder": str(trained.int8),
@@ -165,37 +167,3 @@ def _credits(folders: list[Path]) -> str:
             if (folder / name).is_file():
                 found.append(f"{folder.name}/{name}\n\n{(folder / name).read_text()}")
     return "\n\n".join(found)
-
-
-@contextmanager
-def _shown() -> Iterator[Progress]:
-    """One line for each piece of work, on standard error."""
-    from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        TaskID,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-    from rich.progress import Progress as Display
-
-    display = Display(
-        TextColumn("{task.description:<32}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
-        console=Console(stderr=True),
-    )
-    lines: dict[str, TaskID] = {}
-
-    def progress(done: int, total: int, what: str) -> None:
-        kind = what.split()[0] if what.startswith("loss") else what
-        if kind not in lines:
-            lines[kind] = display.add_task(what, total=total)
-        display.update(lines[kind], completed=done, total=total, description=what)
-
-    with display:
-        yield progress

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
-from earshot_simulations.commands.progress import shown
+from earshot_models.commands.progress import shown
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
 

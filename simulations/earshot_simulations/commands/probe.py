@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from earshot_models.commands.progress import shown
 from earshot_protocol.errors import InvalidInputError
-from earshot_simulations.commands.progress import shown
 
 if TYPE_CHECKING:
     from earshot_client.encoder import Encoder

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from earshot_simulations.commands.progress import shown
+from earshot_models.commands.progress import shown
 
 if TYPE_CHECKING:
     from earshot_simulations.reproductions.outcome import Outcome

@@ -9,8 +9,8 @@ from typing import Annotated
 
 import typer
 
+from earshot_models.commands.progress import shown
 from earshot_protocol.errors import InvalidInputError
-from earshot_simulations.commands.progress import shown
 from earshot_simulations.settings import (
     DiscoveryRoute,
     EngineName,

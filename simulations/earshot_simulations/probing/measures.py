@@ -12,14 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from earshot_models.recipe import PROJECTIONS
 from earshot_simulations.probing.seconds import Seconds
 
 PENALTIES = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
 """Inverse strengths of the probe's regularization; chosen on the training side alone."""
 
 NEIGHBOURS = 10
-PROJECTIONS = (8, 16, 32, 64, 128)
-"""Dimensions that embeddings are projected to for the private steps."""
 
 _INNER_FOLDS = 3
 _KMEANS_SEEDS = 5

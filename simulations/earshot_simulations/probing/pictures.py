@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from earshot_simulations.probing.probe import Probe
+from earshot_simulations.probing.seconds import Seconds
 
 _MOST_POINTS = 2000
 
@@ -22,14 +23,18 @@ def draw(probe: Probe, folder: Path) -> list[Path]:
         probe: with its embeddings.
         folder: there already.
     """
-    seconds = np.flatnonzero(probe.seconds.disjoint)
-    generator = np.random.default_rng(0)
-    shown = generator.permutation(seconds)[:_MOST_POINTS]
+    shown = sample(probe.seconds)
     embedding, confusion = folder / "embedding.png", folder / "confusion.png"
     placed = projections(probe.embeddings[shown])
     draw_embedding(placed, probe.seconds.label[shown], probe.seconds.labels, embedding)
     _draw_confusion(probe, confusion)
     return [embedding, confusion]
+
+
+def sample(seconds: Seconds) -> NDArray[np.int64]:
+    """Indices of the windows that a picture shows: seconds that do not overlap, 2,000 at most."""
+    whole = np.flatnonzero(seconds.disjoint)
+    return np.sort(np.random.default_rng(0).permutation(whole)[:_MOST_POINTS])
 
 
 @dataclass(frozen=True)
@@ -75,7 +80,7 @@ def draw_embedding(
     path: Path,
 ) -> None:
     """Projections side by side, a colour for each label."""
-    plt = _pyplot()
+    plt = pyplot()
     figure = plt.figure(figsize=(5.3 * len(placed), 5.4), layout="constrained")
     for place, projection in enumerate(placed, start=1):
         solid = projection.points.shape[1] == 3
@@ -97,7 +102,7 @@ def draw_embedding(
 
 
 def _draw_confusion(probe: Probe, path: Path) -> None:
-    plt = _pyplot()
+    plt = pyplot()
     counts = np.sum([fold.confusion for fold in probe.folds], axis=0)
     fractions = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     labels = probe.seconds.labels
@@ -124,7 +129,8 @@ def _colour(plt: Any, index: int) -> Any:
     return plt.get_cmap("tab10" if index < 10 else "tab20")(index % 20)
 
 
-def _pyplot() -> Any:
+def pyplot() -> Any:
+    """matplotlib's, drawing to files alone."""
     import matplotlib
 
     matplotlib.use("Agg")

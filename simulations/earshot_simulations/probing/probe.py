@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from earshot_client.encoder import Encoder
 from earshot_models.datasets.dataset import Dataset
-from earshot_models.datasets.splits import folds
 from earshot_simulations.probing.baseline import LogMelStatistics
 from earshot_simulations.probing.measures import FoldMeasures, interval, measure, projected_ari
 from earshot_simulations.probing.seconds import Progress, Seconds, cut, embed
@@ -91,8 +90,7 @@ def probe(
         cache: folder for decoded sound.
         progress: told how far it is.
     """
-    parts = [test for _, test in folds(dataset)]
-    seconds = cut(dataset, parts, tuple(map(side_name, parts)), cache, progress)
+    seconds = cut(dataset, cache, progress)
     measured, projected, names = [], [], []
     last, embeddings = None, np.empty((0, 0), dtype=np.float32)
     for side, held in enumerate(seconds.names):
@@ -108,15 +106,7 @@ def probe(
         )
         projected.append(own)
         if progress is not None:
-            progress("probing", side + 1, len(parts))
+            progress("probing", side + 1, len(seconds.names))
     return Probe(
         ", ".join(dict.fromkeys(names)), dataset.name, seconds, embeddings, measured, projected
     )
-
-
-def side_name(part: Dataset) -> str:
-    """What all clips of a side share: a fold, a group, or the first group of several."""
-    first = part.clips[0]
-    if first.fold is not None:
-        return str(first.fold)
-    return first.group

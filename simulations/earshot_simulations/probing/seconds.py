@@ -10,14 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from earshot_client.encoder import Encoder
-from earshot_models.audio import RATE, SILENT_RMS, WINDOW
+from earshot_models import audio
 from earshot_models.datasets.dataset import Dataset
+from earshot_models.datasets.splits import folds
 from earshot_models.datasets.waveforms import waveforms
 from earshot_protocol.errors import InvalidInputError
 
 Progress = Callable[[str, int, int], None]
 
-HOP = WINDOW // 2
+HOP = audio.WINDOW // 2
 """Samples between two windows; every other one belongs to the disjoint seconds."""
 
 
@@ -48,26 +49,18 @@ class Seconds:
     silent: int
 
 
-def cut(
-    dataset: Dataset,
-    sides: list[Dataset],
-    names: tuple[str, ...],
-    cache: Path | None = None,
-    progress: Progress | None = None,
-) -> Seconds:
-    """Cut all labelled clips of a data set.
+def cut(dataset: Dataset, cache: Path | None = None, progress: Progress | None = None) -> Seconds:
+    """Cut all labelled clips of a data set, and note in which of its folds each is tested.
 
     A clip shorter than a second lies in the middle of a second of silence.
 
     Args:
-        dataset: with labels.
-        sides: what is tested in each fold; together all clips.
-        names: of the sides.
+        dataset: with labels, and of at least two folds, speakers or groups.
         cache: folder for decoded sound.
         progress: told after each file.
 
     Raises:
-        InvalidInputError: if a clip has no label, or all are silent.
+        InvalidInputError: if a clip has no label, all are silent, or there is but one fold.
     """
     if any(clip.label is None for clip in dataset.clips):
         raise InvalidInputError(f"{dataset.name} has clips without a label: they cannot be probed")
@@ -76,12 +69,13 @@ def cut(
         if progress is not None:
             progress("reading", done, total)
 
+    sides = [test for _, test in folds(dataset)]
     decoded = waveforms(dataset, cache, report)
     side_of = {clip: side for side, part in enumerate(sides) for clip in part.clips}
     sound, index, disjoint, silent = [], [], [], 0
     for number in range(len(decoded)):
-        windows = _windows(decoded.clip(number))
-        loud = np.sqrt(np.mean(np.square(windows, dtype=np.float64), axis=1)) >= SILENT_RMS
+        windows = audio.windows(decoded.clip(number), HOP)
+        loud = audio.loud(windows)
         whole = np.arange(len(windows)) % 2 == 0
         silent += int((~loud & whole).sum())
         sound.append(windows[loud])
@@ -99,7 +93,7 @@ def cut(
         clip_labels,
         np.array([side_of[each] for each in dataset.clips]),
         dataset.labels,
-        names,
+        tuple(map(side_name, sides)),
         silent,
     )
 
@@ -109,8 +103,9 @@ def embed(encoder: Encoder, sound: NDArray[np.float32]) -> NDArray[np.float32]:
     return encoder.embed(sound - sound.mean(axis=1, keepdims=True))
 
 
-def _windows(samples: NDArray[np.float32]) -> NDArray[np.float32]:
-    if len(samples) < RATE:
-        before = (RATE - len(samples)) // 2
-        return np.pad(samples, (before, RATE - len(samples) - before))[np.newaxis]
-    return np.lib.stride_tricks.sliding_window_view(samples, WINDOW)[::HOP]
+def side_name(part: Dataset) -> str:
+    """What all clips of a side share: a fold, a group, or the first group of several."""
+    first = part.clips[0]
+    if first.fold is not None:
+        return str(first.fold)
+    return first.group

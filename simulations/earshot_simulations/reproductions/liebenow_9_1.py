@@ -19,12 +19,12 @@ from earshot_models.datasets.splits import folds
 from earshot_models.recipe import Recipe, Source, train_encoder
 from earshot_simulations.probing.baseline import LogMelStatistics
 from earshot_simulations.probing.measures import interval
-from earshot_simulations.probing.probe import Probe, probe, side_name
+from earshot_simulations.probing.pictures import pyplot
+from earshot_simulations.probing.probe import Probe, probe
+from earshot_simulations.probing.seconds import Progress, side_name
 from earshot_simulations.reproductions.outcome import Outcome, Row, markdown_table
 
 NAME = "liebenow-9.1"
-
-Progress = Callable[[str, int, int], None]
 
 BY_TRAINING_SET, BY_PREPROCESSING = "training set", "pre-processing"
 
@@ -166,11 +166,7 @@ separator. In the thesis no pre-processing was better than none.
 
 
 def _draw(rows: Sequence[Row], dataset: Dataset, path: Path) -> None:
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
+    plt = pyplot()
     halves = [
         [row for row in rows if row["figure"] == figure]
         for figure in (BY_TRAINING_SET, BY_PREPROCESSING)

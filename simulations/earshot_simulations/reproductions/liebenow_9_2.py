@@ -2,24 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-
-import numpy as np
 
 from earshot_client.encoder import Encoder
 from earshot_models.datasets.dataset import Dataset
-from earshot_models.datasets.splits import folds
-from earshot_simulations.probing.pictures import draw_embedding, projections
-from earshot_simulations.probing.probe import side_name
-from earshot_simulations.probing.seconds import cut, embed
+from earshot_simulations.probing.pictures import draw_embedding, projections, sample
+from earshot_simulations.probing.seconds import Progress, cut, embed
 from earshot_simulations.reproductions.outcome import Outcome, Row
 
 NAME = "liebenow-9.2"
-
-Progress = Callable[[str, int, int], None]
-
-_MOST_POINTS = 2000
 
 
 def reproduce(
@@ -38,10 +29,8 @@ def reproduce(
     """
     from sklearn.metrics import silhouette_score
 
-    sides = [test for _, test in folds(dataset)]
-    seconds = cut(dataset, sides, tuple(map(side_name, sides)), cache, progress)
-    whole = np.flatnonzero(seconds.disjoint)
-    shown = np.sort(np.random.default_rng(0).permutation(whole)[:_MOST_POINTS])
+    seconds = cut(dataset, cache, progress)
+    shown = sample(seconds)
     embeddings, label = embed(encoder, seconds.sound[shown]), seconds.label[shown]
     report = progress or (lambda *_: None)
     report("PCA and t-SNE", 0, 1)

@@ -2,39 +2,47 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import Protocol
 
-Progress = Callable[[str, int, int], None]
+
+class Progress(Protocol):
+    """Told what is done, how much of it, of how much, and perhaps a line that says more."""
+
+    def __call__(self, what: str, done: int, total: int, line: str | None = None) -> None:
+        """Show it."""
 
 
 @contextmanager
 def shown() -> Iterator[Progress]:
-    """One line per piece of work: what it is, how far it is, how long it took."""
+    """One line per piece of work: what it is, how far it is, how long it took and will take."""
     from rich.console import Console
     from rich.progress import (
         BarColumn,
         MofNCompleteColumn,
-        Progress,
         TaskID,
         TextColumn,
         TimeElapsedColumn,
+        TimeRemainingColumn,
     )
+    from rich.progress import Progress as Display
 
-    display = Progress(
+    display = Display(
         TextColumn("{task.description:<32}"),
         BarColumn(),
         MofNCompleteColumn(),
         TimeElapsedColumn(),
+        TimeRemainingColumn(),
         console=Console(stderr=True),
     )
     lines: dict[str, TaskID] = {}
 
-    def progress(what: str, done: int, total: int) -> None:
+    def progress(what: str, done: int, total: int, line: str | None = None) -> None:
         display.start()
         if what not in lines:
             lines[what] = display.add_task(what, total=total)
-        display.update(lines[what], completed=done, total=total)
+        display.update(lines[what], completed=done, total=total, description=line or what)
 
     try:
         yield progress
