@@ -20,7 +20,7 @@ from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.geometry import Geometry, finite_rows, nearest, unit_rows
 from earshot_protocol.privacy.mechanisms import GaussianLloyd, LaplaceLloyd, Mechanism
 from earshot_protocol.privacy.noise import discrete_gaussian, discrete_laplace
-from earshot_protocol.privacy.randomness import RandomBytes
+from earshot_protocol.randomness import RandomBytes
 
 GRID = 2**16
 """Integer steps per radius. Rounding moves a point by at most 2^-17 radii in each coordinate, far

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from earshot_client.features import UnusableRecordingError
 from earshot_client.phone import Phone
-from earshot_client.store import Store
+from earshot_client.store.interface import Store
 from earshot_protocol.errors import InvalidInputError
 
 _HEARD = "heard"

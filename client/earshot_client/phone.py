@@ -28,9 +28,9 @@ from earshot_client.labels import (
 )
 from earshot_client.lite_rt_encoder import LiteRtEncoder
 from earshot_client.policy import Policy
-from earshot_client.store import ENCODER, EncryptedStore, Store
-from earshot_client.transport import Transport
-from earshot_protocol import ballots
+from earshot_client.store.encrypted import EncryptedStore
+from earshot_client.store.interface import ENCODER, Store
+from earshot_client.transport.interface import Transport
 from earshot_protocol.errors import (
     InvalidParametersError,
     RefusedError,
@@ -63,9 +63,10 @@ from earshot_protocol.phase import Parameters, PhaseParameters
 from earshot_protocol.privacy import accounting
 from earshot_protocol.privacy.ledger import Ledger
 from earshot_protocol.privacy.mechanisms import BallotSum
-from earshot_protocol.privacy.randomness import RandomBytes
+from earshot_protocol.randomness import RandomBytes
 from earshot_protocol.secure_sum.participant import Participant
-from earshot_protocol.votes import noisy_ballot, vote_sum
+from earshot_protocol.voting import ballots
+from earshot_protocol.voting.sums import noisy_ballot, vote_sum
 
 SECONDS_BETWEEN_STEPS = 0.0
 """After an answer: ask again at once, the next step may be open."""

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_protocol.privacy.mechanisms import SelectionMethod, selection_method
 from earshot_protocol.privacy.noise import bernoulli_exp, discrete_laplace, grid_exp
-from earshot_protocol.privacy.randomness import RandomBytes
+from earshot_protocol.randomness import RandomBytes
 
 _UNIFORM_BYTES = 32
 

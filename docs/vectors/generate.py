@@ -29,7 +29,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from earshot_client.encoder import default_encoder
 from earshot_client.labels import label_counts
 from earshot_client.lite_rt_encoder import spectrum
-from earshot_protocol import api, ballots, geometry, signatures, votes
+from earshot_protocol import api, geometry, signatures
 from earshot_protocol.messages import AdvertiseKeys, encode
 from earshot_protocol.phase import Parameters
 from earshot_protocol.privacy import accounting, noise
@@ -38,6 +38,8 @@ from earshot_protocol.secure_sum import decoding, encoding, masks, participant, 
 from earshot_protocol.secure_sum.aggregator import Aggregator, Round
 from earshot_protocol.secure_sum.parameters import SumParameters, choose
 from earshot_protocol.secure_sum.participant import Participant
+from earshot_protocol.voting import ballots
+from earshot_protocol.voting import sums as votes
 
 Vector = dict[str, Any]
 

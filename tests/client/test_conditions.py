@@ -6,7 +6,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from earshot_client.conditions import AllOf, Hours, Postponed, When
+from earshot_client.visits.conditions import AllOf, Hours, Postponed, When
 from earshot_protocol.errors import InvalidInputError
 
 NOON = datetime(2026, 3, 1, 12, 0, 0)

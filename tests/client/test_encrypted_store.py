@@ -13,17 +13,16 @@ from typing import Any
 import numpy as np
 import pytest
 
-from earshot_client.memory_store import MemoryStore
-from earshot_client.store import (
+from earshot_client.store.encrypted import SCHEMA_VERSION, EncryptedStore
+from earshot_client.store.interface import (
     ENCODER,
-    SCHEMA_VERSION,
     DamagedStoreError,
-    EncryptedStore,
     NewerStoreError,
     Store,
     StoreUnavailableError,
     WrongKeyError,
 )
+from earshot_client.store.memory import MemoryStore
 from earshot_protocol.errors import InvalidInputError, LocalError
 
 KEY = bytes(range(32))
@@ -313,7 +312,7 @@ def run(program: str, path: Path) -> subprocess.CompletedProcess[str]:
     lines = f"""
 import os, sys
 import numpy as np
-from earshot_client.store import EncryptedStore
+from earshot_client.store.encrypted import EncryptedStore
 store = EncryptedStore(sys.argv[1], bytes(range(32)), dimensions=3)
 {program}
 """

@@ -6,13 +6,13 @@ from contextlib import closing
 from pathlib import Path
 
 import pytest
-from phone_server import HangUp, PhoneServer, Reply, serving
+from support.phone_server import HangUp, PhoneServer, Reply, serving
 
-from earshot_client.enrolment import NotEnrolledError, enrol, signing_key
-from earshot_client.http_transport import HttpTransport, InvitationRefusedError, UnavailableError
-from earshot_client.key_file import KeyFileError, key_in
-from earshot_client.memory_store import MemoryStore
-from earshot_client.store import EncryptedStore
+from earshot_client.store.encrypted import EncryptedStore
+from earshot_client.store.key_file import KeyFileError, key_in
+from earshot_client.store.memory import MemoryStore
+from earshot_client.transport.enrolment import NotEnrolledError, enrol, signing_key
+from earshot_client.transport.http import HttpTransport, InvitationRefusedError, UnavailableError
 
 KEY = bytes(range(32))
 

@@ -10,9 +10,10 @@ from numpy.typing import NDArray
 from earshot_client.encoder import default_encoder
 from earshot_client.hearing import Hearing, Second
 from earshot_client.labels import LabelHierarchy
-from earshot_client.memory_store import MemoryStore
 from earshot_client.phone import Phone
-from earshot_client.store import EncryptedStore, Store
+from earshot_client.store.encrypted import EncryptedStore
+from earshot_client.store.interface import Store
+from earshot_client.store.memory import MemoryStore
 from earshot_protocol.errors import InvalidInputError
 
 KEY = bytes(range(32))

@@ -9,9 +9,9 @@ from contextlib import closing, contextmanager
 import msgspec
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from phone_server import HangUp, PhoneServer, Reply, problem, serving
+from support.phone_server import HangUp, PhoneServer, Reply, problem, serving
 
-from earshot_client.http_transport import (
+from earshot_client.transport.http import (
     ERRORS,
     LONGEST_PAUSE,
     TRIES,

@@ -9,14 +9,14 @@ import msgspec
 import numpy as np
 import pytest
 
-from earshot_client.conditions import Hours
 from earshot_client.encoder import default_encoder
-from earshot_client.endings import Endings
-from earshot_client.http_transport import ServerProblemError, UnavailableError
-from earshot_client.memory_store import MemoryStore
-from earshot_client.participation import Event, Participation, Visit
 from earshot_client.phone import Phone
 from earshot_client.policy import Policy
+from earshot_client.store.memory import MemoryStore
+from earshot_client.transport.http import ServerProblemError, UnavailableError
+from earshot_client.visits.conditions import Hours
+from earshot_client.visits.endings import Endings
+from earshot_client.visits.participation import Event, Participation, Visit
 from earshot_protocol.errors import (
     EarshotError,
     LocalError,

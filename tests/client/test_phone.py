@@ -10,10 +10,11 @@ import numpy as np
 import pytest
 
 from earshot_client.labels import LabelHierarchy
-from earshot_client.memory_store import MemoryStore
 from earshot_client.phone import Phone
 from earshot_client.policy import Policy
-from earshot_client.store import EncryptedStore, Store
+from earshot_client.store.encrypted import EncryptedStore
+from earshot_client.store.interface import Store
+from earshot_client.store.memory import MemoryStore
 from earshot_protocol.errors import (
     MalformedMessageError,
     RefusedError,
@@ -52,9 +53,9 @@ from earshot_protocol.privacy.mechanisms import BallotSum
 from earshot_protocol.secure_sum import encoding
 from earshot_protocol.secure_sum.parameters import SumParameters, choose
 from earshot_protocol.secure_sum.participant import Participant
-from earshot_protocol.votes import vote_sum
-from earshot_simulations.engine import HeardPoints
-from earshot_simulations.ideal import IdealParticipant
+from earshot_protocol.voting.sums import vote_sum
+from earshot_simulations.engine.ideal import IdealParticipant
+from earshot_simulations.engine.local import HeardPoints
 
 KEY = bytes(range(32))
 PHASE, OTHER_PHASE = b"the first phase!", b"the second phase"

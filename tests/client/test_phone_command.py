@@ -15,20 +15,20 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
-from phone_server import HangUp, PhoneServer, Reply, problem, serving
+from support.phone_server import HangUp, PhoneServer, Reply, problem, serving
 
 from earshot_client.encoder import default_encoder
 from earshot_client.labels import LabelHierarchy
-from earshot_client.memory_store import MemoryStore
 from earshot_client.phone import Phone
 from earshot_client.policy import Policy
+from earshot_client.store.memory import MemoryStore
 from earshot_protocol.api import ANSWER, ENROL, MESSAGEPACK, TASK, AskTask, decode_body
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.messages import Failed, Result, Wait, decode_answer, encode
 from earshot_protocol.phase import STEPS, Budget, PhaseParameters, Step
 from earshot_protocol.privacy.accounting import phase_releases
-from earshot_server.coordinator import Coordinator
 from earshot_server.discovery.optics import Optics
+from earshot_server.phases.coordinator import Coordinator
 from earshot_server.store.memory import MemoryPhaseStore
 
 CROWD = 8

@@ -11,10 +11,11 @@ import pytest
 from earshot_client.encoder import default_encoder
 from earshot_client.features import UnusableRecordingError
 from earshot_client.labels import LabelHierarchy, UnknownLabelError
-from earshot_client.memory_store import MemoryStore
 from earshot_client.phone import SECONDS_AFTER_PHASE, Phone
 from earshot_client.policy import Policy
-from earshot_client.store import EncryptedStore, WrongKeyError
+from earshot_client.store.encrypted import EncryptedStore
+from earshot_client.store.interface import WrongKeyError
+from earshot_client.store.memory import MemoryStore
 from earshot_protocol.errors import (
     InvalidInputError,
     RefusedError,
@@ -25,10 +26,10 @@ from earshot_protocol.geometry import Geometry
 from earshot_protocol.messages import Answer, Matrix, Result, Task
 from earshot_protocol.phase import STEPS, Budget, PhaseParameters, Step
 from earshot_protocol.privacy.accounting import phase_releases
-from earshot_server.coordinator import Coordinator
 from earshot_server.discovery.optics import Optics
+from earshot_server.phases.coordinator import Coordinator
 from earshot_server.store.memory import MemoryPhaseStore
-from earshot_simulations.engine import HeardPoints
+from earshot_simulations.engine.local import HeardPoints
 
 KEY = bytes(range(32))
 CROWD = 8

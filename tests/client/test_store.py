@@ -13,12 +13,9 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
 
-from earshot_client.memory_store import MemoryStore
-from earshot_client.store import (
-    DamagedStoreError,
-    EncryptedStore,
-    Store,
-)
+from earshot_client.store.encrypted import EncryptedStore
+from earshot_client.store.interface import DamagedStoreError, Store
+from earshot_client.store.memory import MemoryStore
 from earshot_protocol.errors import InvalidInputError, WrongStateError
 
 KEY = bytes(range(32))

@@ -9,7 +9,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
-from esc_folder import write_esc_folder
+from support.esc_folder import write_esc_folder
 from typer.testing import CliRunner
 
 from earshot_client import encoder_file

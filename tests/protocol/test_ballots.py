@@ -12,8 +12,8 @@ from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
 
-from earshot_protocol.ballots import label_votes, top_candidates, top_votes, winning_labels
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
+from earshot_protocol.voting.ballots import label_votes, top_candidates, top_votes, winning_labels
 
 Ballot = Callable[[NDArray[np.int64], int], NDArray[np.int64]]
 

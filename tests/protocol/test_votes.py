@@ -13,7 +13,7 @@ from earshot_protocol.geometry import Geometry
 from earshot_protocol.phase import Budget, PhaseParameters
 from earshot_protocol.privacy.accounting import CENTROID_VOTE, LABEL_VOTE, phase_mechanisms
 from earshot_protocol.privacy.mechanisms import BallotSum
-from earshot_protocol.votes import noisy_ballot, vote_sum
+from earshot_protocol.voting.sums import noisy_ballot, vote_sum
 
 PARAMETERS = PhaseParameters(
     phones=300,

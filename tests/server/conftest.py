@@ -10,8 +10,8 @@ from pathlib import Path
 import psycopg
 import pytest
 
+from earshot_server.processes.embedded import EmbeddedPostgres, embedded
 from earshot_server.store.database import Database
-from earshot_server.store.embedded import EmbeddedPostgres, embedded
 
 # Nothing here outlives its test, so that nothing needs to reach a disk.
 UNSAFE = {"fsync": "off", "synchronous_commit": "off", "full_page_writes": "off"}

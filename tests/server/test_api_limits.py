@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from api_caller import Caller, Server, problem_of
+from support.api_caller import Caller, Server, problem_of
 from werkzeug.test import TestResponse
 
 from earshot_protocol.api import RESULTS, TASK, AskTask

@@ -7,8 +7,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from api_caller import Server, problem_of
 from prometheus_client.parser import text_string_to_metric_families
+from support.api_caller import Server, problem_of
 
 from earshot_protocol.api import ENROL, RESULTS, TASK
 from earshot_protocol.errors import WrongStateError

@@ -9,8 +9,8 @@ import sys
 from pathlib import Path
 
 import pytest
-from api_caller import Server
 from openapi_spec_validator import OpenAPIV31SpecValidator, validate
+from support.api_caller import Server
 
 from earshot_protocol.api import OPENAPI
 from earshot_server.api.openapi import document

@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 import pytest
-from api_caller import Server, body_of, problem_of
-from played_phase import PARAMETERS, make_phones
+from support.api_caller import Server, body_of, problem_of
+from support.played_phase import PARAMETERS, make_phones
 
 from earshot_protocol.api import (
     INVITATIONS,
@@ -28,7 +28,7 @@ from earshot_protocol.phase import Budget, Parameters, StatisticsParameters
 from earshot_server.api import operators
 from earshot_server.api.views import Histograms, PhaseExport, Phases, PhaseView, Results
 from earshot_server.discovery.optics import Optics
-from earshot_server.driver import Driver
+from earshot_server.processes.driver import Driver
 from earshot_server.store.database import Database
 from earshot_server.store.registry import Registry
 

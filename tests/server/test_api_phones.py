@@ -8,9 +8,9 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from api_caller import Caller, Server, body_of, problem_of
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from played_phase import PARAMETERS
+from support.api_caller import Caller, Server, body_of, problem_of
+from support.played_phase import PARAMETERS
 
 from earshot_protocol.api import (
     ANSWER,
@@ -26,8 +26,8 @@ from earshot_protocol.api import (
 )
 from earshot_protocol.messages import Cluster, Failed, LocalCentroids, Matrix, Wait
 from earshot_server.attestation import Admission, InvitationCodes, InvitationError
-from earshot_server.coordinator import Coordinator
 from earshot_server.discovery.optics import Optics
+from earshot_server.phases.coordinator import Coordinator
 from earshot_server.store.database import Database
 from earshot_server.store.postgres import PostgresPhaseStore
 from earshot_server.store.registry import Registry

@@ -10,8 +10,8 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from api_caller import Caller, Server, problem_of
-from played_phase import PARAMETERS
+from support.api_caller import Caller, Server, problem_of
+from support.played_phase import PARAMETERS
 from werkzeug.test import create_environ, run_wsgi_app
 
 from earshot_protocol.api import (
@@ -28,7 +28,7 @@ from earshot_protocol.api import (
     encode_body,
 )
 from earshot_protocol.errors import LocalError, MalformedMessageError
-from earshot_server import logs
+from earshot_server.processes import logs
 from earshot_server.store.archive import Archive
 from earshot_server.store.database import Database, DatabaseUnavailableError
 from earshot_server.store.registry import Registry

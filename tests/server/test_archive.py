@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import pytest
-from played_phase import PARAMETERS as LEARNING
+from support.played_phase import PARAMETERS as LEARNING
 
 from earshot_protocol.errors import EarshotError
 from earshot_protocol.geometry import Geometry

@@ -12,7 +12,7 @@ from markupsafe import Markup
 
 from earshot_server.dashboard import charts
 from earshot_server.dashboard.charts import Place
-from earshot_server.statistics import Interval
+from earshot_server.dashboard.histograms import Interval
 
 HOSTILE = "</text><script>alert(1)</script>\"'&"
 

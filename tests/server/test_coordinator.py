@@ -5,7 +5,7 @@ from collections.abc import Iterable
 import msgspec
 import numpy as np
 import pytest
-from played_phase import (
+from support.played_phase import (
     CENTRES,
     CLASSES,
     PARAMETERS,
@@ -34,14 +34,14 @@ from earshot_protocol.messages import (
 from earshot_protocol.phase import STEPS, Budget, Step
 from earshot_protocol.privacy.accounting import phase_releases
 from earshot_protocol.secure_sum.aggregator import Aggregator
-from earshot_server.coordinator import Coordinator
 from earshot_server.discovery.interface import Discovered
 from earshot_server.discovery.optics import NothingFoundError, Optics
-from earshot_server.snapshot import Snapshot
-from earshot_server.stages import check_feasible, least_answers
+from earshot_server.phases.coordinator import Coordinator
+from earshot_server.phases.snapshot import Snapshot
+from earshot_server.phases.stages import check_feasible, least_answers
 from earshot_server.store.interface import Opening
 from earshot_server.store.memory import MemoryPhaseStore
-from earshot_simulations.ideal import IdealAggregator, IdealParticipant
+from earshot_simulations.engine.ideal import IdealAggregator, IdealParticipant
 
 
 @pytest.fixture(scope="module")

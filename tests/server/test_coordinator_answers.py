@@ -3,7 +3,7 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 import pytest
-from played_phase import (
+from support.played_phase import (
     PHONES,
     Play,
     outcome,

@@ -9,13 +9,13 @@ from collections.abc import Sequence
 from datetime import UTC, datetime
 from html.parser import HTMLParser
 
-import dashboard_records as made
 import msgspec
 import numpy as np
 import pytest
-from dashboard_server import application
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support import dashboard_records as made
+from support.dashboard_server import application
 
 from earshot_protocol.messages import Failed, Matrix, Result
 from earshot_protocol.phase import STEPS, Step

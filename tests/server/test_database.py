@@ -13,9 +13,9 @@ import psycopg
 import pytest
 
 from earshot_protocol.errors import InvalidInputError
+from earshot_server.processes.embedded import EmbeddedPostgres
 from earshot_server.store import database as database_module
 from earshot_server.store.database import Database, DatabaseUnavailableError, NewerSchemaError
-from earshot_server.store.embedded import EmbeddedPostgres
 from earshot_server.store.interface import Opening
 from earshot_server.store.postgres import PostgresPhaseStore
 

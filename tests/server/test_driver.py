@@ -6,17 +6,17 @@ from collections.abc import Iterator
 
 import msgspec
 import pytest
-from played_phase import PARAMETERS, PHONES, Play, make_phones, outcome, play
+from support.played_phase import PARAMETERS, PHONES, Play, make_phones, outcome, play
 
 from earshot_protocol.messages import Failed, Result
 from earshot_protocol.phase import Parameters, Step
-from earshot_server.coordinator import Coordinator
 from earshot_server.discovery.optics import Optics
-from earshot_server.driver import Driver
+from earshot_server.phases.coordinator import Coordinator
+from earshot_server.processes.driver import Driver
+from earshot_server.processes.embedded import EmbeddedPostgres
 from earshot_server.records import FAILED, GATHERING, PUBLISHED, RUNNING
 from earshot_server.store.archive import Archive
 from earshot_server.store.database import Database
-from earshot_server.store.embedded import EmbeddedPostgres
 from earshot_server.store.postgres import PostgresPhaseStore
 from earshot_server.store.registry import Registry
 

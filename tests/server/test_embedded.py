@@ -14,7 +14,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from earshot_server.store.embedded import (
+from earshot_server.processes.embedded import (
     EmbeddedDatabaseError,
     EmbeddedPostgres,
     embedded,
@@ -24,7 +24,7 @@ UNSAFE = {"fsync": "off"}
 OWNER = """
 import sys, time
 from pathlib import Path
-from earshot_server.store.embedded import embedded
+from earshot_server.processes.embedded import embedded
 with embedded(Path(sys.argv[1]), {"fsync": "off"}) as postgres:
     print(postgres.url, flush=True)
     time.sleep(600)

@@ -10,7 +10,7 @@ from typing import TypeVar
 
 import msgspec
 import pytest
-from played_phase import PARAMETERS as LEARNING
+from support.played_phase import PARAMETERS as LEARNING
 
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.phase import Parameters, StatisticsParameters

@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import math
 
-import dashboard_records as made
 import msgspec
 import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support import dashboard_records as made
 
 from earshot_protocol.messages import Result
 from earshot_protocol.phase import Step
 from earshot_protocol.privacy import accounting
 from earshot_protocol.privacy.noise import polya_share
-from earshot_server import statistics
-from earshot_server.statistics import Interval, noise_radius
+from earshot_server.dashboard import histograms as statistics
+from earshot_server.dashboard.histograms import Interval, noise_radius
 
 DAY = made.DAY
 

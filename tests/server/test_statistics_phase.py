@@ -5,22 +5,22 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 import pytest
-from played_phase import CENTRES, CLASSES, PHONES, POLICY, Play, again, make_phones
+from support.played_phase import CENTRES, CLASSES, PHONES, POLICY, Play, again, make_phones
 
 from earshot_client.labels import LabelHierarchy
-from earshot_client.memory_store import MemoryStore
 from earshot_client.phone import Phone
 from earshot_client.policy import Policy
+from earshot_client.store.memory import MemoryStore
 from earshot_protocol.errors import InvalidParametersError, RefusedError
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.messages import CountContacts, Matrix, Result, Statistics, encode
 from earshot_protocol.phase import STATISTICS_STEPS, StatisticsParameters, Step
 from earshot_protocol.privacy.accounting import phase_releases
 from earshot_protocol.privacy.mechanisms import Unit
-from earshot_server.coordinator import Coordinator
 from earshot_server.discovery.optics import Optics
+from earshot_server.phases.coordinator import Coordinator
 from earshot_server.store.memory import MemoryPhaseStore
-from earshot_simulations.engine import HeardPoints
+from earshot_simulations.engine.local import HeardPoints
 
 PARAMETERS = StatisticsParameters(
     phones=PHONES,

@@ -10,8 +10,8 @@ import pytest
 from earshot_protocol.phase import STEPS
 from earshot_protocol.privacy.accounting import Release
 from earshot_protocol.privacy.mechanisms import Unit
+from earshot_simulations.learning.run import Run, StepRecord
 from earshot_simulations.populations.population import Skipped
-from earshot_simulations.run import Run, StepRecord
 
 NAMES = ("bus", "park", "office")
 CENTRES = 10.0 * np.eye(3, 128)

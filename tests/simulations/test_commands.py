@@ -14,8 +14,8 @@ import pytest
 from earshot_client.command import main
 from earshot_models.commands.progress import Progress
 from earshot_protocol.phase import STEPS
-from earshot_simulations import simulation
 from earshot_simulations.commands import simulate as command
+from earshot_simulations.learning import simulation
 
 HEAVY = {"joblib", "matplotlib", "scipy", "sklearn", "soundfile", "soxr"}
 FIELDS = {

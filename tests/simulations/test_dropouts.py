@@ -7,7 +7,7 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from earshot_protocol.phase import STEPS
-from earshot_simulations.dropouts import draw_dropouts
+from earshot_simulations.engine.dropouts import draw_dropouts
 
 
 @example(phones=100, percent=29, seed=0)  # 0.29 · 100 is 28.999999999999996

@@ -4,7 +4,7 @@ import msgspec
 import numpy as np
 import pytest
 
-from earshot_client.memory_store import MemoryStore
+from earshot_client.store.memory import MemoryStore
 from earshot_protocol.errors import WrongStateError
 from earshot_protocol.messages import (
     AdvertiseKeys,
@@ -20,11 +20,18 @@ from earshot_protocol.phase import Budget, Step
 from earshot_protocol.privacy.accounting import CENTROID_VOTE, phase_mechanisms
 from earshot_protocol.privacy.mechanisms import BallotSum
 from earshot_protocol.secure_sum.participant import Participant
-from earshot_protocol.votes import vote_sum
-from earshot_simulations.engine import HeardPoints, Job, Outcome, Scenario, answer_all, peak_memory
-from earshot_simulations.ideal import IdealParticipant
+from earshot_protocol.voting.sums import vote_sum
+from earshot_simulations.engine.ideal import IdealParticipant
+from earshot_simulations.engine.local import (
+    HeardPoints,
+    Job,
+    Outcome,
+    Scenario,
+    answer_all,
+    peak_memory,
+)
+from earshot_simulations.learning.settings import Settings
 from earshot_simulations.populations import Blobs, Recordings
-from earshot_simulations.settings import Settings
 
 PHASE = bytes(16)
 PHONES = 30

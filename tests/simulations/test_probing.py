@@ -8,8 +8,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
-from esc_folder import write_esc_folder
 from scipy import stats
+from support.esc_folder import write_esc_folder
 from typer.testing import CliRunner
 
 from earshot_client.encoder import default_encoder

@@ -14,11 +14,11 @@ from hypothesis import strategies as st
 
 from earshot_protocol.privacy.accounting import Release
 from earshot_protocol.privacy.mechanisms import Unit
-from earshot_simulations import pictures
+from earshot_simulations.learning import pictures
+from earshot_simulations.learning.report import command_line, headline, render
+from earshot_simulations.learning.run import Run
+from earshot_simulations.learning.wording import byte_size, counted, duration, printable, whole
 from earshot_simulations.populations.population import Skipped
-from earshot_simulations.report import command_line, headline, render
-from earshot_simulations.run import Run
-from earshot_simulations.wording import byte_size, counted, duration, printable, whole
 
 MakeRun = Callable[..., Run]
 VOID = {"meta", "link", "img", "br"}

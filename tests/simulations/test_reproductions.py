@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 import soundfile
-from esc_folder import write_esc_folder
+from support.esc_folder import write_esc_folder
 
 import earshot_client
 from earshot_client.encoder import default_encoder

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.phase import Budget, Step
-from earshot_simulations.files import write
-from earshot_simulations.run import Run, StepRecord, plain, result
+from earshot_simulations.learning.files import write
+from earshot_simulations.learning.run import Run, StepRecord, plain, result
 
 MakeRun = Callable[..., Run]
 

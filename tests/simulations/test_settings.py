@@ -12,8 +12,8 @@ from earshot_protocol.geometry import Geometry
 from earshot_protocol.phase import Budget
 from earshot_protocol.privacy.accounting import phase_releases, total
 from earshot_protocol.privacy.mechanisms import Unit
+from earshot_simulations.learning.settings import Settings, default_budget, parse_budget
 from earshot_simulations.populations import Blobs
-from earshot_simulations.settings import Settings, default_budget, parse_budget
 
 positive = st.floats(1e-3, 1e3)
 

@@ -11,12 +11,12 @@ from earshot_protocol.geometry import Geometry
 from earshot_protocol.messages import Matrix, Result
 from earshot_protocol.phase import STEPS, Budget
 from earshot_protocol.privacy.accounting import phase_releases
-from earshot_simulations.dropouts import draw_dropouts
+from earshot_simulations.engine.dropouts import draw_dropouts
+from earshot_simulations.learning.run import Run, result
+from earshot_simulations.learning.scoring import score
+from earshot_simulations.learning.settings import Settings, Summation
+from earshot_simulations.learning.simulation import DISCOVER, simulate
 from earshot_simulations.populations import Blobs, Recordings
-from earshot_simulations.run import Run, result
-from earshot_simulations.scoring import score
-from earshot_simulations.settings import Settings, Summation
-from earshot_simulations.simulation import DISCOVER, simulate
 
 SEED = 9
 """With this one, some phone vanishes in every step."""

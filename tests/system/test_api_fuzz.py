@@ -18,20 +18,20 @@ import msgspec
 import psutil
 import pytest
 import schemathesis
-from api_caller import Caller, Server
-from hostile_requests import Request, Response, World, send
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.errors import Unsatisfiable
-from played_phase import PARAMETERS
 from schemathesis.generation import GenerationMode
+from support.api_caller import Caller, Server
+from support.hostile_requests import Request, Response, World, send
+from support.played_phase import PARAMETERS
 
 from earshot_protocol.api import ANSWER, ENROL, JSON, MESSAGEPACK, PROBLEM, TASK, Problem
 from earshot_protocol.messages import Cluster, LocalCentroids, Matrix
 from earshot_server.api.openapi import document
-from earshot_server.coordinator import Coordinator
 from earshot_server.discovery.optics import Optics
+from earshot_server.phases.coordinator import Coordinator
+from earshot_server.processes.embedded import embedded
 from earshot_server.store.database import Database
-from earshot_server.store.embedded import embedded
 from earshot_server.store.postgres import PostgresPhaseStore
 from earshot_server.store.registry import Registry
 

@@ -8,8 +8,8 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
-from networked import ServerProcess
 from packaging.requirements import Requirement
+from support.networked import ServerProcess
 
 import earshot_client
 import earshot_protocol
@@ -22,9 +22,9 @@ MOST_RESIDENT = 120 * 2**20
 PROGRAM = """
 import sys
 from earshot_client import Phone
-from earshot_client.enrolment import enrol, signing_key
-from earshot_client.http_transport import HttpTransport
-from earshot_client.store import EncryptedStore
+from earshot_client.transport.enrolment import enrol, signing_key
+from earshot_client.transport.http import HttpTransport
+from earshot_client.store.encrypted import EncryptedStore
 from pathlib import Path
 import numpy as np
 

@@ -10,15 +10,15 @@ import secrets
 from collections.abc import Iterator
 from pathlib import Path
 
-import dashboard_browser
-import dashboard_records as made
 import msgspec
 import pytest
 from axe_playwright_python.sync_playwright import Axe
-from dashboard_browser import NoBrowserError
-from dashboard_server import application, served
 from flask import Response, request
 from playwright.sync_api import Browser, Page, expect
+from support import dashboard_browser
+from support import dashboard_records as made
+from support.dashboard_browser import NoBrowserError
+from support.dashboard_server import application, served
 
 WIDTHS = {"desktop": (1400, 900), "phone": (360, 740)}
 SCHEMES = ("light", "dark")

@@ -9,9 +9,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from earshot_client.enrolment import NotEnrolledError
-from earshot_client.participation import Event
-from earshot_client.store import EncryptedStore
+from earshot_client.store.encrypted import EncryptedStore
+from earshot_client.transport.enrolment import NotEnrolledError
+from earshot_client.visits.participation import Event
 
 GUIDE = (Path(__file__).parents[2] / "docs" / "embedding.md").read_text(encoding="utf-8")
 KEY = bytes(range(32))
@@ -54,8 +54,8 @@ def test_a_visit_asks_the_conditions_before_the_network(
 
 
 def test_every_file_and_name_that_the_guide_mentions_is_there() -> None:
-    import earshot_client.http_transport as transport
-    import earshot_client.store as store
+    import earshot_client.store.encrypted as store
+    import earshot_client.transport.http as transport
 
     for name in re.findall(r"\]\(([^)#:]+)\)", GUIDE):
         assert (Path(__file__).parents[2] / "docs" / name).exists(), name

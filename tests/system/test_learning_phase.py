@@ -10,10 +10,10 @@ import numpy as np
 import pytest
 
 from earshot_client.labels import LabelHierarchy
-from earshot_client.memory_store import MemoryStore
 from earshot_client.phone import Phone
 from earshot_client.policy import Policy
-from earshot_client.store import EncryptedStore
+from earshot_client.store.encrypted import EncryptedStore
+from earshot_client.store.memory import MemoryStore
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.messages import (
     Result,
@@ -31,11 +31,11 @@ from earshot_protocol.privacy.accounting import (
     phase_releases,
 )
 from earshot_protocol.privacy.mechanisms import BallotSum
-from earshot_protocol.votes import vote_sum
-from earshot_server.coordinator import Coordinator
+from earshot_protocol.voting.sums import vote_sum
 from earshot_server.discovery.optics import Optics
+from earshot_server.phases.coordinator import Coordinator
 from earshot_server.store.memory import MemoryPhaseStore
-from earshot_simulations.engine import HeardPoints
+from earshot_simulations.engine.local import HeardPoints
 
 PHONES = 48
 ENCRYPTED = (0, 7, 20)

@@ -15,13 +15,13 @@ import msgspec
 import psutil
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from networked import Forward, Proxy, ServerProcess, await_, faithful
-from played_phase import CLASSES, PARAMETERS, PHONES, POLICY, make_phones, outcome, play
+from support.networked import Forward, Proxy, ServerProcess, await_, faithful
+from support.played_phase import CLASSES, PARAMETERS, PHONES, POLICY, make_phones, outcome, play
 
-from earshot_client.http_transport import HttpTransport, UnavailableError
 from earshot_client.labels import LabelHierarchy
 from earshot_client.phone import Phone
-from earshot_client.store import EncryptedStore
+from earshot_client.store.encrypted import EncryptedStore
+from earshot_client.transport.http import HttpTransport, UnavailableError
 from earshot_protocol.api import (
     ANSWER,
     PROBLEM_PREFIX,
@@ -33,8 +33,8 @@ from earshot_protocol.api import (
 from earshot_protocol.errors import UnexpectedMessageError
 from earshot_protocol.messages import Answer, Result, Task, Wait
 from earshot_protocol.phase import STEPS, Step
-from earshot_server.store.embedded import EmbeddedPostgres, embedded
-from earshot_simulations.engine import HeardPoints
+from earshot_server.processes.embedded import EmbeddedPostgres, embedded
+from earshot_simulations.engine.local import HeardPoints
 
 # Nobody vanishes in these tests: no step may end by its deadline, however slow the machine is.
 SLOW = msgspec.structs.replace(PARAMETERS, step_seconds=3600.0)

@@ -8,8 +8,8 @@ import pytest
 
 from earshot_protocol.phase import STEPS
 from earshot_simulations.benchmarks.secure_sum import benchmark
-from earshot_simulations.settings import Settings
-from earshot_simulations.simulation import simulate
+from earshot_simulations.learning.settings import Settings
+from earshot_simulations.learning.simulation import simulate
 
 pytestmark = pytest.mark.slow
 

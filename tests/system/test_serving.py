@@ -14,11 +14,11 @@ from pathlib import Path
 import psutil
 import psycopg
 import pytest
-from networked import ServerProcess, await_
-from played_phase import PHONES
+from support.networked import ServerProcess, await_
+from support.played_phase import PHONES
 
 from earshot_protocol.api import Invite
-from earshot_server.store.embedded import EmbeddedPostgres, embedded
+from earshot_server.processes.embedded import EmbeddedPostgres, embedded
 
 
 @pytest.fixture(scope="module")

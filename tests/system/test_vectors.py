@@ -22,11 +22,11 @@ import mpmath
 import msgspec
 import numpy as np
 import pytest
-import textbook_phone as textbook
 from ai_edge_litert.interpreter import Interpreter
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from support import textbook_phone as textbook
 
 from earshot_protocol import api, messages, signatures
 from earshot_protocol.errors import MalformedMessageError
@@ -36,7 +36,7 @@ from earshot_protocol.privacy.mechanisms import BallotSum
 from earshot_protocol.secure_sum import decoding, encoding, masks, shamir
 from earshot_protocol.secure_sum.aggregator import Aggregator
 from earshot_protocol.secure_sum.parameters import SumParameters, choose
-from earshot_protocol.votes import vote_sum
+from earshot_protocol.voting.sums import vote_sum
 from earshot_server.api.problems import HTTP_KINDS, INTERNAL, KINDS
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "vectors"

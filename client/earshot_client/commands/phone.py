@@ -12,18 +12,19 @@ import typer
 
 from earshot_client.commands.report import Report
 from earshot_client.commands.termination import EndingTransport, Terminated, Termination
-from earshot_client.conditions import Condition, Hours
 from earshot_client.encoder import default_encoder
-from earshot_client.endings import Endings
-from earshot_client.enrolment import enrol, signing_key
 from earshot_client.hearing import Hearing, Second, Source
-from earshot_client.http_transport import HttpTransport, UnavailableError
-from earshot_client.key_file import key_in
 from earshot_client.labels import LabelHierarchy, Poll, UnknownLabelError, default_hierarchy
-from earshot_client.participation import Event, Participation, Visit
 from earshot_client.phone import Phone
 from earshot_client.policy import Policy
-from earshot_client.store import EncryptedStore, Store
+from earshot_client.store.encrypted import EncryptedStore
+from earshot_client.store.interface import Store
+from earshot_client.store.key_file import key_in
+from earshot_client.transport.enrolment import enrol, signing_key
+from earshot_client.transport.http import HttpTransport, UnavailableError
+from earshot_client.visits.conditions import Condition, Hours
+from earshot_client.visits.endings import Endings
+from earshot_client.visits.participation import Event, Participation, Visit
 from earshot_protocol.errors import InvalidInputError
 
 app = typer.Typer(add_completion=False)

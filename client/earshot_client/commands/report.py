@@ -6,9 +6,9 @@ import json
 import sys
 from typing import Any
 
-from earshot_client.endings import Ending
 from earshot_client.phone import Phone
-from earshot_client.store import Store
+from earshot_client.store.interface import Store
+from earshot_client.visits.endings import Ending
 from earshot_protocol.messages import Result, Statistics
 
 

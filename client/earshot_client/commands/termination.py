@@ -8,7 +8,7 @@ import time
 from collections.abc import Iterator
 from types import FrameType
 
-from earshot_client.http_transport import HttpTransport
+from earshot_client.transport.http import HttpTransport
 from earshot_protocol.messages import Answer, Task
 
 

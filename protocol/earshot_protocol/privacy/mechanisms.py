@@ -20,7 +20,7 @@ import numpy.typing as npt
 
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.privacy.noise import Size, polya_share, polya_share_bound
-from earshot_protocol.privacy.randomness import RandomBytes
+from earshot_protocol.randomness import RandomBytes
 
 
 class Unit(enum.StrEnum):

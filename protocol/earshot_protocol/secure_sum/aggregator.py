@@ -41,7 +41,7 @@ from earshot_protocol.messages import (
     Unmask,
     Unmasked,
 )
-from earshot_protocol.privacy.randomness import RandomBytes
+from earshot_protocol.randomness import RandomBytes
 from earshot_protocol.secure_sum import answers, encoding, masks
 from earshot_protocol.secure_sum.decoding import UnrecoverableSecretError, recover_checked
 from earshot_protocol.secure_sum.graph import Graph

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from earshot_protocol.errors import InvalidInputError, RefusedError
-from earshot_protocol.privacy.randomness import RandomBytes
+from earshot_protocol.randomness import RandomBytes
 from earshot_protocol.secure_sum.parameters import SumParameters
 
 KEY_BYTES = 32

@@ -7,8 +7,8 @@ import numpy.typing as npt
 
 from earshot_protocol.errors import WrongStateError
 from earshot_protocol.geometry import Geometry
-from earshot_server.coordinator import Coordinator
 from earshot_server.discovery.interface import Discovered
+from earshot_server.phases.coordinator import Coordinator
 from earshot_server.store.interface import PhaseStore
 
 

@@ -21,8 +21,8 @@ from earshot_server.api.problems import UnknownPhaseError
 from earshot_server.api.views import PhaseExport, Phases, PhaseView, Started
 from earshot_server.attestation import InvitationCodes
 from earshot_server.credentials import Credentials
+from earshot_server.phases.stages import check_feasible
 from earshot_server.records import GATHERING, PhaseRecord
-from earshot_server.stages import check_feasible
 from earshot_server.store.archive import Archive
 from earshot_server.store.database import Database
 from earshot_server.store.interface import PhaseStore

@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from earshot_server.settings import Serving
+from earshot_server.processes.settings import Serving
 
 app = typer.Typer(add_completion=False)
 
@@ -49,8 +49,8 @@ def serve(
     log_level: Annotated[str, typer.Option(help="The least that is logged.")] = _DEFAULT.log_level,
 ) -> None:
     """Coordinate phases for phones, until SIGTERM; `docs/operations.md` says the rest."""
-    from earshot_server import serving
     from earshot_server.credentials import TOKEN_FILE
+    from earshot_server.processes import supervisor as serving
 
     settings = Serving(
         data=data,

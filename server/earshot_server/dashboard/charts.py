@@ -13,8 +13,8 @@ import numpy as np
 import numpy.typing as npt
 from markupsafe import Markup, escape
 
+from earshot_server.dashboard.histograms import Interval
 from earshot_server.dashboard.wording import printable
-from earshot_server.statistics import Interval
 
 Floats = npt.NDArray[np.float64]
 

@@ -11,8 +11,8 @@ from flask import Blueprint, Response, make_response, render_template
 
 from earshot_protocol.messages import Result, Statistics
 from earshot_protocol.privacy.mechanisms import Unit
-from earshot_server import statistics
 from earshot_server.dashboard import charts, sentences, tables, wording
+from earshot_server.dashboard import histograms as statistics
 from earshot_server.records import GATHERING, PUBLISHED, RUNNING, PhaseRecord
 from earshot_server.store.archive import Counts
 from earshot_server.store.database import DatabaseUnavailableError

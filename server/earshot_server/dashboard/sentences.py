@@ -12,9 +12,9 @@ from earshot_protocol.phase import (
     PhaseParameters,
     Step,
 )
+from earshot_server.dashboard.histograms import agreed_parameters
 from earshot_server.dashboard.wording import counted, whole
 from earshot_server.records import FAILED, GATHERING, RUNNING, PhaseRecord, StepRecord
-from earshot_server.statistics import agreed_parameters
 
 
 def kind(record: PhaseRecord) -> str:

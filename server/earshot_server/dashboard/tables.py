@@ -13,10 +13,10 @@ from earshot_protocol.phase import Step
 from earshot_protocol.privacy import accounting
 from earshot_protocol.privacy.accounting import Release
 from earshot_protocol.privacy.mechanisms import Cost, Unit
-from earshot_server import statistics
 from earshot_server.dashboard import charts, sentences
+from earshot_server.dashboard import histograms as statistics
+from earshot_server.dashboard.histograms import Histogram, Interval
 from earshot_server.records import FAILED, PUBLISHED, PhaseRecord, StepRecord
-from earshot_server.statistics import Histogram, Interval
 
 MOST_ENVIRONMENTS = 100
 """On the map and in its tables."""

@@ -31,17 +31,17 @@ from urllib.parse import urlsplit
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from earshot_client.http_transport import HttpTransport
 from earshot_client.labels import LabelHierarchy
-from earshot_client.memory_store import MemoryStore
 from earshot_client.phone import Phone
+from earshot_client.store.memory import MemoryStore
+from earshot_client.transport.http import HttpTransport
 from earshot_protocol.api import ANSWER, ENROL, TASK, Invite, StartPhase
 from earshot_protocol.errors import EarshotError, LocalError
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.messages import Failed, Result, Wait
 from earshot_protocol.phase import STEPS, Budget, PhaseParameters
 from earshot_server.api.views import PhaseExport
-from earshot_simulations.engine import AGREES, HeardPoints
+from earshot_simulations.engine.local import AGREES, HeardPoints
 from earshot_simulations.populations import Blobs, Population
 
 _T = TypeVar("_T")
@@ -97,7 +97,7 @@ def benchmark(
     Raises:
         BenchmarkError: the server does not start, or the phase does not end.
     """
-    from earshot_server.store.embedded import embedded
+    from earshot_server.processes.embedded import embedded
 
     with tempfile.TemporaryDirectory(prefix="earshot-bench-") as folder:
         data = Path(folder)

@@ -11,7 +11,7 @@ import typer
 
 from earshot_models.commands.progress import shown
 from earshot_protocol.errors import InvalidInputError
-from earshot_simulations.settings import (
+from earshot_simulations.learning.settings import (
     DiscoveryRoute,
     EngineName,
     Settings,
@@ -111,9 +111,9 @@ def simulate(
     if out is not None:
         _check_folder(out)
 
-    from earshot_simulations.files import write
-    from earshot_simulations.run import result
-    from earshot_simulations.simulation import simulate as run_phase
+    from earshot_simulations.learning.files import write
+    from earshot_simulations.learning.run import result
+    from earshot_simulations.learning.simulation import simulate as run_phase
 
     with shown() as progress:
         run = run_phase(settings, progress)

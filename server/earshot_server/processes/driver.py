@@ -15,8 +15,8 @@ import time
 import msgspec
 
 from earshot_protocol.errors import EarshotError, InvalidParametersError, WrongStateError
-from earshot_server.coordinator import Coordinator
 from earshot_server.discovery.interface import Discovery
+from earshot_server.phases.coordinator import Coordinator
 from earshot_server.store.database import Database, DatabaseUnavailableError
 from earshot_server.store.postgres import PostgresPhaseStore
 from earshot_server.store.registry import Gathering, Registry

@@ -13,7 +13,7 @@ from flask import Flask
 from gunicorn.app.base import BaseApplication
 from gunicorn.glogging import Logger
 
-from earshot_server.settings import Serving
+from earshot_server.processes.settings import Serving
 
 _LARGEST_HEADER = 8190
 _TIMEOUT = 120

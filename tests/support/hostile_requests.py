@@ -10,7 +10,6 @@ from dataclasses import dataclass, replace
 from random import Random
 
 import msgspec
-from api_caller import Caller, Server
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from flask import Flask
 from werkzeug.test import run_wsgi_app
@@ -40,6 +39,7 @@ from earshot_protocol.messages import (
 )
 from earshot_protocol.phase import Parameters
 from earshot_server.attestation import InvitationCodes
+from support.api_caller import Caller, Server
 
 
 @dataclass(frozen=True)

@@ -7,8 +7,8 @@ import os
 from pathlib import Path
 
 from earshot_protocol.errors import InvalidInputError
-from earshot_simulations.report import render
-from earshot_simulations.run import Run, result
+from earshot_simulations.learning.report import render
+from earshot_simulations.learning.run import Run, result
 
 
 def write(run: Run, folder: Path) -> None:

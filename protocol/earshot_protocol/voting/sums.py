@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from earshot_protocol.phase import Parameters
 from earshot_protocol.privacy.mechanisms import BallotSum
-from earshot_protocol.privacy.randomness import RandomBytes
+from earshot_protocol.randomness import RandomBytes
 from earshot_protocol.secure_sum.parameters import SumParameters, choose
 
 

@@ -1,6 +1,6 @@
-"""What a phone keeps: recordings, the state of its phase, and the ledger.
+"""A store in one encrypted file.
 
-`EncryptedStore` is one SQLite file whose every row is sealed before SQLite sees it, so the file
+It is one SQLite file whose every row is sealed before SQLite sees it, so the file
 and its journal hold ciphertext only. Row numbers and the names of values are in clear (they are a
 fixed set), and so are the number of rows and the length of values; every sealed recording has the
 same length, whether and however it is labelled.
@@ -19,8 +19,7 @@ import os
 import sqlite3
 import struct
 from collections.abc import Iterator
-from contextlib import AbstractContextManager
-from typing import Any, Protocol
+from typing import Any
 
 import numpy as np
 from cryptography.exceptions import InvalidTag
@@ -29,19 +28,26 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 from numpy.typing import NDArray
 
-from earshot_protocol.errors import InvalidInputError, LocalError, WrongStateError
+from earshot_client.store.interface import (
+    EMBEDDING_DIMENSIONS,
+    ENCODER,
+    LARGEST_NAME,
+    DamagedStoreError,
+    NewerStoreError,
+    StoreUnavailableError,
+    WrongKeyError,
+    check_outside,
+    checked_embedding,
+    checked_name,
+    no_recording,
+)
+from earshot_protocol.errors import InvalidInputError, WrongStateError
 
 KEY_BYTES = 32
-EMBEDDING_DIMENSIONS = 128
-LARGEST_NAME = 64
-"""Characters of a choice or of a value's name."""
-
 SCHEMA_VERSION = 2
 """Of the file; kept in SQLite's `user_version`."""
 _APPLICATION_ID = 0x45617273
 
-ENCODER = "encoder"
-"""Name of the value that says whose embeddings the recordings are."""
 _FIRST_ENCODER = b"log-mel-1"
 """The only one there was when version 1 did not say."""
 
@@ -90,100 +96,6 @@ _UNAVAILABLE = frozenset(
         sqlite3.SQLITE_CANTOPEN,
     }
 )
-
-
-class WrongKeyError(LocalError):
-    """The store was made with another key; nothing was changed."""
-
-
-class DamagedStoreError(LocalError):
-    """A store, or a row of it, that is not what was written."""
-
-
-class NewerStoreError(LocalError):
-    """A store that a newer version of this software wrote; nothing was changed."""
-
-
-class StoreUnavailableError(LocalError):
-    """A store that cannot be read or written now: in use, no permission, or the disk is full."""
-
-
-class Store(Protocol):
-    """What the phone asks of whatever keeps its things; use it from one thread.
-
-    Every change is all or nothing and durable when its method returns. After `close` every method
-    raises WrongStateError.
-    """
-
-    def add(self, embedding: NDArray[np.floating]) -> int:
-        """Keep the embedding of a recording.
-
-        Args:
-            embedding: finite floats (dimensions,), kept as float32.
-
-        Returns:
-            The recording's number, which is never used again.
-
-        Raises:
-            InvalidInputError: another shape, or an entry that is not finite.
-        """
-
-    def label(self, recording: int, choice: str) -> None:
-        """Keep what the user chose in a poll; a later choice replaces an earlier one.
-
-        Raises:
-            InvalidInputError: there is no such recording, or the choice is empty or longer than 64
-                characters.
-        """
-
-    def recordings(self) -> tuple[NDArray[np.float32], tuple[str | None, ...]]:
-        """All recordings, oldest first.
-
-        Returns:
-            float32 (recordings, dimensions), and per recording its choice or None.
-        """
-
-    def forget(self, recording: int) -> None:
-        """Remove a recording and its choice for good.
-
-        Raises:
-            InvalidInputError: there is no such recording.
-        """
-
-    def forget_all(self) -> None:
-        """Remove every recording and its choice for good; their numbers are not used again."""
-
-    def get(self, name: str) -> bytes | None:
-        """A named value; None if there is none."""
-
-    def put(self, name: str, value: bytes) -> None:
-        """Keep a value under a name, in place of the one before.
-
-        Raises:
-            InvalidInputError: the name is empty or longer than 64 characters.
-        """
-
-    def delete(self, name: str) -> None:
-        """Remove a named value; nothing happens if there is none."""
-
-    def ledger(self) -> tuple[bytes, ...]:
-        """All ledger entries, oldest first."""
-
-    def append_ledger(self, entry: bytes) -> None:
-        """Add an entry to the ledger, from which nothing is ever removed."""
-
-    def transaction(self) -> AbstractContextManager[None]:
-        """Make all changes of a `with` block one change: at its end, or not at all if it raises.
-
-        Blocks may be nested: an inner block that raises takes back its own changes.
-        """
-
-    def close(self) -> None:
-        """Let go of the store; closing twice is harmless.
-
-        Raises:
-            WrongStateError: within a transaction.
-        """
 
 
 class EncryptedStore:
@@ -499,47 +411,8 @@ def _make_private(path: str) -> None:
         raise StoreUnavailableError(f"the store cannot be made: {error}") from error
 
 
-def checked_embedding(embedding: NDArray[np.floating], dimensions: int) -> NDArray[np.float32]:
-    """One finite row of so many numbers, as float32; anything else is refused by name."""
-    row = as_float32(embedding)
-    if row.shape != (dimensions,) or not np.isfinite(row).all():
-        raise InvalidInputError(
-            f"an embedding of shape {row.shape}: {dimensions} finite numbers are needed"
-        )
-    return row
-
-
-def as_float32(array: NDArray[np.floating]) -> NDArray[np.float32]:
-    """Real numbers as float32; what is too large becomes infinite."""
-    if np.asarray(array).dtype.kind not in "iuf":
-        raise InvalidInputError("embeddings are arrays of real numbers")
-    # What is too large becomes infinite, and is refused as such.
-    with np.errstate(over="ignore"):
-        return np.asarray(array, dtype=np.float32)
-
-
-def checked_name(what: str, name: str) -> str:
-    """A short printable name; anything else is refused."""
-    if not (0 < len(name) <= LARGEST_NAME and name.isprintable()):
-        raise InvalidInputError(
-            f"{what} {name!r}: 1 to {LARGEST_NAME} printable characters are accepted"
-        )
-    return name
-
-
 def _checked_number(recording: int) -> int:
     # SQLite's integers end at 63 bits, and it takes none of numpy's.
     if not 0 < recording < 2**63:
         raise no_recording(recording)
     return int(recording)
-
-
-def no_recording(recording: int) -> InvalidInputError:
-    """The error for a number that no recording has."""
-    return InvalidInputError(f"there is no recording {recording}")
-
-
-def check_outside(in_transaction: bool) -> None:
-    """Refuse to close a store within a transaction."""
-    if in_transaction:
-        raise WrongStateError("a store is not closed within a transaction")

@@ -9,9 +9,9 @@ import msgspec
 import numpy as np
 
 from earshot_client.labels import LabelHierarchy
-from earshot_client.memory_store import MemoryStore
 from earshot_client.phone import Phone
 from earshot_client.policy import Policy
+from earshot_client.store.memory import MemoryStore
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.messages import (
     Answer,
@@ -20,12 +20,12 @@ from earshot_protocol.messages import (
 from earshot_protocol.phase import Budget, Parameters, PhaseParameters, Step
 from earshot_protocol.secure_sum.aggregator import Aggregator
 from earshot_protocol.secure_sum.participant import Participant
-from earshot_server.coordinator import Coordinator
 from earshot_server.discovery.optics import Optics
+from earshot_server.phases.coordinator import Coordinator
 from earshot_server.store.interface import PhaseStore
 from earshot_server.store.memory import MemoryPhaseStore
-from earshot_simulations.engine import HeardPoints
-from earshot_simulations.ideal import IdealAggregator, IdealParticipant
+from earshot_simulations.engine.ideal import IdealAggregator, IdealParticipant
+from earshot_simulations.engine.local import HeardPoints
 
 PHONES = 12
 CENTRES = np.array([[-0.6, -0.5], [0.6, 0.4]])

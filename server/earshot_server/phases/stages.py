@@ -12,7 +12,6 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from earshot_protocol import ballots
 from earshot_protocol.errors import InvalidParametersError, TooManyDropoutsError, WrongStateError
 from earshot_protocol.messages import Matrix
 from earshot_protocol.phase import Parameters, PhaseParameters, StatisticsParameters, Step
@@ -20,9 +19,10 @@ from earshot_protocol.privacy import accounting
 from earshot_protocol.privacy.mechanisms import BallotSum, Unit
 from earshot_protocol.privacy.noise import LARGEST_SHARED_SCALE
 from earshot_protocol.secure_sum.parameters import SumParameters
-from earshot_protocol.votes import vote_sum
+from earshot_protocol.voting import ballots
+from earshot_protocol.voting.sums import vote_sum
 from earshot_server.discovery.interface import Discovery
-from earshot_server.snapshot import Snapshot
+from earshot_server.phases.snapshot import Snapshot
 
 Totals = npt.NDArray[np.int64]
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.phase import Budget, PhaseParameters
-from earshot_server.stages import check_feasible
+from earshot_server.phases.stages import check_feasible
 from earshot_simulations.populations import Population
 
 BLOBS = "blobs"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from earshot_client.store import Store
+from earshot_client.store.interface import Store
 from earshot_protocol.messages import Failed, Result, Statistics, Task, decode_task, encode
 
 Ending = Result | Statistics | Failed

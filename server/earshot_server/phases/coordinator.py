@@ -47,13 +47,13 @@ from earshot_protocol.messages import (
     encode,
 )
 from earshot_protocol.phase import NEXT, Parameters, PhaseParameters, Step
-from earshot_protocol.privacy.randomness import RandomBytes
+from earshot_protocol.randomness import RandomBytes
 from earshot_protocol.secure_sum import answers as sum_answers
 from earshot_protocol.secure_sum.aggregator import Aggregator
 from earshot_protocol.secure_sum.parameters import SumParameters
-from earshot_server import stages
 from earshot_server.discovery.interface import Discovery
-from earshot_server.snapshot import Snapshot
+from earshot_server.phases import stages
+from earshot_server.phases.snapshot import Snapshot
 from earshot_server.store.interface import Assignment, Opening, PhaseStore
 
 _LARGEST_REASON = 1024

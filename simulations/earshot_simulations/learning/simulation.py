@@ -26,16 +26,16 @@ from earshot_protocol.privacy.accounting import (
 )
 from earshot_protocol.secure_sum.aggregator import Aggregator
 from earshot_protocol.secure_sum.participant import Participant
-from earshot_server.coordinator import Coordinator
 from earshot_server.discovery.optics import Optics
+from earshot_server.phases.coordinator import Coordinator
 from earshot_server.store.memory import MemoryPhaseStore
-from earshot_simulations.dropouts import draw_dropouts
-from earshot_simulations.engine import Job, Scenario, answer_all, peak_memory
-from earshot_simulations.ideal import IdealAggregator, IdealParticipant
+from earshot_simulations.engine.dropouts import draw_dropouts
+from earshot_simulations.engine.ideal import IdealAggregator, IdealParticipant
+from earshot_simulations.engine.local import Job, Scenario, answer_all, peak_memory
+from earshot_simulations.learning.run import Run, StepRecord
+from earshot_simulations.learning.scoring import score
+from earshot_simulations.learning.settings import BLOBS, SOUNDSCAPES, Settings, Summation
 from earshot_simulations.populations import Blobs, Population, Recordings, SoundFolder, Soundscapes
-from earshot_simulations.run import Run, StepRecord
-from earshot_simulations.scoring import score
-from earshot_simulations.settings import BLOBS, SOUNDSCAPES, Settings, Summation
 
 Progress = Callable[[str, int, int], None]
 """Told what is going on, how many phones or recordings are done, and of how many."""

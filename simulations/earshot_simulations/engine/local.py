@@ -17,9 +17,9 @@ import numpy as np
 import numpy.typing as npt
 
 from earshot_client.labels import LabelHierarchy
-from earshot_client.memory_store import MemoryStore
 from earshot_client.phone import Phone
 from earshot_client.policy import Policy
+from earshot_client.store.memory import MemoryStore
 from earshot_protocol.errors import EarshotError, WrongStateError
 from earshot_protocol.messages import (
     Cluster,

@@ -1,6 +1,6 @@
 """A browser for the dashboard, and the pictures of it that the documents show.
 
-    python tests/dashboard_browser.py http://127.0.0.1:8080 data/operator.token docs
+    python -m support.dashboard_browser http://127.0.0.1:8080 data/operator.token docs
 
 takes them from a server that runs.
 """

@@ -7,11 +7,11 @@ import logging
 import threading
 from collections.abc import Iterator
 
-from dashboard_records import NOW, HandMadeArchive
 from flask import Flask
 from werkzeug.serving import make_server
 
 from earshot_server import dashboard
+from support.dashboard_records import NOW, HandMadeArchive
 
 
 def application(archive: HandMadeArchive) -> Flask:

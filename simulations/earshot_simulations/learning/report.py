@@ -11,10 +11,10 @@ from string import Template
 
 from earshot_protocol.privacy.accounting import Release, total
 from earshot_protocol.privacy.mechanisms import Cost, Unit
-from earshot_simulations import pictures
-from earshot_simulations.pictures import Picture
-from earshot_simulations.run import Run
-from earshot_simulations.wording import byte_size, counted, duration, printable, whole
+from earshot_simulations.learning import pictures
+from earshot_simulations.learning.pictures import Picture
+from earshot_simulations.learning.run import Run
+from earshot_simulations.learning.wording import byte_size, counted, duration, printable, whole
 
 _VACUOUS_EPSILON = 20.0
 _VACUOUS_DELTA = 0.01

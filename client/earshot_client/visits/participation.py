@@ -9,12 +9,12 @@ import enum
 from dataclasses import dataclass
 from datetime import datetime
 
-from earshot_client.conditions import AllOf, Condition
-from earshot_client.endings import Endings
-from earshot_client.http_transport import UnavailableError
 from earshot_client.phone import Phone
-from earshot_client.store import Store
-from earshot_client.transport import Transport
+from earshot_client.store.interface import Store
+from earshot_client.transport.http import UnavailableError
+from earshot_client.transport.interface import Transport
+from earshot_client.visits.conditions import AllOf, Condition
+from earshot_client.visits.endings import Endings
 from earshot_protocol.errors import (
     MalformedMessageError,
     RefusedError,

@@ -8,8 +8,8 @@ from __future__ import annotations
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
-from earshot_client.http_transport import HttpTransport
-from earshot_client.store import Store
+from earshot_client.store.interface import Store
+from earshot_client.transport.http import HttpTransport
 from earshot_protocol.errors import LocalError
 
 _KEY = "signing key"

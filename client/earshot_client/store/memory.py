@@ -10,7 +10,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
-from earshot_client.store import (
+from earshot_client.store.interface import (
     EMBEDDING_DIMENSIONS,
     DamagedStoreError,
     as_float32,

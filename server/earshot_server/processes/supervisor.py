@@ -21,9 +21,9 @@ from types import FrameType
 from typing import Any
 
 from earshot_protocol.errors import LocalError
-from earshot_server import logs
-from earshot_server.settings import Serving
-from earshot_server.store.embedded import EmbeddedDatabaseError, EmbeddedPostgres, embedded
+from earshot_server.processes import logs
+from earshot_server.processes.embedded import EmbeddedDatabaseError, EmbeddedPostgres, embedded
+from earshot_server.processes.settings import Serving
 
 DAY = 86_400.0
 _GRACE = 30.0
@@ -174,7 +174,7 @@ def _web(serving: Serving, url: str, listener: socket.socket) -> None:
     os.setsid()  # a Ctrl-C in the terminal is for the supervisor alone
     _end_with_parent(lambda: os.kill(os.getpid(), signal.SIGTERM))
     logs.configure(serving.log_level)
-    from earshot_server.web import run
+    from earshot_server.processes.web import run
 
     run(serving, url, listener)
 
@@ -184,7 +184,7 @@ def _drive(serving: Serving, url: str) -> None:
     os.setsid()
     logs.configure(serving.log_level)
     from earshot_server.discovery.optics import Optics
-    from earshot_server.driver import Driver
+    from earshot_server.processes.driver import Driver
     from earshot_server.store.database import Database
 
     stop = threading.Event()

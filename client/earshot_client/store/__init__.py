@@ -1,0 +1,1 @@
+"""What a phone keeps: one interface, encrypted in a file or in memory for simulations."""

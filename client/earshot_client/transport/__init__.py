@@ -1,0 +1,1 @@
+"""How a phone reaches a server: one interface, and HTTP."""

@@ -1,0 +1,1 @@
+"""When a phone visits its server, and what came of it."""

@@ -1,0 +1,73 @@
+"""Validators of numbers: each says what was wrong and what would be right, in one sentence.
+
+They return what they checked, so that a check and an assignment are one line.
+"""
+
+from __future__ import annotations
+
+import math
+import operator
+
+from earshot_protocol.errors import InvalidParametersError
+
+
+def whole(name: str, value: int, least: int = 1, most: int | None = None) -> int:
+    """A whole number from `least` to `most`, both included; without `most` there is no upper end.
+
+    Raises:
+        InvalidParametersError: another number, or none.
+    """
+    try:
+        number = operator.index(value)
+    except TypeError:
+        number = least - 1
+    if number < least or (most is not None and number > most):
+        accepted = f"at least {least}" if most is None else f"from {least} to {most}"
+        raise InvalidParametersError(f"{name}={value!r}: must be a whole number, {accepted}")
+    return number
+
+
+def positive(name: str, value: float, most: float = math.inf) -> float:
+    """A number above 0 that is finite and at most `most`.
+
+    Raises:
+        InvalidParametersError: another number.
+    """
+    # Written so that not-a-number is refused, here and below.
+    if not (0 < value <= most and math.isfinite(value)):
+        limit = "" if most == math.inf else f", at most {most:g}"
+        raise InvalidParametersError(f"{name}={value}: must be a positive, finite number{limit}")
+    return float(value)
+
+
+def fraction(name: str, value: float) -> float:
+    """A part of a whole that is never all of it: at least 0 and below 1.
+
+    Raises:
+        InvalidParametersError: another number.
+    """
+    if not 0 <= value < 1:
+        raise InvalidParametersError(f"{name}={value}: must be at least 0 and below 1")
+    return float(value)
+
+
+def share(name: str, value: float) -> float:
+    """A part of a whole, perhaps all of it: from 0 to 1.
+
+    Raises:
+        InvalidParametersError: another number.
+    """
+    if not 0 <= value <= 1:
+        raise InvalidParametersError(f"{name}={value}: must be from 0 to 1")
+    return float(value)
+
+
+def probability(name: str, value: float) -> float:
+    """A probability that is neither impossible nor certain, such as a δ.
+
+    Raises:
+        InvalidParametersError: another number.
+    """
+    if not 0 < value < 1:
+        raise InvalidParametersError(f"{name}={value}: must be above 0 and below 1")
+    return float(value)

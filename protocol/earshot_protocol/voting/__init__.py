@@ -1,0 +1,1 @@
+"""Ballots, and the secure sums that add them up with noise."""

@@ -1,0 +1,1 @@
+"""Where simulated phones run, and how their secure sums are computed."""
