@@ -2,10 +2,10 @@ from __future__ import annotations
 
 import math
 
-import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.parameters import learning_parameters
 
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.phase import Budget, PhaseParameters
@@ -28,24 +28,16 @@ epsilons = st.floats(0.01, 20.0)
 def parameters(
     budget: Budget, geometry: Geometry = Geometry.EUCLIDEAN, **changed: object
 ) -> PhaseParameters:
-    values = PhaseParameters(
-        phones=500,
-        recordings=30,
-        dimensions=2,
-        geometry=geometry,
-        encoder="points",
-        labels=("bus", "park"),
-        local_centroids=6,
-        top_local_centroids=2,
-        top_global_centroids=10,
-        centroid_votes=3,
-        label_votes=5,
-        dropout=0.1,
-        corrupted=0.05,
-        budget=budget,
-        delta=1e-6,
-    )
-    return msgspec.structs.replace(values, **changed)
+    counts: dict[str, object] = {
+        "phones": 500,
+        "recordings": 30,
+        "local_centroids": 6,
+        "top_local_centroids": 2,
+        "top_global_centroids": 10,
+        "centroid_votes": 3,
+        "label_votes": 5,
+    }
+    return learning_parameters(budget=budget, geometry=geometry, delta=1e-6, **(counts | changed))
 
 
 budgets = st.builds(

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.parameters import learning_parameters, statistics_parameters
 
 from earshot_protocol.api import (
     JSON,
@@ -25,28 +26,10 @@ from earshot_protocol.api import (
     encode_body,
 )
 from earshot_protocol.errors import InvalidParametersError, MalformedMessageError
-from earshot_protocol.geometry import Geometry
-from earshot_protocol.phase import Budget, PhaseParameters, StatisticsParameters
+from earshot_protocol.phase import PhaseParameters, StatisticsParameters
 
-LEARNING = PhaseParameters(
-    phones=100,
-    recordings=20,
-    dimensions=4,
-    geometry=Geometry.SPHERICAL,
-    encoder="contrast-1",
-    labels=("bus", "park"),
-    local_centroids=4,
-    top_local_centroids=2,
-    top_global_centroids=8,
-    centroid_votes=3,
-    label_votes=3,
-    dropout=0.1,
-    corrupted=0.05,
-    budget=Budget(clustering=1.0, selection=0.25, centroid_vote=0.5, label_vote=0.5),
-)
-STATISTICS = StatisticsParameters(
-    phones=100, labels=("bus",), dropout=0.1, corrupted=0.05, contacts=5, epsilon=0.5
-)
+LEARNING = learning_parameters(phones=100)
+STATISTICS = statistics_parameters(phones=100)
 PARAMETERS = [LEARNING, STATISTICS]
 BODIES = [
     Enrol(public_key=bytes(range(32)), attestation="code"),

@@ -9,34 +9,17 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.parameters import learning_parameters, statistics_parameters
 
 from earshot_protocol import messages as m
 from earshot_protocol.errors import InvalidInputError, MalformedMessageError
 from earshot_protocol.geometry import Geometry
-from earshot_protocol.phase import Budget, PhaseParameters, StatisticsParameters
 from earshot_protocol.privacy.accounting import phase_releases
 from earshot_protocol.secure_sum.parameters import choose
 
 ID = bytes(range(16))
-PARAMETERS = PhaseParameters(
-    phones=100,
-    recordings=20,
-    dimensions=2,
-    geometry=Geometry.EUCLIDEAN,
-    encoder="points",
-    labels=("bus", "café"),
-    local_centroids=4,
-    top_local_centroids=2,
-    top_global_centroids=3,
-    centroid_votes=2,
-    label_votes=2,
-    dropout=0.1,
-    corrupted=0.05,
-    budget=Budget(1.0, 0.5, 0.5, 0.5),
-)
-COUNTING = StatisticsParameters(
-    phones=100, labels=("bus", "café"), contacts=20, epsilon=0.5, dropout=0.1, corrupted=0.05
-)
+PARAMETERS = learning_parameters(labels=("bus", "café"))
+COUNTING = statistics_parameters(labels=("bus", "café"))
 MATRIX = m.Matrix.of(np.array([[0.5, -1.0], [3.0, 4.0]], dtype=np.float32))
 OPENING = m.AdvertiseKeys(sum_id=ID, index=3, parameters=choose(100, (2, 3), 50, 0.1, 0.05))
 SEALED = bytes(m.SEALED_SHARES_BYTES)

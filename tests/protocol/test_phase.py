@@ -7,27 +7,12 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.parameters import learning_parameters
 
 from earshot_protocol.errors import InvalidParametersError
-from earshot_protocol.geometry import Geometry
 from earshot_protocol.phase import NEXT, STATISTICS_STEPS, STEPS, Budget, PhaseParameters, Step
 
-GOOD = PhaseParameters(
-    phones=500,
-    recordings=200,
-    dimensions=2,
-    geometry=Geometry.EUCLIDEAN,
-    encoder="points",
-    labels=("bus", "park"),
-    local_centroids=6,
-    top_local_centroids=2,
-    top_global_centroids=10,
-    centroid_votes=3,
-    label_votes=3,
-    dropout=0.1,
-    corrupted=0.05,
-    budget=Budget(clustering=1.0, selection=0.25, centroid_vote=0.5, label_vote=0.5),
-)
+GOOD = learning_parameters(local_centroids=6, top_global_centroids=10)
 percent = st.integers(0, 99)
 
 

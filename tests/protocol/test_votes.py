@@ -7,23 +7,16 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.parameters import learning_parameters
 
 from earshot_protocol.errors import InvalidParametersError
-from earshot_protocol.geometry import Geometry
 from earshot_protocol.phase import Budget, PhaseParameters
 from earshot_protocol.privacy.accounting import CENTROID_VOTE, LABEL_VOTE, phase_mechanisms
 from earshot_protocol.privacy.mechanisms import BallotSum
 from earshot_protocol.voting.sums import noisy_ballot, vote_sum
 
-PARAMETERS = PhaseParameters(
+PARAMETERS = learning_parameters(
     phones=300,
-    recordings=50,
-    dimensions=2,
-    geometry=Geometry.EUCLIDEAN,
-    encoder="points",
-    labels=("bus", "park"),
-    local_centroids=4,
-    top_local_centroids=2,
     top_global_centroids=6,
     centroid_votes=3,
     label_votes=2,

@@ -1,0 +1,44 @@
+"""Parameters of small phases: a test says only what matters to it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from earshot_protocol.geometry import Geometry
+from earshot_protocol.phase import Budget, PhaseParameters, StatisticsParameters
+
+_LEARNING = PhaseParameters(
+    phones=100,
+    recordings=5,
+    dimensions=2,
+    geometry=Geometry.EUCLIDEAN,
+    encoder="points",
+    labels=("bus", "park"),
+    local_centroids=3,
+    top_local_centroids=2,
+    top_global_centroids=3,
+    centroid_votes=2,
+    label_votes=2,
+    dropout=0.1,
+    corrupted=0.05,
+    budget=Budget(clustering=1.0, selection=0.25, centroid_vote=0.5, label_vote=0.5),
+)
+_STATISTICS = StatisticsParameters(
+    phones=100, labels=("bus", "park"), contacts=5, epsilon=0.5, dropout=0.1, corrupted=0.05
+)
+
+
+def learning_parameters(**changes: Any) -> PhaseParameters:
+    """Of a phase over points in the plane, as `HeardPoints("points", 2)` hears them.
+
+    A phone's default policy accepts it. For all else: what a test counts on, it names, also where
+    it is the value above.
+    """
+    return msgspec.structs.replace(_LEARNING, **changes)
+
+
+def statistics_parameters(**changes: Any) -> StatisticsParameters:
+    """Of a phase that a phone's default policy accepts; what a test counts on, it names."""
+    return msgspec.structs.replace(_STATISTICS, **changes)
