@@ -8,6 +8,7 @@ from datetime import datetime
 import msgspec
 import numpy as np
 import pytest
+from support.parameters import learning_parameters
 
 from earshot_client.encoder import default_encoder
 from earshot_client.phone import Phone
@@ -36,26 +37,9 @@ from earshot_protocol.messages import (
     Task,
     Wait,
 )
-from earshot_protocol.phase import Budget, PhaseParameters
 from earshot_protocol.signatures import SignatureError, StaleSignatureError
 
 NOON = datetime(2026, 3, 1, 12)
-PARAMETERS = PhaseParameters(
-    phones=100,
-    recordings=5,
-    dimensions=2,
-    geometry=Geometry.SPHERICAL,
-    encoder="contrast-1",
-    labels=("bus", "park"),
-    local_centroids=2,
-    top_local_centroids=1,
-    top_global_centroids=2,
-    centroid_votes=1,
-    label_votes=1,
-    dropout=0.1,
-    corrupted=0.05,
-    budget=Budget(clustering=0.5, selection=0.1, centroid_vote=0.1, label_vote=0.1),
-)
 
 
 def identifier(number: int) -> bytes:
@@ -66,7 +50,9 @@ def cluster(number: int = 0, phones: int = 100) -> Cluster:
     return Cluster(
         phase=identifier(number),
         index=3,
-        parameters=msgspec.structs.replace(PARAMETERS, phones=phones),
+        parameters=learning_parameters(
+            phones=phones, geometry=Geometry.SPHERICAL, encoder="contrast-1"
+        ),
     )
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
+from support.parameters import learning_parameters
 
 from earshot_client.labels import LabelHierarchy
 from earshot_client.phone import Phone
@@ -65,16 +66,12 @@ GROUPS = LabelHierarchy({"bus": ("tram",), "park": ("garden",), "office": ("desk
 CENTROIDS = np.array([[-0.5, 0.0], [0.5, 0.0], [0.0, 0.9]], dtype=np.float32)
 POINTS = np.array([[-0.5, 0.1], [-0.4, 0], [-0.6, 0], [0.5, 0.1], [0.4, 0]], dtype=np.float32)
 CHOICES = ("tram", "bus", None, "garden", "park")
-PARAMETERS = PhaseParameters(
+PARAMETERS = learning_parameters(
     phones=100,
-    recordings=5,
-    dimensions=2,
-    geometry=Geometry.EUCLIDEAN,
-    encoder="points",
     labels=CLASSES,
     local_centroids=3,
     top_local_centroids=2,
-    top_global_centroids=3,
+    top_global_centroids=len(CENTROIDS),
     centroid_votes=2,
     label_votes=2,
     dropout=0.1,
@@ -418,7 +415,7 @@ def test_a_number_outside_the_phase_is_refused(phone: Phone) -> None:
 
 def test_a_second_clustering_in_one_phase_is_refused(phone: Phone) -> None:
     phone.answer(cluster())
-    more = replaced(PARAMETERS, recordings=6)
+    more = replaced(PARAMETERS, recordings=PARAMETERS.recordings + 1)
     assert isinstance(more, PhaseParameters)
     # Noise was drawn before the ledger was asked, so only the phone's memory is compared.
     before = everything_in(phone)

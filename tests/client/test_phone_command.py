@@ -15,6 +15,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
+from support.parameters import learning_parameters
 from support.phone_server import HangUp, PhoneServer, Reply, problem, serving
 
 from earshot_client.encoder import default_encoder
@@ -25,7 +26,7 @@ from earshot_client.store.memory import MemoryStore
 from earshot_protocol.api import ANSWER, ENROL, MESSAGEPACK, TASK, AskTask, decode_body
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.messages import Failed, Result, Wait, decode_answer, encode
-from earshot_protocol.phase import STEPS, Budget, PhaseParameters, Step
+from earshot_protocol.phase import STEPS, Budget, Step
 from earshot_protocol.privacy.accounting import phase_releases
 from earshot_server.discovery.optics import Optics
 from earshot_server.phases.coordinator import Coordinator
@@ -35,7 +36,7 @@ CROWD = 8
 RATE = 8000
 LABELS = ("bus", "park")
 # So much budget that noise decides nothing: what is published can be compared.
-PARAMETERS = PhaseParameters(
+PARAMETERS = learning_parameters(
     phones=CROWD,
     recordings=6,
     dimensions=3,
@@ -47,8 +48,6 @@ PARAMETERS = PhaseParameters(
     top_global_centroids=4,
     centroid_votes=2,
     label_votes=2,
-    dropout=0.1,
-    corrupted=0.05,
     budget=Budget(clustering=1e4, selection=1e3, centroid_vote=400.0, label_vote=400.0),
     step_seconds=1.0,
 )

@@ -7,6 +7,7 @@ from pathlib import Path
 import msgspec
 import numpy as np
 import pytest
+from support.parameters import learning_parameters
 
 from earshot_client.encoder import default_encoder
 from earshot_client.features import UnusableRecordingError
@@ -24,7 +25,7 @@ from earshot_protocol.errors import (
 )
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.messages import Answer, Matrix, Result, Task
-from earshot_protocol.phase import STEPS, Budget, PhaseParameters, Step
+from earshot_protocol.phase import STEPS, Budget, Step
 from earshot_protocol.privacy.accounting import phase_releases
 from earshot_server.discovery.optics import Optics
 from earshot_server.phases.coordinator import Coordinator
@@ -36,20 +37,10 @@ CROWD = 8
 GROUPS = LabelHierarchy({"bus": ("tram",), "park": ("garden",)})
 POINTS = np.array([[-0.5, 0.1], [-0.4, 0], [-0.6, 0], [0.5, 0.1], [0.4, 0]], dtype=np.float32)
 CHOICES = ("tram", "bus", None, "garden", "park")
-PARAMETERS = PhaseParameters(
+PARAMETERS = learning_parameters(
     phones=CROWD,
-    recordings=5,
-    dimensions=2,
-    geometry=Geometry.EUCLIDEAN,
-    encoder="points",
+    recordings=len(POINTS),
     labels=("bus", "park"),
-    local_centroids=3,
-    top_local_centroids=2,
-    top_global_centroids=3,
-    centroid_votes=2,
-    label_votes=2,
-    dropout=0.1,
-    corrupted=0.05,
     budget=Budget(clustering=20.0, selection=20.0, centroid_vote=2.0, label_vote=2.0),
 )
 

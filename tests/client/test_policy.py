@@ -6,32 +6,17 @@ from typing import Any
 
 import msgspec
 import pytest
+from support.parameters import learning_parameters
 
 from earshot_client.policy import Policy
 from earshot_protocol.errors import InvalidParametersError, RefusedError
-from earshot_protocol.geometry import Geometry
-from earshot_protocol.phase import Budget, PhaseParameters
+from earshot_protocol.phase import PhaseParameters
 from earshot_protocol.privacy.accounting import Release
 from earshot_protocol.privacy.ledger import Ledger
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.secure_sum.parameters import SumParameters, choose
 
-PHASE = PhaseParameters(
-    phones=100,
-    recordings=200,
-    dimensions=2,
-    geometry=Geometry.EUCLIDEAN,
-    encoder="none",
-    labels=("nature", "street"),
-    local_centroids=4,
-    top_local_centroids=2,
-    top_global_centroids=5,
-    centroid_votes=2,
-    label_votes=2,
-    dropout=0.1,
-    corrupted=0.05,
-    budget=Budget(1.0, 0.5, 0.5, 0.5),
-)
+PHASE = learning_parameters(phones=100, dropout=0.1, corrupted=0.05)
 SUM = choose(100, (5,), 50, 0.1, 0.05)
 
 
