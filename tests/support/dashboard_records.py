@@ -14,8 +14,6 @@ from earshot_protocol.phase import (
     STEPS,
     Budget,
     Parameters,
-    PhaseParameters,
-    StatisticsParameters,
     Step,
 )
 from earshot_protocol.privacy import accounting
@@ -28,6 +26,7 @@ from earshot_server.records import (
     StepRecord,
 )
 from earshot_server.store.archive import Counts
+from support.parameters import learning_parameters, statistics_parameters
 
 NOW = 1_790_000_000.0
 """21 September 2026, 14:13:20 UTC."""
@@ -36,15 +35,13 @@ LABELS = (
     *("public transport", "car", "street", "nature", "gastronomy", "home"),
     *("office", "shop", "event", "workshop", "sport"),
 )
-LEARNING = PhaseParameters(
+LEARNING = learning_parameters(
     phones=200,
-    recordings=100,
+    recordings=100,  # so many that the price per phone promises nothing
     dimensions=8,
     geometry=Geometry.SPHERICAL,
     encoder="contrast-1",
     labels=LABELS,
-    local_centroids=6,
-    top_local_centroids=2,
     top_global_centroids=8,
     centroid_votes=3,
     label_votes=3,
@@ -52,8 +49,8 @@ LEARNING = PhaseParameters(
     corrupted=0.05,
     budget=Budget(clustering=1.0, selection=0.25, centroid_vote=0.5, label_vote=0.5),
 )
-COUNTING = StatisticsParameters(
-    phones=200, labels=LABELS, contacts=20, epsilon=0.5, dropout=0.2, corrupted=0.05
+COUNTING = statistics_parameters(
+    phones=200, labels=LABELS, epsilon=0.5, dropout=0.2, corrupted=0.05
 )
 
 

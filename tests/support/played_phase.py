@@ -12,12 +12,11 @@ from earshot_client.labels import LabelHierarchy
 from earshot_client.phone import Phone
 from earshot_client.policy import Policy
 from earshot_client.store.memory import MemoryStore
-from earshot_protocol.geometry import Geometry
 from earshot_protocol.messages import (
     Answer,
     Result,
 )
-from earshot_protocol.phase import Budget, Parameters, PhaseParameters, Step
+from earshot_protocol.phase import Budget, Parameters, Step
 from earshot_protocol.secure_sum.aggregator import Aggregator
 from earshot_protocol.secure_sum.participant import Participant
 from earshot_server.discovery.optics import Optics
@@ -26,16 +25,14 @@ from earshot_server.store.interface import PhaseStore
 from earshot_server.store.memory import MemoryPhaseStore
 from earshot_simulations.engine.ideal import IdealAggregator, IdealParticipant
 from earshot_simulations.engine.local import HeardPoints
+from support.parameters import learning_parameters
 
 PHONES = 12
 CENTRES = np.array([[-0.6, -0.5], [0.6, 0.4]])
 CLASSES = ("bus", "park")
-PARAMETERS = PhaseParameters(
+PARAMETERS = learning_parameters(
     phones=PHONES,
     recordings=12,
-    dimensions=2,
-    geometry=Geometry.EUCLIDEAN,
-    encoder="points",
     labels=CLASSES,
     local_centroids=2,
     top_local_centroids=2,
@@ -43,7 +40,6 @@ PARAMETERS = PhaseParameters(
     centroid_votes=2,
     label_votes=2,
     dropout=0.25,
-    corrupted=0.05,
     budget=Budget(clustering=40.0, selection=40.0, centroid_vote=2.0, label_vote=2.0),
     step_seconds=100.0,
 )

@@ -8,13 +8,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.parameters import learning_parameters
 
 from earshot_client.labels import LabelHierarchy
 from earshot_client.phone import Phone
 from earshot_client.policy import Policy
 from earshot_client.store.encrypted import EncryptedStore
 from earshot_client.store.memory import MemoryStore
-from earshot_protocol.geometry import Geometry
 from earshot_protocol.messages import (
     Result,
     Wait,
@@ -22,7 +22,7 @@ from earshot_protocol.messages import (
     decode_task,
     encode,
 )
-from earshot_protocol.phase import STEPS, Budget, PhaseParameters, Step
+from earshot_protocol.phase import STEPS, Budget, Step
 from earshot_protocol.privacy.accounting import (
     CENTROID_VOTE,
     CLUSTER,
@@ -57,12 +57,9 @@ GONE = {
 }
 """Who vanishes before answering a step."""
 LARGE = 20.0
-PARAMETERS = PhaseParameters(
+PARAMETERS = learning_parameters(
     phones=PHONES,
     recordings=12,
-    dimensions=2,
-    geometry=Geometry.EUCLIDEAN,
-    encoder="points",
     labels=CLASSES,
     local_centroids=3,
     top_local_centroids=2,
