@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 from support.api_caller import Server, body_of, problem_of
+from support.parameters import statistics_parameters
 from support.played_phase import PARAMETERS, make_phones
 
 from earshot_protocol.api import (
@@ -24,7 +25,7 @@ from earshot_protocol.api import (
     StartPhase,
 )
 from earshot_protocol.messages import Failed, Result, Statistics, Task, Wait
-from earshot_protocol.phase import Budget, Parameters, StatisticsParameters
+from earshot_protocol.phase import Budget, Parameters
 from earshot_server.api import operators
 from earshot_server.api.views import Histograms, PhaseExport, Phases, PhaseView, Results
 from earshot_server.discovery.optics import Optics
@@ -32,14 +33,11 @@ from earshot_server.processes.driver import Driver
 from earshot_server.store.database import Database
 from earshot_server.store.registry import Registry
 
-COUNTING = StatisticsParameters(
+COUNTING = statistics_parameters(
     phones=12,
     labels=PARAMETERS.labels,
     contacts=12,
-    epsilon=2000.0,
-    dropout=0.25,
-    corrupted=0.05,
-    step_seconds=100.0,
+    epsilon=2000.0,  # so little noise that the count is exact
 )
 OPERATORS_ONLY = (PHASES, f"{PHASES}/{'0' * 32}", f"{PHASES}/{'0' * 32}/export", "/metrics", "/")
 

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import pytest
+from support.parameters import statistics_parameters
 from support.played_phase import PARAMETERS as LEARNING
 
 from earshot_protocol.errors import EarshotError
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.messages import Failed, Matrix, Result, Statistics, encode
-from earshot_protocol.phase import Parameters, StatisticsParameters
+from earshot_protocol.phase import Parameters
 from earshot_server.records import StepRecord
 from earshot_server.store.archive import Archive
 from earshot_server.store.database import Database
@@ -16,9 +17,7 @@ from earshot_server.store.interface import Opening
 from earshot_server.store.postgres import PostgresPhaseStore
 from earshot_server.store.registry import Registry
 
-STATISTICS = StatisticsParameters(
-    phones=9, labels=("bus", "park"), dropout=0.1, corrupted=0.0, contacts=5, epsilon=1.0
-)
+STATISTICS = statistics_parameters(phones=9)
 PHASES = [bytes([65 + number]) * 16 for number in range(5)]
 MOST = 4e9
 

@@ -10,10 +10,11 @@ from typing import TypeVar
 
 import msgspec
 import pytest
+from support.parameters import statistics_parameters
 from support.played_phase import PARAMETERS as LEARNING
 
 from earshot_protocol.errors import InvalidInputError
-from earshot_protocol.phase import Parameters, StatisticsParameters
+from earshot_protocol.phase import Parameters
 from earshot_server.store.database import Database
 from earshot_server.store.interface import Opening
 from earshot_server.store.postgres import PostgresPhaseStore
@@ -24,9 +25,7 @@ from earshot_server.store.registry import (
     Standing,
 )
 
-STATISTICS = StatisticsParameters(
-    phones=12, labels=("bus", "park"), dropout=0.1, corrupted=0.0, contacts=5, epsilon=1.0
-)
+STATISTICS = statistics_parameters()
 A, B, C, D = (letter * 16 for letter in (b"A", b"B", b"C", b"D"))
 MANY = b"an invitation ok"
 FAR = 4e9

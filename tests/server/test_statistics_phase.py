@@ -5,6 +5,7 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 import pytest
+from support.parameters import statistics_parameters
 from support.played_phase import CENTRES, CLASSES, PHONES, POLICY, Play, again, make_phones
 
 from earshot_client.labels import LabelHierarchy
@@ -22,13 +23,12 @@ from earshot_server.phases.coordinator import Coordinator
 from earshot_server.store.memory import MemoryPhaseStore
 from earshot_simulations.engine.local import HeardPoints
 
-PARAMETERS = StatisticsParameters(
+PARAMETERS = statistics_parameters(
     phones=PHONES,
     labels=CLASSES,
     contacts=12,
     epsilon=2000.0,  # so little noise that the count is exact
     dropout=0.25,
-    corrupted=0.05,
     step_seconds=100.0,
 )
 
