@@ -11,7 +11,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
 from earshot_protocol.errors import InvalidParametersError, RefusedError
-from earshot_protocol.phase import Parameters
+from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.privacy.accounting import Release, total
 from earshot_protocol.privacy.ledger import Ledger
 from earshot_protocol.privacy.mechanisms import Unit

@@ -7,33 +7,31 @@ import numpy as np
 
 from earshot_protocol.api import AskTask, Enrol, Enrolled, Problem
 from earshot_protocol.geometry import Geometry
-from earshot_protocol.messages import (
-    AdvertisedKeys,
-    AdvertiseKeys,
-    Answer,
+from earshot_protocol.messages import Failed, Wait
+from earshot_protocol.phases.learning import (
+    Budget,
     Cluster,
-    CountContacts,
-    Failed,
     GlobalCentroids,
     LocalCentroids,
-    MaskedInput,
-    MaskInput,
-    Matrix,
+    PhaseParameters,
     Result,
-    SharedKeys,
-    ShareKeys,
-    Statistics,
-    Task,
     TopCentroids,
-    Unmask,
-    Unmasked,
-    Wait,
-    encode,
 )
-from earshot_protocol.phase import Budget, PhaseParameters, StatisticsParameters
+from earshot_protocol.phases.statistics import CountContacts, Statistics, StatisticsParameters
 from earshot_protocol.privacy.accounting import Release
 from earshot_protocol.privacy.mechanisms import Unit
+from earshot_protocol.secure_sum.messages import (
+    AdvertisedKeys,
+    AdvertiseKeys,
+    MaskedInput,
+    MaskInput,
+    SharedKeys,
+    ShareKeys,
+    Unmask,
+    Unmasked,
+)
 from earshot_protocol.secure_sum.parameters import SumParameters, choose
+from earshot_protocol.wire import Answer, Matrix, Task, encode
 
 LABELS = ("street", "öffentlicher Verkehr", "nature")
 LEARNING = PhaseParameters(

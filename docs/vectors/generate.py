@@ -30,16 +30,19 @@ from earshot_client.encoder import default_encoder
 from earshot_client.labels import label_counts
 from earshot_client.lite_rt_encoder import spectrum
 from earshot_protocol import api, geometry, signatures
-from earshot_protocol.messages import AdvertiseKeys, encode
-from earshot_protocol.phase import Parameters
-from earshot_protocol.privacy import accounting, noise
-from earshot_protocol.privacy.mechanisms import BallotSum
+from earshot_protocol.phases.learning import CENTROID_VOTE, LABEL_VOTE
+from earshot_protocol.phases.parameters import Parameters
+from earshot_protocol.phases.plan import SecureSum
+from earshot_protocol.phases.statistics import HISTOGRAM
+from earshot_protocol.privacy import noise
 from earshot_protocol.secure_sum import decoding, encoding, masks, participant, shamir
-from earshot_protocol.secure_sum.aggregator import Aggregator, Round
+from earshot_protocol.secure_sum.aggregator import Aggregator
+from earshot_protocol.secure_sum.messages import AdvertiseKeys
 from earshot_protocol.secure_sum.parameters import SumParameters, choose
 from earshot_protocol.secure_sum.participant import Participant
+from earshot_protocol.secure_sum.rounds import Round
 from earshot_protocol.voting import ballots
-from earshot_protocol.voting import sums as votes
+from earshot_protocol.wire import encode
 
 Vector = dict[str, Any]
 
@@ -402,14 +405,14 @@ def parameter_vectors() -> Vector:
     return {
         "graphs": graphs,
         "votes": [
-            _vote(examples.LEARNING, accounting.CENTROID_VOTE, (20,)),
-            _vote(examples.LEARNING, accounting.LABEL_VOTE, (10, len(examples.LABELS))),
-            _vote(examples.STATISTICS, accounting.HISTOGRAM, (len(examples.LABELS),)),
+            _vote(examples.LEARNING, CENTROID_VOTE, (20,)),
+            _vote(examples.LEARNING, LABEL_VOTE, (10, len(examples.LABELS))),
+            _vote(examples.STATISTICS, HISTOGRAM, (len(examples.LABELS),)),
         ],
         "releases": [
             {
                 "parameters": json.loads(msgspec.json.encode(parameters)),
-                "releases": msgspec.to_builtins(accounting.phase_releases(parameters)),
+                "releases": msgspec.to_builtins(parameters.plan().releases()),
             }
             for parameters in (examples.LEARNING, examples.SPHERICAL, examples.STATISTICS)
         ],
@@ -417,9 +420,10 @@ def parameter_vectors() -> Vector:
 
 
 def _vote(parameters: Parameters, vote: str, shape: tuple[int, ...]) -> Vector:
-    mechanism = accounting.phase_mechanisms(parameters)[vote]
-    if not isinstance(mechanism, BallotSum):
+    part = parameters.plan().part(vote)
+    if not isinstance(part, SecureSum):
         raise TypeError(vote)
+    mechanism = part.mechanism
     table = noise._polya_table(mechanism.scale, mechanism.honest_survivors)
     size = len(table.high)
     return {
@@ -429,7 +433,7 @@ def _vote(parameters: Parameters, vote: str, shape: tuple[int, ...]) -> Vector:
         "scale": mechanism.scale,
         "honest_survivors": mechanism.honest_survivors,
         "polya_thresholds": {i: f"{table.value(i):032x}" for i in (0, 1, 2, size // 2, size - 1)},
-        "sum": msgspec.to_builtins(votes.vote_sum(parameters, mechanism, shape)),
+        "sum": msgspec.to_builtins(part.parameters(parameters, shape)),
     }
 
 

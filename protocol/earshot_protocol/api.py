@@ -11,8 +11,8 @@ import msgspec
 from msgspec import Meta
 
 from earshot_protocol.errors import InvalidParametersError, MalformedMessageError
-from earshot_protocol.messages import Identifier, PublicKey
-from earshot_protocol.phase import Parameters
+from earshot_protocol.phases.kinds import AnyParameters
+from earshot_protocol.wire import Identifier, PublicKey
 
 MESSAGEPACK = "application/msgpack"
 JSON = "application/json"
@@ -95,7 +95,7 @@ class Invitation(_Body, frozen=True, kw_only=True):
 class StartPhase(_Body, frozen=True, kw_only=True):
     """An operator starts a phase: it gathers phones, then runs with those that have joined."""
 
-    parameters: Parameters
+    parameters: AnyParameters
     """`phones` is how many are wanted; the phase starts as soon as they have joined."""
     least_phones: Annotated[int, Meta(ge=3, le=10**8)] | None = None
     """What must have joined when the gathering ends; by default all that are wanted."""

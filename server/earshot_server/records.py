@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import msgspec
 
-from earshot_protocol.messages import Failed, Result, Statistics
-from earshot_protocol.phase import Parameters
+from earshot_protocol.messages import AnyEnding
+from earshot_protocol.phases.kinds import AnyParameters
 
 GATHERING = "gathering"
 RUNNING = "running"
@@ -56,7 +56,7 @@ class PhaseRecord(msgspec.Struct, frozen=True):
     """
 
     phase: bytes
-    parameters: Parameters
+    parameters: AnyParameters
     status: str
     created: float
     finished: float | None
@@ -67,4 +67,4 @@ class PhaseRecord(msgspec.Struct, frozen=True):
     step: str
     deadline: float | None
     steps: tuple[StepRecord, ...]
-    ending: Result | Statistics | Failed | None
+    ending: AnyEnding | None

@@ -37,14 +37,10 @@ from earshot_protocol.errors import (
     RepeatedMessageError,
     UnexpectedMessageError,
 )
-from earshot_protocol.messages import (
-    LARGEST_TASK_BYTES,
-    AdvertisedKeys,
-    Wait,
-    decode_answer,
-    encode,
-)
+from earshot_protocol.messages import Wait, decode_answer
+from earshot_protocol.secure_sum.messages import AdvertisedKeys
 from earshot_protocol.signatures import SignatureError, StaleSignatureError
+from earshot_protocol.wire import LARGEST_TASK_BYTES, encode
 from earshot_server.api import problems
 
 ANSWERED = AdvertisedKeys(sum_id=bytes(16), sender=3, cipher_key=bytes(32), mask_key=bytes(32))

@@ -17,7 +17,7 @@ from earshot_client.labels import (
 )
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.geometry import Geometry
-from earshot_protocol.phase import LARGEST_LABELS
+from earshot_protocol.phases.parameters import LARGEST_LABELS
 
 NAMES = st.text("abcdeé ", min_size=1, max_size=8).filter(lambda name: name == name.strip())
 

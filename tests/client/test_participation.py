@@ -27,17 +27,11 @@ from earshot_protocol.errors import (
     UnexpectedMessageError,
 )
 from earshot_protocol.geometry import Geometry
-from earshot_protocol.messages import (
-    Answer,
-    Cluster,
-    Failed,
-    Matrix,
-    Result,
-    Statistics,
-    Task,
-    Wait,
-)
+from earshot_protocol.messages import Failed, Wait
+from earshot_protocol.phases.learning import Cluster, Result
+from earshot_protocol.phases.statistics import Statistics
 from earshot_protocol.signatures import SignatureError, StaleSignatureError
+from earshot_protocol.wire import Answer, Matrix, Task
 
 NOON = datetime(2026, 3, 1, 12)
 

@@ -24,39 +24,37 @@ from earshot_protocol.errors import (
     WrongStateError,
 )
 from earshot_protocol.geometry import Geometry
-from earshot_protocol.messages import (
-    AdvertisedKeys,
-    AdvertiseKeys,
-    Cluster,
-    Failed,
-    GlobalCentroids,
-    LocalCentroids,
-    MaskedInput,
-    MaskInput,
-    Matrix,
-    Result,
-    ShareKeys,
-    Task,
-    TopCentroids,
-    Unmask,
-    Wait,
-)
-from earshot_protocol.phase import Budget, PhaseParameters
-from earshot_protocol.privacy.accounting import (
+from earshot_protocol.messages import Failed, Wait
+from earshot_protocol.phases.learning import (
     CENTROID_VOTE,
     CLUSTER,
     LABEL_VOTE,
     SELECT,
-    phase_mechanisms,
-    phase_releases,
+    Budget,
+    Cluster,
+    GlobalCentroids,
+    LocalCentroids,
+    PhaseParameters,
+    Result,
+    TopCentroids,
 )
+from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.privacy.mechanisms import BallotSum
 from earshot_protocol.secure_sum import encoding
+from earshot_protocol.secure_sum.bell import BELL
+from earshot_protocol.secure_sum.interface import Summation
+from earshot_protocol.secure_sum.messages import (
+    AdvertisedKeys,
+    AdvertiseKeys,
+    MaskedInput,
+    MaskInput,
+    ShareKeys,
+    Unmask,
+)
 from earshot_protocol.secure_sum.parameters import SumParameters, choose
-from earshot_protocol.secure_sum.participant import Participant
-from earshot_protocol.voting.sums import vote_sum
-from earshot_simulations.engine.ideal import IdealParticipant
-from earshot_simulations.engine.local import HeardPoints
+from earshot_protocol.wire import Matrix, Task
+from earshot_simulations.engine.ideal import IDEAL
+from earshot_simulations.engine.interface import HeardPoints
 
 KEY = bytes(range(32))
 PHASE, OTHER_PHASE = b"the first phase!", b"the second phase"
@@ -97,7 +95,7 @@ def make_phone(
     store: Store | None = None,
     policy: Policy | None = None,
     random: CountedBytes | None = None,
-    participant: type[Participant] = IdealParticipant,
+    summation: Summation = IDEAL,
 ) -> Phone:
     return Phone(
         MemoryStore(POINTS, CHOICES) if store is None else store,
@@ -105,7 +103,7 @@ def make_phone(
         policy,
         hierarchy=GROUPS,
         random=random or CountedBytes(),
-        participant=participant,
+        summation=summation,
     )
 
 
@@ -123,9 +121,9 @@ def cluster(parameters: PhaseParameters = PARAMETERS, phase: bytes = PHASE) -> C
 
 
 def the_sum(vote: str, shape: tuple[int, ...]) -> SumParameters:
-    mechanism = phase_mechanisms(PARAMETERS)[vote]
-    assert isinstance(mechanism, BallotSum)
-    return vote_sum(PARAMETERS, mechanism, shape)
+    part = PARAMETERS.plan().part(vote)
+    assert isinstance(part, SecureSum)
+    return part.parameters(PARAMETERS, shape)
 
 
 def first_vote(
@@ -169,7 +167,7 @@ RESULT = Result(
     label_names=CLASSES,
     centroid_votes=(9, 8, 7),
     label_votes=((9, 0), (0, 8), (0, 0)),
-    privacy=phase_releases(PARAMETERS),
+    privacy=PARAMETERS.plan().releases(),
 )
 WHOLE_PHASE: tuple[Task, ...] = (
     cluster(),
@@ -189,13 +187,13 @@ def everything_in(phone: Phone) -> tuple[object, ...]:
 
 def refuses(phone: Phone, task: Task, error: type[RemoteError], message: str) -> None:
     """By name, and without any change or any noise drawn."""
-    assert isinstance(phone._random, CountedBytes)
-    before, drawn = everything_in(phone), phone._random.drawn
+    assert isinstance(phone._memory.random, CountedBytes)
+    before, drawn = everything_in(phone), phone._memory.random.drawn
     with pytest.raises(error, match=message) as raised:
         phone.answer(task)
     assert raised.type is error
     assert everything_in(phone) == before
-    assert phone._random.drawn == drawn
+    assert phone._memory.random.drawn == drawn
 
 
 # ------------------------------------------------------------------------ answers and their price
@@ -213,7 +211,7 @@ def test_a_phone_goes_through_a_phase(phone: Phone) -> None:
     assert (published.phase, published.sender) == (PHASE, 7)
     assert published.centroids.array().shape == (2, 2)
     assert phone.result == RESULT
-    assert phone.ledger.releases == phase_releases(PARAMETERS)
+    assert phone.ledger.releases == PARAMETERS.plan().releases()
 
 
 def test_the_same_task_gets_the_same_answer_and_costs_once() -> None:
@@ -231,7 +229,7 @@ def test_the_same_task_gets_the_same_answer_and_costs_once() -> None:
         assert random.drawn == drawn
         assert entries >= paid
         paid = entries
-    assert paid == len(phase_releases(PARAMETERS))
+    assert paid == len(PARAMETERS.plan().releases())
 
 
 def test_a_step_is_paid_for_when_its_answer_leaves_and_not_before(phone: Phone) -> None:
@@ -282,7 +280,7 @@ def test_no_answer_leaves_before_its_ledger_entry_is_kept() -> None:
         assert everything_in(phone) == before
         store.failing = False
         assert phone.answer(task) is not None
-    assert phone.ledger.releases == phase_releases(PARAMETERS)
+    assert phone.ledger.releases == PARAMETERS.plan().releases()
 
 
 def test_a_second_phase_is_paid_for_in_the_same_ledger(phone: Phone) -> None:
@@ -330,7 +328,7 @@ def ballots(store: Store) -> Ballots:
     for vote, opening, sum_id, shape in votes:
         again = CountedBytes()
         again(random.drawn)
-        mechanism = phase_mechanisms(PARAMETERS)[vote]
+        mechanism = PARAMETERS.plan().mechanisms[vote]
         assert isinstance(mechanism, BallotSum)
         assert mechanism.honest_survivors == 85
         parameters = opening.advertise.parameters
@@ -516,7 +514,7 @@ def test_a_vote_is_cast_once(phone: Phone) -> None:
 
 
 def test_real_participants_refuse_tasks_of_another_sum_or_stage() -> None:
-    phone = make_phone(participant=Participant)
+    phone = make_phone(summation=BELL)
     phone.answer(cluster())
     phone.answer(first_vote())
     for task in rounds(OTHER_SUM):

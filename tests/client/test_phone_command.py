@@ -17,6 +17,7 @@ import pytest
 import soundfile
 from support.parameters import learning_parameters
 from support.phone_server import HangUp, PhoneServer, Reply, problem, serving
+from support.steps import STEPS, Step
 
 from earshot_client.encoder import default_encoder
 from earshot_client.labels import LabelHierarchy
@@ -25,9 +26,9 @@ from earshot_client.policy import Policy
 from earshot_client.store.memory import MemoryStore
 from earshot_protocol.api import ANSWER, ENROL, MESSAGEPACK, TASK, AskTask, decode_body
 from earshot_protocol.geometry import Geometry
-from earshot_protocol.messages import Failed, Result, Wait, decode_answer, encode
-from earshot_protocol.phase import STEPS, Budget, Step
-from earshot_protocol.privacy.accounting import phase_releases
+from earshot_protocol.messages import Failed, Wait, decode_answer
+from earshot_protocol.phases.learning import Budget, Result
+from earshot_protocol.wire import encode
 from earshot_server.discovery.optics import Optics
 from earshot_server.phases.coordinator import Coordinator
 from earshot_server.store.memory import MemoryPhaseStore
@@ -176,7 +177,7 @@ def test_a_phone_hears_enrols_and_sees_a_phase_through(tmp_path: Path, sound: Pa
     with serving(phase.server):
         seen = run(*takes_part(phase, tmp_path / "phone", sound))
         assert (seen.returncode, phase.answers) == (0, len(STEPS)), seen.stderr
-        assert phase.coordinator.step is Step.PUBLISHED
+        assert phase.coordinator.step == Step.PUBLISHED
         for line in ("heard 6 seconds", "enrolled as phone 1", "answered: local centroids"):
             assert line in seen.stderr
     summary = json.loads(seen.stdout)
@@ -186,7 +187,7 @@ def test_a_phone_hears_enrols_and_sees_a_phase_through(tmp_path: Path, sound: Pa
     assert phase.outcome() == OUTCOME
     assert set(LABELS) <= set(summary["ending"]["environments"])
     steps = [entry["step"] for entry in summary["ledger"]]
-    assert steps == [release.step for release in phase_releases(PARAMETERS)]
+    assert steps == [release.step for release in PARAMETERS.plan().releases()]
     kept = b"".join(path.read_bytes() for path in (tmp_path / "phone").iterdir())
     assert b"bus" not in kept
     assert {oct(path.stat().st_mode & 0o777) for path in (tmp_path / "phone").iterdir()} == {
@@ -261,7 +262,7 @@ def test_killed_at_every_request_the_outcome_is_that_of_an_undisturbed_life(
     assert summary["recordings"] == 6
     assert summary["ending"]["type"] == "result"
     steps = [entry["step"] for entry in summary["ledger"]]
-    assert steps == [release.step for release in phase_releases(PARAMETERS)]
+    assert steps == [release.step for release in PARAMETERS.plan().releases()]
     assert list(phase.server.keys) == ["1"]
 
 

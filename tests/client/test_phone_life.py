@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import msgspec
 import numpy as np
 import pytest
 from support.parameters import learning_parameters
+from support.steps import STEPS, Step
 
 from earshot_client.encoder import default_encoder
 from earshot_client.features import UnusableRecordingError
@@ -24,13 +26,12 @@ from earshot_protocol.errors import (
     WrongStateError,
 )
 from earshot_protocol.geometry import Geometry
-from earshot_protocol.messages import Answer, Matrix, Result, Task
-from earshot_protocol.phase import STEPS, Budget, Step
-from earshot_protocol.privacy.accounting import phase_releases
+from earshot_protocol.phases.learning import Budget, Result
+from earshot_protocol.wire import Answer, Matrix, Task
 from earshot_server.discovery.optics import Optics
 from earshot_server.phases.coordinator import Coordinator
 from earshot_server.store.memory import MemoryPhaseStore
-from earshot_simulations.engine.local import HeardPoints
+from earshot_simulations.engine.interface import HeardPoints
 
 KEY = bytes(range(32))
 CROWD = 8
@@ -96,23 +97,23 @@ def crowd_result(folder: Path, kill: bool) -> Result:
     lines = [Line(coordinator, number) for number in range(CROWD)]
     phones = new_crowd(folder)
     for phone, source in zip(phones, random, strict=True):
-        phone._random = source
+        phone._memory = replace(phone._memory, random=source)
     for step in STEPS:
-        assert coordinator.step is step
+        assert coordinator.step == step
         for number in range(CROWD):
             if kill:
                 phones[number].close()
                 phones[number] = opened(folder, number)
-                phones[number]._random = random[number]
+                phones[number]._memory = replace(phones[number]._memory, random=random[number])
             assert phones[number].take_part(lines[number]) == 0.0
             assert 0 < phones[number].take_part(lines[number]) < PARAMETERS.step_seconds
         assert coordinator.advance(0.0)
-    assert coordinator.step is Step.PUBLISHED
+    assert coordinator.step == Step.PUBLISHED
     for phone, line in zip(phones, lines, strict=True):
         assert phone.take_part(line) == SECONDS_AFTER_PHASE
         assert len(line.sent) == len(STEPS)
         assert phone.result == coordinator.result()
-        assert phone.ledger.releases == phase_releases(PARAMETERS)
+        assert phone.ledger.releases == PARAMETERS.plan().releases()
         phone.close()
     return msgspec.structs.replace(coordinator.result(), phase=bytes(16))
 

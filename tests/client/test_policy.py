@@ -10,8 +10,9 @@ from support.parameters import learning_parameters
 
 from earshot_client.policy import Policy
 from earshot_protocol.errors import InvalidParametersError, RefusedError
-from earshot_protocol.phase import PhaseParameters
-from earshot_protocol.privacy.accounting import Release
+from earshot_protocol.phases.learning import PhaseParameters
+from earshot_protocol.privacy.accounting import Expense, Release
+from earshot_protocol.privacy.events import Approximate
 from earshot_protocol.privacy.ledger import Ledger
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.secure_sum.parameters import SumParameters, choose
@@ -33,7 +34,10 @@ def planned(epsilon: float, delta: float = 0.0) -> tuple[Release, ...]:
 
 def spent(epsilon: float, delta: float = 0.0) -> Ledger:
     ledger = Ledger()
-    ledger.append(bytes(16), planned(epsilon, delta))
+    expenses = [
+        Expense(each, Approximate(each.epsilon, each.delta)) for each in planned(epsilon, delta)
+    ]
+    ledger.append(bytes(16), expenses)
     return ledger
 
 

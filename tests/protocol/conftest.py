@@ -9,17 +9,13 @@ from dataclasses import dataclass, field
 import numpy as np
 import pytest
 
-from earshot_protocol.messages import (
-    AdvertiseKeys,
-    SumAnswer,
-    SumTask,
-    decode_answer,
-    decode_task,
-    encode,
-)
-from earshot_protocol.secure_sum.aggregator import Aggregator, Round
+from earshot_protocol.messages import decode_answer, decode_task
+from earshot_protocol.secure_sum.aggregator import Aggregator
+from earshot_protocol.secure_sum.messages import AdvertiseKeys, SumAnswer, SumTask
 from earshot_protocol.secure_sum.parameters import SumParameters
 from earshot_protocol.secure_sum.participant import Participant
+from earshot_protocol.secure_sum.rounds import Round
+from earshot_protocol.wire import encode
 
 ROUNDS = (Round.ADVERTISE_KEYS, Round.SHARE_KEYS, Round.MASKED_INPUT, Round.UNMASK)
 

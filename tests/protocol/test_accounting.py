@@ -8,18 +8,15 @@ from hypothesis import strategies as st
 from support.parameters import learning_parameters
 
 from earshot_protocol.geometry import Geometry
-from earshot_protocol.phase import Budget, PhaseParameters
-from earshot_protocol.privacy.accounting import (
+from earshot_protocol.phases.learning import (
     CENTROID_VOTE,
     CLUSTER,
     LABEL_VOTE,
     SELECT,
-    Release,
-    phase_mechanisms,
-    phase_releases,
-    releases,
-    total,
+    Budget,
+    PhaseParameters,
 )
+from earshot_protocol.privacy.accounting import Release, expenses, total
 from earshot_protocol.privacy.mechanisms import BallotSum, Unit
 
 epsilons = st.floats(0.01, 20.0)
@@ -49,7 +46,7 @@ budgets = st.builds(
 def test_a_recording_costs_what_the_budget_says(
     budget: Budget, top: int, geometry: Geometry
 ) -> None:
-    cost = total(phase_releases(parameters(budget, geometry, top_local_centroids=top)))
+    cost = total(parameters(budget, geometry, top_local_centroids=top).plan().releases())
     expected = budget.clustering + top * budget.selection + budget.centroid_vote + budget.label_vote
     assert cost[Unit.RECORDING].epsilon == pytest.approx(expected, rel=1e-12)
 
@@ -58,12 +55,12 @@ def test_a_recording_costs_the_delta_of_the_clustering_and_of_two_secure_sums() 
     budget = Budget(1.0, 0.25, 0.5, 0.75)
     sums = (2 + math.exp(0.5) + math.exp(0.75)) * (2.0**-40 + 2.0**-128)
     for geometry, clustering in ((Geometry.EUCLIDEAN, 0.0), (Geometry.SPHERICAL, 1e-6)):
-        cost = total(phase_releases(parameters(budget, geometry)))[Unit.RECORDING]
+        cost = total(parameters(budget, geometry).plan().releases())[Unit.RECORDING]
         assert cost.delta == pytest.approx(clustering + sums, rel=1e-9)
 
 
 def test_a_phone_costs_its_recordings_and_half_its_votes() -> None:
-    spent = phase_releases(parameters(Budget(1.0, 0.25, 0.5, 0.75)))
+    spent = parameters(Budget(1.0, 0.25, 0.5, 0.75)).plan().releases()
     by_step = {release.step: release for release in spent if release.unit is Unit.PHONE}
     assert by_step[CLUSTER].epsilon == pytest.approx(30 * 1.0)
     assert by_step[SELECT].epsilon == pytest.approx(30 * 2 * 0.25)
@@ -72,7 +69,7 @@ def test_a_phone_costs_its_recordings_and_half_its_votes() -> None:
 
 
 def test_every_step_is_released_once_in_every_unit() -> None:
-    spent = phase_releases(parameters(Budget(1.0, 0.25, 0.5, 0.75)))
+    spent = parameters(Budget(1.0, 0.25, 0.5, 0.75)).plan().releases()
     assert [(release.step, release.unit) for release in spent] == [
         (step, unit) for step in (CLUSTER, SELECT, CENTROID_VOTE, LABEL_VOTE) for unit in Unit
     ]
@@ -84,7 +81,7 @@ def test_votes_count_on_the_noise_of_honest_survivors_only(
     budget: Budget, dropout: int, corrupted: int
 ) -> None:
     phase = parameters(budget, dropout=dropout / 100, corrupted=corrupted / 100)
-    mechanisms = phase_mechanisms(phase)
+    mechanisms = phase.plan().mechanisms
     for vote, epsilon, votes in (
         (CENTROID_VOTE, budget.centroid_vote, 3),
         (LABEL_VOTE, budget.label_vote, 5),
@@ -106,7 +103,8 @@ def test_the_total_of_nothing_is_nothing_and_delta_stops_at_one() -> None:
 
 def test_releases_take_their_costs_from_the_mechanism() -> None:
     noise = BallotSum(0.5, votes=3, honest_survivors=10)
-    for release in releases("a vote", noise):
+    for release, event in expenses("a vote", noise):
         cost = noise.cost(release.unit)
+        assert event == noise.event(release.unit)
         assert (release.step, release.mechanism) == ("a vote", noise.name)
         assert (release.epsilon, release.delta) == (cost.epsilon, cost.delta)

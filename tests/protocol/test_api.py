@@ -26,7 +26,8 @@ from earshot_protocol.api import (
     encode_body,
 )
 from earshot_protocol.errors import InvalidParametersError, MalformedMessageError
-from earshot_protocol.phase import PhaseParameters, StatisticsParameters
+from earshot_protocol.phases.learning import PhaseParameters
+from earshot_protocol.phases.statistics import StatisticsParameters
 
 LEARNING = learning_parameters(phones=100)
 STATISTICS = statistics_parameters(phones=100)

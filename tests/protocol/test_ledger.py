@@ -11,7 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from earshot_protocol.errors import InvalidInputError, LocalError, WrongStateError
-from earshot_protocol.privacy.accounting import Release
+from earshot_protocol.privacy.accounting import Expense, Release
+from earshot_protocol.privacy.events import Approximate, DiscreteLaplaceSum, Pure, ZeroConcentrated
 from earshot_protocol.privacy.ledger import DamagedLedgerError, Ledger
 from earshot_protocol.privacy.mechanisms import Cost, Unit
 
@@ -19,10 +20,10 @@ PHASE = bytes(range(16))
 OTHER = bytes(16)
 
 
-def both_units(step: str, epsilon: float, delta: float = 0.0) -> tuple[Release, ...]:
-    return (
-        Release(step, Unit.RECORDING, epsilon, delta, "some noise"),
-        Release(step, Unit.PHONE, 10 * epsilon, delta, "some noise"),
+def both_units(step: str, epsilon: float, delta: float = 0.0) -> tuple[Expense, ...]:
+    return tuple(
+        Expense(Release(step, unit, cost, delta, "some noise"), Pure(cost))
+        for unit, cost in ((Unit.RECORDING, epsilon), (Unit.PHONE, 10 * epsilon))
     )
 
 
@@ -49,6 +50,12 @@ def test_what_is_appended_is_what_is_read(steps: list[tuple[bytes, str, float]])
         stored += written.append(phase, both_units(step, epsilon, 1e-7))
     read = Ledger(stored)
     assert read.releases == written.releases
+    assert read.events == written.events
+    assert read.events == tuple(
+        (unit, Pure(factor * epsilon))
+        for _, _, epsilon in steps
+        for unit, factor in ((Unit.RECORDING, 1), (Unit.PHONE, 10))
+    )
     assert read.export() == written.export()
     everything = math.fsum(epsilon for _, _, epsilon in steps)
     here = math.fsum(epsilon for phase, _, epsilon in steps if phase == PHASE)
@@ -105,7 +112,7 @@ def test_every_changed_bit_before_the_last_entry_is_noticed() -> None:
 
 
 def test_a_forged_entry_without_a_cost_is_noticed() -> None:
-    release = msgspec.to_builtins(both_units("cluster", 1.0)[0])
+    release = msgspec.to_builtins(both_units("cluster", 1.0)[0].release)
     for name, value in (("epsilon", math.nan), ("epsilon", -5.0), ("delta", 1.5), ("unit", "day")):
         forged = {"phase": PHASE, "release": {**release, name: value}, "previous": bytes(32)}
         with pytest.raises(DamagedLedgerError):
@@ -174,3 +181,40 @@ def test_the_export_is_for_people() -> None:
     }
     assert json.loads(json.dumps(rows)) == rows
     assert all(type(row["unit"]) is str for row in rows)
+
+
+def test_a_ledger_from_before_events_were_kept_is_read_and_goes_on() -> None:
+    """Its bytes stay as they are: only so does the chain still say that nobody changed them."""
+    first = {
+        "phase": PHASE,
+        "release": {
+            "step": "cluster",
+            "unit": "recording",
+            "epsilon": 1.5,
+            "delta": 1e-6,
+            "mechanism": "some noise",
+        },
+        "previous": bytes(32),
+    }
+    stored = msgspec.msgpack.encode(first)
+    ledger = Ledger([stored])
+    noise = DiscreteLaplaceSum(4.0, 2.0)
+    release = Release("vote", Unit.RECORDING, 0.5, 1e-12, "ballots")
+    (new,) = ledger.append(PHASE, [Expense(release, noise)])
+    read = Ledger([stored, new])
+    assert read.events == (
+        (Unit.RECORDING, Approximate(1.5, 1e-6)),
+        (Unit.RECORDING, noise),
+    )
+    assert read.spent()[Unit.RECORDING].epsilon == 2.0
+    with pytest.raises(DamagedLedgerError, match="does not follow"):
+        Ledger([stored.replace(b"cluster", b"clustex"), new])
+
+
+@pytest.mark.parametrize(
+    "event", [Pure(1.0), ZeroConcentrated(0.1), DiscreteLaplaceSum(4.0, 2.0), Approximate(1, 1e-6)]
+)
+def test_every_event_survives_the_store(event: Pure) -> None:
+    release = Release("step", Unit.PHONE, 1.0, 1e-6, "noise")
+    stored = Ledger().append(PHASE, [Expense(release, event)])
+    assert Ledger(stored).events == ((Unit.PHONE, event),)

@@ -13,6 +13,12 @@ from hypothesis import strategies as st
 from scipy import optimize, stats
 
 from earshot_protocol.errors import InvalidParametersError
+from earshot_protocol.privacy.conversions import (
+    secure_sum_delta,
+    zcdp_delta,
+    zcdp_epsilon,
+    zcdp_rho,
+)
 from earshot_protocol.privacy.mechanisms import (
     BallotSum,
     Cost,
@@ -22,11 +28,7 @@ from earshot_protocol.privacy.mechanisms import (
     NoisyMax,
     SelectionMethod,
     Unit,
-    secure_sum_delta,
     selection_method,
-    zcdp_delta,
-    zcdp_epsilon,
-    zcdp_rho,
 )
 
 EPSILONS = [0.05, 0.5, 1.0, 2.0, 4.0, 8.0, 30.0]

@@ -11,29 +11,48 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.parameters import learning_parameters, statistics_parameters
 
-from earshot_protocol import messages as m
 from earshot_protocol.errors import InvalidInputError, MalformedMessageError
 from earshot_protocol.geometry import Geometry
-from earshot_protocol.privacy.accounting import phase_releases
+from earshot_protocol.messages import AnyAnswer, AnyTask, Failed, Wait, decode_answer, decode_task
+from earshot_protocol.phases.learning import (
+    Cluster,
+    GlobalCentroids,
+    LocalCentroids,
+    Result,
+    TopCentroids,
+)
+from earshot_protocol.phases.statistics import CountContacts, Statistics
+from earshot_protocol.secure_sum.messages import (
+    SEALED_SHARES_BYTES,
+    AdvertisedKeys,
+    AdvertiseKeys,
+    MaskedInput,
+    MaskInput,
+    SharedKeys,
+    ShareKeys,
+    Unmask,
+    Unmasked,
+)
 from earshot_protocol.secure_sum.parameters import choose
+from earshot_protocol.wire import LARGEST_ROWS, Answer, Matrix, Task, encode
 
 ID = bytes(range(16))
 PARAMETERS = learning_parameters(labels=("bus", "café"))
 COUNTING = statistics_parameters(labels=("bus", "café"))
-MATRIX = m.Matrix.of(np.array([[0.5, -1.0], [3.0, 4.0]], dtype=np.float32))
-OPENING = m.AdvertiseKeys(sum_id=ID, index=3, parameters=choose(100, (2, 3), 50, 0.1, 0.05))
-SEALED = bytes(m.SEALED_SHARES_BYTES)
+MATRIX = Matrix.of(np.array([[0.5, -1.0], [3.0, 4.0]], dtype=np.float32))
+OPENING = AdvertiseKeys(sum_id=ID, index=3, parameters=choose(100, (2, 3), 50, 0.1, 0.05))
+SEALED = bytes(SEALED_SHARES_BYTES)
 
-TASKS: list[m.Task] = [
-    m.Cluster(phase=ID, index=3, parameters=PARAMETERS),
-    m.GlobalCentroids(phase=ID, centroids=MATRIX, advertise=OPENING),
-    m.TopCentroids(phase=ID, centroids=MATRIX, advertise=OPENING),
-    m.CountContacts(phase=ID, parameters=COUNTING, advertise=OPENING),
-    m.ShareKeys(sum_id=ID, neighbours=(1, 2), cipher_keys=bytes(64), mask_keys=bytes(64)),
-    m.MaskInput(sum_id=ID, senders=(1, 2), ciphertexts=(SEALED, SEALED)),
-    m.Unmask(sum_id=ID, survivors=(1,), dropped=(2,)),
-    m.Wait(seconds=1.5),
-    m.Result(
+TASKS: list[Task] = [
+    Cluster(phase=ID, index=3, parameters=PARAMETERS),
+    GlobalCentroids(phase=ID, centroids=MATRIX, advertise=OPENING),
+    TopCentroids(phase=ID, centroids=MATRIX, advertise=OPENING),
+    CountContacts(phase=ID, parameters=COUNTING, advertise=OPENING),
+    ShareKeys(sum_id=ID, neighbours=(1, 2), cipher_keys=bytes(64), mask_keys=bytes(64)),
+    MaskInput(sum_id=ID, senders=(1, 2), ciphertexts=(SEALED, SEALED)),
+    Unmask(sum_id=ID, survivors=(1,), dropped=(2,)),
+    Wait(seconds=1.5),
+    Result(
         phase=ID,
         geometry=Geometry.SPHERICAL,
         centroids=MATRIX,
@@ -41,19 +60,19 @@ TASKS: list[m.Task] = [
         label_names=("bus", "café"),
         centroid_votes=(5, -2),
         label_votes=((1, 2), (0, -3)),
-        privacy=phase_releases(PARAMETERS),
+        privacy=PARAMETERS.plan().releases(),
     ),
-    m.Statistics(
-        phase=ID, label_names=("bus", "café"), contacts=(7, -1), privacy=phase_releases(COUNTING)
+    Statistics(
+        phase=ID, label_names=("bus", "café"), contacts=(7, -1), privacy=COUNTING.plan().releases()
     ),
-    m.Failed(phase=ID, reason="too few phones"),
+    Failed(phase=ID, reason="too few phones"),
 ]
-ANSWERS: list[m.Answer] = [
-    m.LocalCentroids(phase=ID, sender=3, centroids=MATRIX),
-    m.AdvertisedKeys(sum_id=ID, sender=3, cipher_key=bytes(32), mask_key=b"\1" * 32),
-    m.SharedKeys(sum_id=ID, sender=3, ciphertexts=(SEALED,), commitment=bytes(32)),
-    m.MaskedInput(sum_id=ID, sender=3, vector=b"12345"),
-    m.Unmasked(sum_id=ID, sender=3, shares=bytes(66)),
+ANSWERS: list[Answer] = [
+    LocalCentroids(phase=ID, sender=3, centroids=MATRIX),
+    AdvertisedKeys(sum_id=ID, sender=3, cipher_key=bytes(32), mask_key=b"\1" * 32),
+    SharedKeys(sum_id=ID, sender=3, ciphertexts=(SEALED,), commitment=bytes(32)),
+    MaskedInput(sum_id=ID, sender=3, vector=b"12345"),
+    Unmasked(sum_id=ID, sender=3, shares=bytes(66)),
 ]
 
 
@@ -62,30 +81,30 @@ def names(union: Any) -> set[str]:
 
 
 def test_every_message_is_covered_here() -> None:
-    assert {type(task).__name__ for task in TASKS} == names(m.Task)
-    assert {type(answer).__name__ for answer in ANSWERS} == names(m.Answer)
+    assert {type(task).__name__ for task in TASKS} == names(AnyTask)
+    assert {type(answer).__name__ for answer in ANSWERS} == names(AnyAnswer)
 
 
 @pytest.mark.parametrize("task", TASKS, ids=lambda task: type(task).__name__)
-def test_a_task_comes_back_as_it_was_and_is_no_answer(task: m.Task) -> None:
-    encoded = m.encode(task)
-    assert m.decode_task(encoded) == task
+def test_a_task_comes_back_as_it_was_and_is_no_answer(task: Task) -> None:
+    encoded = encode(task)
+    assert decode_task(encoded) == task
     with pytest.raises(MalformedMessageError, match="not a message"):
-        m.decode_answer(encoded)
+        decode_answer(encoded)
 
 
 @pytest.mark.parametrize("answer", ANSWERS, ids=lambda answer: type(answer).__name__)
-def test_an_answer_comes_back_as_it_was_and_is_no_task(answer: m.Answer) -> None:
-    encoded = m.encode(answer)
-    assert m.decode_answer(encoded) == answer
+def test_an_answer_comes_back_as_it_was_and_is_no_task(answer: Answer) -> None:
+    encoded = encode(answer)
+    assert decode_answer(encoded) == answer
     with pytest.raises(MalformedMessageError, match="not a message"):
-        m.decode_task(encoded)
+        decode_task(encoded)
 
 
 @pytest.mark.parametrize("message", TASKS + ANSWERS, ids=lambda message: type(message).__name__)
-def test_fields_are_neither_added_nor_left_out(message: m.Task | m.Answer) -> None:
-    plain = msgspec.msgpack.decode(m.encode(message))
-    decode = m.decode_task if type(message) in m.Task.__args__ else m.decode_answer
+def test_fields_are_neither_added_nor_left_out(message: Task | Answer) -> None:
+    plain = msgspec.msgpack.decode(encode(message))
+    decode = decode_task if type(message) in AnyTask.__args__ else decode_answer
     for changed in (
         *({k: v for k, v in plain.items() if k != name} for name in plain),
         plain | {"extra": 1},
@@ -126,23 +145,23 @@ def test_fields_are_neither_added_nor_left_out(message: m.Task | m.Answer) -> No
     ],
 )
 def test_sizes_and_ranges_are_limited(message: Any, field: str, value: Any) -> None:
-    plain = msgspec.msgpack.decode(m.encode(message)) | {field: value}
-    decode = m.decode_task if type(message) in m.Task.__args__ else m.decode_answer
+    plain = msgspec.msgpack.decode(encode(message)) | {field: value}
+    decode = decode_task if type(message) in AnyTask.__args__ else decode_answer
     with pytest.raises(MalformedMessageError, match="not a message"):
         decode(msgspec.msgpack.encode(plain))
 
 
 def test_a_message_over_the_limit_is_not_read() -> None:
-    encoded = m.encode(ANSWERS[3])
-    assert m.decode_answer(encoded, limit=len(encoded)) == ANSWERS[3]
+    encoded = encode(ANSWERS[3])
+    assert decode_answer(encoded, limit=len(encoded)) == ANSWERS[3]
     with pytest.raises(MalformedMessageError, match="at most"):
-        m.decode_answer(encoded, limit=len(encoded) - 1)
+        decode_answer(encoded, limit=len(encoded) - 1)
 
 
 @settings(max_examples=200)
 @given(junk=st.binary(max_size=200))
 def test_junk_is_malformed(junk: bytes) -> None:
-    for decode in (m.decode_task, m.decode_answer):
+    for decode in (decode_task, decode_answer):
         with pytest.raises(MalformedMessageError):
             decode(junk)
 
@@ -151,10 +170,10 @@ def test_mutated_messages_decode_or_are_malformed() -> None:
     chance = random.Random(3)
     malformed = 0
     for _ in range(4000):
-        raw = bytearray(m.encode(chance.choice(TASKS + ANSWERS)))
+        raw = bytearray(encode(chance.choice(TASKS + ANSWERS)))
         for _ in range(chance.randrange(1, 4)):
             raw[chance.randrange(len(raw))] = chance.randrange(256)
-        for decode in (m.decode_task, m.decode_answer):
+        for decode in (decode_task, decode_answer):
             try:
                 decode(bytes(raw))
             except MalformedMessageError:
@@ -168,11 +187,11 @@ def test_an_array_that_claims_four_billion_entries_is_not_made_room_for() -> Non
         (TASKS[4], "senders"),
         (TASKS[7], "labels"),
     ):
-        plain = msgspec.msgpack.decode(m.encode(message)) | {field: None}
+        plain = msgspec.msgpack.decode(encode(message)) | {field: None}
         encoded = msgspec.msgpack.encode(plain)
         at = encoded.index(field.encode()) + len(field)
         bomb = encoded[:at] + b"\xdd\xff\xff\xff\xff" + encoded[at + 1 :]
-        decode = m.decode_task if type(message) in m.Task.__args__ else m.decode_answer
+        decode = decode_task if type(message) in AnyTask.__args__ else decode_answer
         tracemalloc.start()
         with pytest.raises(MalformedMessageError):
             decode(bomb)
@@ -184,28 +203,28 @@ def test_an_array_that_claims_four_billion_entries_is_not_made_room_for() -> Non
 def test_deep_nesting_is_malformed_and_no_crash() -> None:
     for deep in (b"\x91" * 100_000, b"\x81\xa1a" * 100_000):
         with pytest.raises(MalformedMessageError):
-            m.decode_answer(deep)
+            decode_answer(deep)
 
 
 def test_a_matrix_has_no_more_rows_than_a_message_takes() -> None:
-    most = m.Matrix.of(np.zeros((m.LARGEST_ROWS, 1)))
-    assert msgspec.msgpack.decode(msgspec.msgpack.encode(most), type=m.Matrix) == most
+    most = Matrix.of(np.zeros((LARGEST_ROWS, 1)))
+    assert msgspec.msgpack.decode(msgspec.msgpack.encode(most), type=Matrix) == most
     with pytest.raises(InvalidInputError, match="65537 rows"):
-        m.Matrix.of(np.zeros((m.LARGEST_ROWS + 1, 1)))
+        Matrix.of(np.zeros((LARGEST_ROWS + 1, 1)))
 
 
 def test_a_matrix_is_finite_and_fills_its_shape() -> None:
     array = np.arange(6, dtype=np.float64).reshape(3, 2)
-    assert np.array_equal(m.Matrix.of(array).array(), array)
-    assert m.Matrix.of(np.empty((0, 4), np.float32)).array().shape == (0, 4)
+    assert np.array_equal(Matrix.of(array).array(), array)
+    assert Matrix.of(np.empty((0, 4), np.float32)).array().shape == (0, 4)
     # 1e39 is finite, but not as float32.
     for bad in (np.zeros(3), *(np.array([[x]]) for x in (np.nan, np.inf, 1e39, -1e300))):
         with pytest.raises(InvalidInputError, match="finite matrix"):
-            m.Matrix.of(bad)
+            Matrix.of(bad)
     for wrong in (
-        m.Matrix(2, 2, bytes(15)),
-        m.Matrix(2, 2, bytes(20)),
-        m.Matrix(1, 1, np.float32(np.nan).tobytes()),
+        Matrix(2, 2, bytes(15)),
+        Matrix(2, 2, bytes(20)),
+        Matrix(1, 1, np.float32(np.nan).tobytes()),
     ):
         with pytest.raises(MalformedMessageError):
             wrong.array()

@@ -7,10 +7,22 @@ import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from support.parameters import learning_parameters
+from support.parameters import learning_parameters, statistics_parameters
+from support.steps import STATISTICS_STEPS, STEPS, Step
 
-from earshot_protocol.errors import InvalidParametersError
-from earshot_protocol.phase import NEXT, STATISTICS_STEPS, STEPS, Budget, PhaseParameters, Step
+from earshot_protocol.errors import InvalidParametersError, UnexpectedMessageError
+from earshot_protocol.phases.learning import (
+    CENTROID_VOTE,
+    CLUSTER,
+    LABEL_VOTE,
+    SELECT,
+    Budget,
+    Cluster,
+    PhaseParameters,
+)
+from earshot_protocol.phases.parameters import Parameters
+from earshot_protocol.phases.statistics import HISTOGRAM
+from earshot_protocol.secure_sum.interface import Asks
 
 GOOD = learning_parameters(local_centroids=6, top_global_centroids=10)
 percent = st.integers(0, 99)
@@ -41,15 +53,48 @@ def test_honest_survivors_never_exceed_those_that_stay(
     assert parameters.honest_survivors <= math.ceil((1 - dropout - corrupted) * phones)
 
 
-def test_every_step_leads_on_until_the_phase_is_over() -> None:
-    walks = []
-    for first in (Step.LOCAL_CENTROIDS, Step.HISTOGRAM_ADVERTISE):
-        walk = [first]
-        while walk[-1] in NEXT:
-            walk.append(NEXT[walk[-1]])
-        walks.append(tuple(walk))
-    assert walks == [(*STEPS, Step.PUBLISHED), (*STATISTICS_STEPS, Step.PUBLISHED)]
-    assert {*walks[0], *walks[1], Step.FAILED} == set(Step)
+@pytest.mark.parametrize(
+    ("parameters", "steps"), [(GOOD, STEPS), (statistics_parameters(), STATISTICS_STEPS)]
+)
+def test_every_step_leads_on_until_the_phase_is_over(
+    parameters: Parameters, steps: tuple[Step, ...]
+) -> None:
+    plan = parameters.plan()
+    walk = [plan.steps[0]]
+    while (following := plan.after(walk[-1])) is not None:
+        walk.append(following)
+    assert tuple(step.name for step in walk) == steps
+    assert plan.step("published") is plan.step("failed") is None
+
+
+def test_a_plan_says_what_leaves_the_phone_in_which_step() -> None:
+    released = {step.name: step.releases for step in GOOD.plan().steps if step.releases}
+    assert released == {
+        Step.LOCAL_CENTROIDS: (CLUSTER, SELECT),
+        Step.CENTROID_VOTE_MASK: (CENTROID_VOTE,),
+        Step.LABEL_VOTE_MASK: (LABEL_VOTE,),
+    }
+    counted = statistics_parameters().plan()
+    step = counted.released_in(HISTOGRAM)
+    assert step is not None
+    assert step.name == Step.HISTOGRAM_MASK
+    assert counted.released_in(CLUSTER) is None
+
+
+def test_a_plan_says_whom_a_step_asks() -> None:
+    everyone = {step.name for step in GOOD.plan().steps if step.asks is Asks.EVERYONE}
+    assert everyone == {
+        Step.LOCAL_CENTROIDS,
+        Step.CENTROID_VOTE_ADVERTISE,
+        Step.LABEL_VOTE_ADVERTISE,
+    }
+
+
+def test_a_part_or_a_task_of_another_kind_is_named() -> None:
+    with pytest.raises(UnexpectedMessageError, match="no part 'histogram'"):
+        GOOD.plan().part(HISTOGRAM)
+    with pytest.raises(UnexpectedMessageError, match="Cluster in a phase that has no such part"):
+        statistics_parameters().plan().part_of(Cluster(phase=bytes(16), index=0, parameters=GOOD))
 
 
 def test_good_parameters_pass_and_travel() -> None:

@@ -17,10 +17,12 @@ from earshot_protocol.errors import (
     TooManyDropoutsError,
     WrongStateError,
 )
-from earshot_protocol.secure_sum.aggregator import Aggregator, Round
+from earshot_protocol.secure_sum.aggregator import Aggregator
 from earshot_protocol.secure_sum.decoding import UnrecoverableSecretError
 from earshot_protocol.secure_sum.parameters import SumParameters, choose
-from earshot_protocol.secure_sum.participant import Participant, Stage
+from earshot_protocol.secure_sum.participant import Participant
+from earshot_protocol.secure_sum.rounds import Round
+from earshot_protocol.secure_sum.unmasking import Unmasking
 
 MakeSum = Callable[..., "Sum"]  # type: ignore[name-defined] # noqa: F821
 
@@ -90,9 +92,7 @@ def test_any_dropouts_beyond_rho_end_the_sum_and_open_nothing(
     gone = data.draw(patterns(parameters, beyond, beyond + 3))
     current = make_sum(parameters)
     with (
-        mock.patch.object(
-            Aggregator, "_rebuild", side_effect=AssertionError("a secret was opened")
-        ),
+        mock.patch.object(Unmasking, "_rebuilt", side_effect=AssertionError("a secret was opened")),
         pytest.raises(TooManyDropoutsError, match="at least"),
     ):
         current.run(gone)
@@ -113,14 +113,14 @@ def test_the_server_rebuilds_one_secret_of_each_phone_that_shared_and_never_both
     make_sum: MakeSum,
 ) -> None:
     rebuilt: list[tuple[str, int]] = []
-    rebuild = Aggregator._rebuild
+    rebuild = Unmasking._rebuilt
 
-    def spy(aggregator: Aggregator, what: str, phone: int, *rest: object) -> bytes:
+    def spy(unmasking: Unmasking, what: str, phone: int, *rest: object) -> bytes:
         rebuilt.append((what, phone))
-        return rebuild(aggregator, what, phone, *rest)  # type: ignore[arg-type]
+        return rebuild(unmasking, what, phone, *rest)  # type: ignore[arg-type]
 
     current = make_sum(SPARSE)
-    with mock.patch.object(Aggregator, "_rebuild", spy):
+    with mock.patch.object(Unmasking, "_rebuilt", spy):
         arrived = current.run(((3,), (), (8,), (21,)))
     assert 21 in arrived
     assert sorted(rebuilt) == [("mask key", 8), *(("seed", phone) for phone in sorted(arrived))]
@@ -263,10 +263,10 @@ def test_the_total_before_unmasking_is_not_the_sum(make_sum: MakeSum) -> None:
 def test_secrets_are_forgotten_when_they_are_done(make_sum: MakeSum) -> None:
     current = make_sum(COMPLETE)
     kept = {
-        Stage.ADVERTISED: {"words", "cipher_private", "mask_private", "public_keys"},
-        Stage.SHARED: {"words", "mask_private", "seed", "share_keys"},
-        Stage.MASKED: {"held"},
-        Stage.DONE: set(),
+        "advertised": {"words", "cipher_private", "mask_private", "public_keys"},
+        "shared": {"words", "mask_private", "seed", "share_keys"},
+        "masked": {"held"},
+        "done": set(),
     }
     secret = {"words", "cipher_private", "mask_private", "seed", "share_keys", "held"}
     for current_round in ROUNDS:
@@ -274,7 +274,7 @@ def test_secrets_are_forgotten_when_they_are_done(make_sum: MakeSum) -> None:
         current.close()
         state = msgspec.msgpack.decode(current.participants[3].save(), strict=False)
         held = {name for name in secret if state[name]}
-        assert held == kept[Stage(state["stage"])] & secret, current_round
+        assert held == kept[state["stage"]] & secret, current_round
 
 
 def test_what_was_not_saved_by_either_side_is_not_restored() -> None:

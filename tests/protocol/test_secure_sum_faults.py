@@ -19,20 +19,19 @@ from earshot_protocol.errors import (
     UnexpectedMessageError,
     WrongStateError,
 )
-from earshot_protocol.messages import (
+from earshot_protocol.messages import decode_answer, decode_task
+from earshot_protocol.secure_sum.decoding import UnrecoverableSecretError
+from earshot_protocol.secure_sum.messages import (
     REVEALED_SHARE_BYTES,
     AdvertisedKeys,
     MaskInput,
     ShareKeys,
     Unmask,
     Unmasked,
-    decode_answer,
-    decode_task,
-    encode,
 )
-from earshot_protocol.secure_sum.aggregator import Round
-from earshot_protocol.secure_sum.decoding import UnrecoverableSecretError
 from earshot_protocol.secure_sum.parameters import choose
+from earshot_protocol.secure_sum.rounds import Round
+from earshot_protocol.wire import encode
 
 MakeSum = Callable[..., "Sum"]  # type: ignore[name-defined] # noqa: F821
 

@@ -10,10 +10,11 @@ from hypothesis import strategies as st
 from support.parameters import learning_parameters
 
 from earshot_protocol.errors import InvalidParametersError
-from earshot_protocol.phase import Budget, PhaseParameters
-from earshot_protocol.privacy.accounting import CENTROID_VOTE, LABEL_VOTE, phase_mechanisms
+from earshot_protocol.phases.learning import CENTROID_VOTE, LABEL_VOTE, Budget, PhaseParameters
+from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.privacy.mechanisms import BallotSum
-from earshot_protocol.voting.sums import noisy_ballot, vote_sum
+from earshot_protocol.secure_sum.parameters import SumParameters
+from earshot_protocol.voting.sums import with_noise
 
 PARAMETERS = learning_parameters(
     phones=300,
@@ -27,13 +28,19 @@ PARAMETERS = learning_parameters(
 
 
 def mechanism(vote: str, parameters: PhaseParameters = PARAMETERS) -> BallotSum:
-    found = phase_mechanisms(parameters)[vote]
-    assert isinstance(found, BallotSum)
-    return found
+    ballots = parameters.plan().mechanisms[vote]
+    assert isinstance(ballots, BallotSum)
+    return ballots
+
+
+def vote_sum(vote: str, shape: tuple[int, ...]) -> SumParameters:
+    part = PARAMETERS.plan().part(vote)
+    assert isinstance(part, SecureSum)
+    return part.parameters(PARAMETERS, shape)
 
 
 def test_the_sum_takes_its_numbers_from_the_phase() -> None:
-    chosen = vote_sum(PARAMETERS, mechanism(LABEL_VOTE), (6, 2))
+    chosen = vote_sum(LABEL_VOTE, (6, 2))
     assert (chosen.phones, chosen.dropout, chosen.corrupted) == (300, 0.1, 0.05)
     assert (chosen.shape, chosen.length, chosen.precision) == ((6, 2), 12, 0)
     chosen.check()
@@ -56,7 +63,7 @@ def test_a_share_beyond_the_bound_is_as_good_as_impossible(
     vote: str, shape: tuple[int, ...]
 ) -> None:
     noise = mechanism(vote)
-    bound = vote_sum(PARAMETERS, noise, shape).bound
+    bound = vote_sum(vote, shape).bound
     entries = PARAMETERS.phones * math.prod(shape)
     # |X − Y| > B needs X > B or Y > B.
     beyond = 2 * negative_binomial_tail(bound - noise.votes, noise.honest_survivors, noise.scale)
@@ -79,7 +86,7 @@ def test_a_noisy_ballot_is_ballot_plus_share_within_the_bound(
 ) -> None:
     noise = BallotSum(epsilon, votes=2, honest_survivors=2)
     ballot = np.array([[1, 0, 0], [0, 0, 1]], dtype=np.int64)
-    noisy = noisy_ballot(ballot, noise, bound, np.random.default_rng(seed).bytes)
+    noisy = with_noise(ballot, noise, bound, np.random.default_rng(seed).bytes)
     share = noise.noise_share((2, 3), np.random.default_rng(seed).bytes)
     assert noisy.dtype == np.int64
     assert np.abs(noisy).max() <= bound
@@ -90,10 +97,10 @@ def test_the_noise_of_all_honest_survivors_is_discrete_laplace_of_scale_two_over
     noise = mechanism(CENTROID_VOTE)
     assert noise.scale == 2 / 0.5
     random = np.random.default_rng(3).bytes
-    bound = vote_sum(PARAMETERS, noise, (2000,)).bound
+    bound = vote_sum(CENTROID_VOTE, (2000,)).bound
     nothing = np.zeros(2000, dtype=np.int64)
     total = sum(
-        noisy_ballot(nothing, noise, bound, random) for _ in range(PARAMETERS.honest_survivors)
+        with_noise(nothing, noise, bound, random) for _ in range(PARAMETERS.honest_survivors)
     )
     alpha = math.exp(-1 / noise.scale)
     variance = 2 * alpha / (1 - alpha) ** 2
@@ -106,5 +113,7 @@ def test_the_noise_of_all_honest_survivors_is_discrete_laplace_of_scale_two_over
 @pytest.mark.parametrize("changed", [{"dropout": 0.6}, {"corrupted": 0.95}, {"phones": 2}])
 def test_a_crowd_without_a_safe_graph_is_refused(changed: dict[str, float]) -> None:
     parameters = msgspec.structs.replace(PARAMETERS, **changed)
+    part = PARAMETERS.plan().part(CENTROID_VOTE)
+    assert isinstance(part, SecureSum)
     with pytest.raises(InvalidParametersError):
-        vote_sum(parameters, mechanism(CENTROID_VOTE), (5,))
+        part.parameters(parameters, (5,))

@@ -24,8 +24,11 @@ from earshot_protocol.api import (
     Invite,
     StartPhase,
 )
-from earshot_protocol.messages import Failed, Result, Statistics, Task, Wait
-from earshot_protocol.phase import Budget, Parameters
+from earshot_protocol.messages import Failed, Wait
+from earshot_protocol.phases.learning import Budget, Result
+from earshot_protocol.phases.parameters import Parameters
+from earshot_protocol.phases.statistics import Statistics
+from earshot_protocol.wire import Task
 from earshot_server.api import operators
 from earshot_server.api.views import Histograms, PhaseExport, Phases, PhaseView, Results
 from earshot_server.discovery.optics import Optics

@@ -24,7 +24,9 @@ from earshot_protocol.api import (
     Invite,
     encode_body,
 )
-from earshot_protocol.messages import Cluster, Failed, LocalCentroids, Matrix, Wait
+from earshot_protocol.messages import Failed, Wait
+from earshot_protocol.phases.learning import Cluster, LocalCentroids
+from earshot_protocol.wire import Matrix
 from earshot_server.attestation import Admission, InvitationCodes, InvitationError
 from earshot_server.discovery.optics import Optics
 from earshot_server.phases.coordinator import Coordinator

@@ -8,12 +8,15 @@ from support.played_phase import PARAMETERS as LEARNING
 
 from earshot_protocol.errors import EarshotError
 from earshot_protocol.geometry import Geometry
-from earshot_protocol.messages import Failed, Matrix, Result, Statistics, encode
-from earshot_protocol.phase import Parameters
+from earshot_protocol.messages import Failed
+from earshot_protocol.phases.learning import Result
+from earshot_protocol.phases.parameters import Parameters
+from earshot_protocol.phases.statistics import Statistics
+from earshot_protocol.wire import Matrix, encode
 from earshot_server.records import StepRecord
 from earshot_server.store.archive import Archive
 from earshot_server.store.database import Database
-from earshot_server.store.interface import Opening
+from earshot_server.store.interface import PresentStep
 from earshot_server.store.postgres import PostgresPhaseStore
 from earshot_server.store.registry import Registry
 
@@ -54,16 +57,16 @@ class Keeper:
     def begin(self, phase: bytes, parameters: Parameters = LEARNING) -> None:
         self.gather(phase, parameters, phones=4)
         self.registry.end_gathering(phase)
-        self.store.create(phase, b"", Opening(0, "first", MOST - 1, 4), [])
+        self.store.create(phase, b"", PresentStep(0, "first", MOST - 1, 4), [])
         for phone in range(3):
             self.store.add_answer(phase, 0, phone, b"x")
         self.store.close(phase, 0)
-        self.store.replace(phase, b"", Opening(1, "second", MOST, 3), [])
+        self.store.replace(phase, b"", PresentStep(1, "second", MOST, 3), [])
         self.store.add_answer(phase, 1, 0, b"x")
 
     def end(self, ending: Result | Statistics | Failed) -> None:
         step = "failed" if isinstance(ending, Failed) else "published"
-        opening = Opening(2, step, MOST, 0, common=encode(ending), over=True)
+        opening = PresentStep(2, step, MOST, 0, common=encode(ending), over=True)
         self.store.replace(ending.phase, b"", opening, [])
 
 
@@ -185,7 +188,7 @@ def test_what_there_is_is_counted(archive: Archive, keeper: Keeper, database: Da
 def test_an_ending_that_is_none_is_named(archive: Archive, keeper: Keeper) -> None:
     keeper.begin(PHASES[0])
     keeper.store.replace(
-        PHASES[0], b"", Opening(2, "published", MOST, 0, common=b"\xc0", over=True), []
+        PHASES[0], b"", PresentStep(2, "published", MOST, 0, common=b"\xc0", over=True), []
     )
     with pytest.raises(EarshotError, match="not a message"):
         archive.phases()

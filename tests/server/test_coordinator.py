@@ -17,6 +17,7 @@ from support.played_phase import (
     play,
     stored,
 )
+from support.steps import STEPS, Step
 
 from earshot_protocol.errors import (
     InvalidInputError,
@@ -25,23 +26,17 @@ from earshot_protocol.errors import (
     WrongStateError,
 )
 from earshot_protocol.geometry import Geometry
-from earshot_protocol.messages import (
-    Cluster,
-    Failed,
-    Result,
-    Wait,
-)
-from earshot_protocol.phase import STEPS, Budget, Step
-from earshot_protocol.privacy.accounting import phase_releases
-from earshot_protocol.secure_sum.aggregator import Aggregator
+from earshot_protocol.messages import Failed, Wait
+from earshot_protocol.phases.learning import Budget, Cluster, Result
+from earshot_protocol.phases.plan import check_feasible
 from earshot_server.discovery.interface import Discovered
 from earshot_server.discovery.optics import NothingFoundError, Optics
 from earshot_server.phases.coordinator import Coordinator
-from earshot_server.phases.snapshot import Snapshot
-from earshot_server.phases.stages import check_feasible, least_answers
-from earshot_server.store.interface import Opening
+from earshot_server.phases.kinds import decode_snapshot
+from earshot_server.phases.learning import LearningPhase
+from earshot_server.store.interface import PresentStep
 from earshot_server.store.memory import MemoryPhaseStore
-from earshot_simulations.engine.ideal import IdealAggregator, IdealParticipant
+from earshot_simulations.engine.ideal import IDEAL
 
 
 @pytest.fixture(scope="module")
@@ -63,7 +58,7 @@ def test_an_undisturbed_phase_publishes_both_scenes(undisturbed: Result) -> None
         CLASSES[scene] for scene in truth
     ]
     assert undisturbed.label_names == CLASSES
-    assert undisturbed.privacy == phase_releases(PARAMETERS)
+    assert undisturbed.privacy == PARAMETERS.plan().releases()
     # Every phone knows both, so each of 12 ballots holds a one for each; the noise is small.
     assert all(6 <= votes <= 18 for votes in undisturbed.centroid_votes)
 
@@ -85,18 +80,18 @@ def test_votes_are_published_in_the_order_of_the_kept_centroids() -> None:
     assert list(result.centroid_votes) == sorted(state.centroid_votes, reverse=True)[: len(kept)]
 
 
-@pytest.mark.parametrize("aggregator", [Aggregator, IdealAggregator])
+@pytest.mark.parametrize("ideal", [False, True])
 def test_killed_after_every_half_and_every_step_it_publishes_the_same(
-    aggregator: type[Aggregator], undisturbed: Result
+    ideal: bool, undisturbed: Result
 ) -> None:
-    game = play(ideal=aggregator is IdealAggregator)
+    game = play(ideal=ideal)
     kills = 0
 
     def kill(coordinator: Coordinator) -> Coordinator:
         nonlocal kills
         kills += 1
         other = again(coordinator)
-        assert other.step is coordinator.step
+        assert other.step == coordinator.step
         assert other.missing() == coordinator.missing()
         assert [other.task_for(i) for i in range(PHONES)] == [
             coordinator.task_for(i) for i in range(PHONES)
@@ -117,10 +112,14 @@ class Failing(MemoryPhaseStore):
         self.failing = False
 
     def replace(
-        self, phase: bytes, snapshot: bytes, opening: Opening, tasks: Iterable[tuple[int, bytes]]
+        self,
+        phase: bytes,
+        snapshot: bytes,
+        step: PresentStep,
+        tasks: Iterable[tuple[int, bytes]],
     ) -> None:
         self._fail()
-        super().replace(phase, snapshot, opening, tasks)
+        super().replace(phase, snapshot, step, tasks)
 
     def add_answer(self, phase: bytes, number: int, phone: int, answer: bytes) -> None:
         self._fail()
@@ -136,7 +135,7 @@ def test_a_store_that_fails_costs_nothing_once_the_phase_is_loaded_again(
 ) -> None:
     store = Failing()
     game = Play(Coordinator.start(store, Optics(), PARAMETERS, now=0.0), make_phones())
-    while game.coordinator.step is not Step.PUBLISHED:
+    while game.coordinator.step != Step.PUBLISHED:
         unlucky = 3
         first = game.answer(unlucky)
         store.failing = True
@@ -165,15 +164,15 @@ def test_a_step_waits_for_all_or_for_its_deadline() -> None:
     assert coordinator.missing() == set(range(PHONES))
     before = stored(coordinator).snapshot(coordinator.phase)
     assert not coordinator.advance(99.9)
-    assert coordinator.step is Step.LOCAL_CENTROIDS
+    assert coordinator.step == Step.LOCAL_CENTROIDS
     assert stored(coordinator).snapshot(coordinator.phase) == before
 
-    game = Play(coordinator, make_phones(IdealParticipant))
+    game = Play(coordinator, make_phones(IDEAL))
     game.answer_all(range(9))
     assert coordinator.missing() == {9, 10, 11}
     assert not coordinator.advance(99.9)
     assert coordinator.advance(100.0)
-    assert coordinator.step is Step.CENTROID_VOTE_ADVERTISE
+    assert coordinator.step == Step.CENTROID_VOTE_ADVERTISE
     assert coordinator.state.deadline == 200.0
     game.answer_all(range(9))
     assert not coordinator.advance(199.0)
@@ -185,13 +184,13 @@ def test_a_step_waits_for_all_or_for_its_deadline() -> None:
     game.answer_all(range(9))
     assert coordinator.missing() == set()
     assert coordinator.advance(231.0)
-    assert coordinator.step is Step.CENTROID_VOTE_MASK
+    assert coordinator.step == Step.CENTROID_VOTE_MASK
 
 
 def test_who_has_answered_or_is_out_waits() -> None:
     game = play(ideal=True)
     for step in STEPS:
-        assert game.coordinator.step is step
+        assert game.coordinator.step == step
         task = game.coordinator.task_for(0)
         assert not isinstance(task, Wait)
         assert game.coordinator.task_for(0) == task
@@ -232,7 +231,7 @@ def test_after_the_end_everybody_gets_the_result_and_nothing_is_taken() -> None:
 
 @pytest.mark.parametrize("step", STEPS)
 def test_too_few_phones_fail_the_phase_and_open_nothing(step: Step) -> None:
-    assert least_answers(PARAMETERS) == 9
+    assert PARAMETERS.least_survivors == 9
     for stayed in (9, 8):
         game = play()
         game.until(step)
@@ -241,10 +240,10 @@ def test_too_few_phones_fail_the_phase_and_open_nothing(step: Step) -> None:
         known = (state.centroids, state.centroid_votes, state.label_votes, state.labels)
         game.step()
         if stayed == 9:
-            assert game.coordinator.step is not Step.FAILED
+            assert game.coordinator.step != Step.FAILED
             continue
         coordinator = game.coordinator
-        assert coordinator.step is Step.FAILED
+        assert coordinator.step == Step.FAILED
         reason = coordinator.state.failure
         assert "8 of 12" in reason
         assert "9" in reason
@@ -260,7 +259,7 @@ def test_too_few_phones_fail_the_phase_and_open_nothing(step: Step) -> None:
         assert coordinator.missing() == set()
         # The keys and inputs of a sum that failed are not kept.
         _, snapshot = stored(coordinator).snapshot(coordinator.phase)
-        assert msgspec.msgpack.decode(snapshot, type=Snapshot).sum == b""
+        assert decode_snapshot(snapshot).sum == b""
         assert stored(coordinator).answers(coordinator.phase) == ()
         other = again(coordinator)
         assert (other.step, other.state.failure) == (Step.FAILED, reason)
@@ -276,7 +275,7 @@ def test_a_phase_in_which_nothing_is_found_fails() -> None:
     coordinator = Coordinator.start(store, FindsNothing(), PARAMETERS, now=0.0)
     game = Play(coordinator, make_phones())
     game.step()
-    assert coordinator.step is Step.FAILED
+    assert coordinator.step == Step.FAILED
     assert coordinator.state.failure.startswith("no cluster among 24 points")
     failed = coordinator.task_for(0)
     assert isinstance(failed, Failed)
@@ -339,6 +338,13 @@ def test_a_phase_that_no_store_knows_is_not_loaded() -> None:
 
 def test_a_snapshot_holds_more_published_centroids_than_a_message_does() -> None:
     points = np.arange(2 * 70_000, dtype="<f4").reshape(-1, 2)
-    snapshot = Snapshot(bytes(16), PARAMETERS, Step.PUBLISHED, 0.0, local=points.tobytes())
-    restored = msgspec.msgpack.decode(msgspec.msgpack.encode(snapshot), type=Snapshot)
+    snapshot = LearningPhase(
+        phase=bytes(16),
+        parameters=PARAMETERS,
+        step=Step.PUBLISHED,
+        deadline=0.0,
+        local=points.tobytes(),
+    )
+    restored = decode_snapshot(msgspec.msgpack.encode(snapshot))
+    assert isinstance(restored, LearningPhase)
     assert np.array_equal(restored.local_centroids(), points)

@@ -3,13 +3,8 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 import pytest
-from support.played_phase import (
-    PHONES,
-    Play,
-    outcome,
-    play,
-    stored,
-)
+from support.played_phase import PHONES, Play, outcome, play, stored
+from support.steps import STEPS, Step
 
 from earshot_protocol.errors import (
     MalformedMessageError,
@@ -17,20 +12,10 @@ from earshot_protocol.errors import (
     RepeatedMessageError,
     UnexpectedMessageError,
 )
-from earshot_protocol.messages import (
-    AdvertisedKeys,
-    Answer,
-    LocalCentroids,
-    MaskedInput,
-    Matrix,
-    Result,
-    SharedKeys,
-    Unmasked,
-    Wait,
-    decode_answer,
-    encode,
-)
-from earshot_protocol.phase import STEPS, Step
+from earshot_protocol.messages import Wait, decode_answer
+from earshot_protocol.phases.learning import LocalCentroids, Result
+from earshot_protocol.secure_sum.messages import AdvertisedKeys, MaskedInput, SharedKeys, Unmasked
+from earshot_protocol.wire import Answer, Matrix, encode
 
 
 @pytest.fixture(scope="module")
@@ -171,7 +156,7 @@ def test_bad_answers_are_refused_by_name_and_change_nothing(
     attacked = Attacked(game)
     everybody = set(range(PHONES))
     for step in STEPS:
-        assert game.coordinator.step is step
+        assert game.coordinator.step == step
         attacked.attack(phone=4, other=7)
         game.present = everybody - {4}
         game.step()

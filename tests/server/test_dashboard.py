@@ -16,11 +16,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import dashboard_records as made
 from support.dashboard_server import application
+from support.steps import STEPS, Step
 
-from earshot_protocol.messages import Failed, Matrix, Result
-from earshot_protocol.phase import STEPS, Step
+from earshot_protocol.messages import Failed
+from earshot_protocol.phases.learning import Result
 from earshot_protocol.privacy.accounting import total
 from earshot_protocol.privacy.mechanisms import Unit
+from earshot_protocol.wire import Matrix
 from earshot_server.dashboard import wording
 from earshot_server.records import FAILED, PhaseRecord, StepRecord
 from earshot_server.store.database import DatabaseUnavailableError

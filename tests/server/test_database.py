@@ -16,11 +16,11 @@ from earshot_protocol.errors import InvalidInputError
 from earshot_server.processes.embedded import EmbeddedPostgres
 from earshot_server.store import database as database_module
 from earshot_server.store.database import Database, DatabaseUnavailableError, NewerSchemaError
-from earshot_server.store.interface import Opening
+from earshot_server.store.interface import PresentStep
 from earshot_server.store.postgres import PostgresPhaseStore
 
 PHASE = b"one phase, 16 by"
-OPENING = Opening(number=0, step="step", deadline=0.0, expected=1)
+OPENING = PresentStep(number=0, name="step", deadline=0.0, expected=1)
 PASSWORD = "5ecret-pass-word"  # noqa: S105 - of nobody
 
 
@@ -208,7 +208,7 @@ def test_a_full_disk_is_named_and_nothing_is_half_done(own_database: Database) -
                 f"CREATE TRIGGER full_disk BEFORE INSERT ON {table}"
                 " EXECUTE FUNCTION full_disk()".encode()
             )
-    following = Opening(number=1, step="next", deadline=0.0, expected=1)
+    following = PresentStep(number=1, name="next", deadline=0.0, expected=1)
     for use in (
         lambda: store.add_answer(PHASE, 0, 1, b"x"),
         lambda: store.replace(PHASE, b"after", following, [(1, b"new")]),

@@ -7,9 +7,11 @@ from collections.abc import Iterator
 import msgspec
 import pytest
 from support.played_phase import PARAMETERS, PHONES, Play, make_phones, outcome, play
+from support.steps import Step
 
-from earshot_protocol.messages import Failed, Result
-from earshot_protocol.phase import Parameters, Step
+from earshot_protocol.messages import Failed
+from earshot_protocol.phases.learning import Result
+from earshot_protocol.phases.parameters import Parameters
 from earshot_server.discovery.optics import Optics
 from earshot_server.phases.coordinator import Coordinator
 from earshot_server.processes.driver import Driver
@@ -55,7 +57,7 @@ def test_a_gathering_that_is_full_becomes_a_phase(database: Database, driver: Dr
     assert driver.turn() == 1
     assert status(database, phase) == RUNNING
     coordinator = Coordinator(PostgresPhaseStore(database), Optics(), phase)
-    assert coordinator.step is Step.LOCAL_CENTROIDS
+    assert coordinator.step == Step.LOCAL_CENTROIDS
     assert coordinator.state.parameters == PARAMETERS
     assert driver.turn() == 0
 
@@ -127,7 +129,7 @@ def test_a_whole_phase_over_the_database_is_that_in_memory(
 ) -> None:
     game = driven(database, driver, gather(database, PHONES))
     assert driver.turn() == 1
-    while game.coordinator.step is not Step.PUBLISHED:
+    while game.coordinator.step != Step.PUBLISHED:
         game.answer_all(range(PHONES // 2))
         assert driver.turn() == 0
         game.answer_all(range(PHONES // 2, PHONES))
@@ -158,11 +160,11 @@ def test_many_drivers_close_every_step_once(database: Database) -> None:
 
     assert all_turn() == 1
     steps = 0
-    while game.coordinator.step is not Step.PUBLISHED:
+    while game.coordinator.step != Step.PUBLISHED:
         game.answer_all(range(PHONES))
         step = game.coordinator.step
         assert all_turn() >= 1
-        assert game.coordinator.step is not step
+        assert game.coordinator.step != step
         steps += 1
     assert steps == 9
     record = Archive(database).phase(game.coordinator.phase)
@@ -179,7 +181,7 @@ def test_the_deadline_is_the_database_s(database: Database, driver: Driver) -> N
     stop = threading.Event()
     thread = threading.Thread(target=driver.run, args=(stop, 0.01))
     thread.start()
-    while game.coordinator.step is Step.LOCAL_CENTROIDS:
+    while game.coordinator.step == Step.LOCAL_CENTROIDS:
         stop.wait(0.01)
     stop.set()
     thread.join()

@@ -14,11 +14,7 @@ from pathlib import Path
 import psycopg
 import pytest
 
-from earshot_server.processes.embedded import (
-    EmbeddedDatabaseError,
-    EmbeddedPostgres,
-    embedded,
-)
+from earshot_server.processes.embedded import EmbeddedDatabaseError, EmbeddedPostgres, embedded
 
 UNSAFE = {"fsync": "off"}
 OWNER = """

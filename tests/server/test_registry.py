@@ -14,16 +14,11 @@ from support.parameters import statistics_parameters
 from support.played_phase import PARAMETERS as LEARNING
 
 from earshot_protocol.errors import InvalidInputError
-from earshot_protocol.phase import Parameters
+from earshot_protocol.phases.parameters import Parameters
 from earshot_server.store.database import Database
-from earshot_server.store.interface import Opening
+from earshot_server.store.interface import PresentStep
 from earshot_server.store.postgres import PostgresPhaseStore
-from earshot_server.store.registry import (
-    Gathering,
-    InvitationUsedUpError,
-    Registry,
-    Standing,
-)
+from earshot_server.store.registry import Gathering, InvitationUsedUpError, Registry, Standing
 
 STATISTICS = statistics_parameters()
 A, B, C, D = (letter * 16 for letter in (b"A", b"B", b"C", b"D"))
@@ -57,10 +52,10 @@ class World:
     def begin(self, phase: bytes, *phones: int, parameters: Parameters = LEARNING) -> None:
         self.gather(phase, *phones, parameters=parameters)
         self.registry.end_gathering(phase)
-        self.store.create(phase, b"snapshot", Opening(0, "step", FAR, 3), [])
+        self.store.create(phase, b"snapshot", PresentStep(0, "step", FAR, 3), [])
 
     def finish(self, phase: bytes, step: str = "published") -> None:
-        self.store.replace(phase, b"last", Opening(1, step, FAR, 0, over=True), [])
+        self.store.replace(phase, b"last", PresentStep(1, step, FAR, 0, over=True), [])
 
     def run(self, phase: bytes, *phones: int, parameters: Parameters = LEARNING) -> None:
         self.begin(phase, *phones, parameters=parameters)
@@ -213,7 +208,7 @@ def test_a_gathering_is_listed_until_it_has_begun_or_failed(world: World) -> Non
         world.gather(phase)
         world.registry.end_gathering(phase)  # and whoever did so may have died
     assert [gathering.phase for gathering in world.registry.gatherings()] == [A, B, C]
-    world.store.create(A, b"", Opening(0, "step", FAR, 3), [])
+    world.store.create(A, b"", PresentStep(0, "step", FAR, 3), [])
     world.registry.end_gathering(B, "too few phones")
     assert [gathering.phase for gathering in world.registry.gatherings()] == [C]
 
@@ -357,7 +352,7 @@ def test_what_is_long_over_is_purged_but_for_its_ending(world: World, database: 
     assert world.registry.purge(then) == 0
     with pytest.raises(InvalidInputError, match=f"{A.hex()} is over"):
         world.store.snapshot(A)
-    assert world.store.opening(A).step == "published"
+    assert world.store.present_step(A).name == "published"
     assert world.store.snapshot(C) == (0, b"snapshot")
     assert world.store.snapshot(D) == (1, b"last")
     assert database.query("SELECT DISTINCT phase FROM members ORDER BY 1") == [(C,), (D,)]

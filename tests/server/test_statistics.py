@@ -10,10 +10,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from support import dashboard_records as made
+from support.steps import Step
 
-from earshot_protocol.messages import Result
-from earshot_protocol.phase import Step
-from earshot_protocol.privacy import accounting
+from earshot_protocol.phases.learning import CLUSTER, Result
+from earshot_protocol.phases.statistics import HISTOGRAM
 from earshot_protocol.privacy.noise import polya_share
 from earshot_server.dashboard import histograms as statistics
 from earshot_server.dashboard.histograms import Interval, noise_radius
@@ -106,22 +106,22 @@ def test_radius_of_a_sum_counts_the_shares_that_are_in_it() -> None:
     masked = next(step for step in record.steps if step.step == Step.HISTOGRAM_MASK)
     # 75 % of the 190 phones that joined are counted on; the noise of all who answered is in.
     assert masked.answered == 186
-    assert statistics.sum_radius(record, accounting.HISTOGRAM) == noise_radius(
+    assert statistics.sum_radius(record, HISTOGRAM) == noise_radius(
         2 / made.COUNTING.epsilon, 186 / 143
     )
-    assert statistics.sum_radius(record, accounting.HISTOGRAM, 5) == noise_radius(
+    assert statistics.sum_radius(record, HISTOGRAM, 5) == noise_radius(
         2 / made.COUNTING.epsilon, 5 * 186 / 143
     )
 
 
 def test_radius_without_a_history_supposes_that_all_answered() -> None:
     record = msgspec.structs.replace(made.published_statistics(30, made.NOW), steps=())
-    assert statistics.sum_radius(record, accounting.HISTOGRAM) == noise_radius(4.0, 200 / 150)
+    assert statistics.sum_radius(record, HISTOGRAM) == noise_radius(4.0, 200 / 150)
 
 
 def test_steps_without_a_sum_have_no_radius() -> None:
     record = made.published_learning(10, made.NOW)
-    assert statistics.sum_radius(record, accounting.CLUSTER) == 0
+    assert statistics.sum_radius(record, CLUSTER) == 0
 
 
 def test_private_histograms_are_the_published_counts_oldest_first() -> None:

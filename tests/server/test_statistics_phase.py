@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from support.parameters import statistics_parameters
 from support.played_phase import CENTRES, CLASSES, PHONES, POLICY, Play, again, make_phones
+from support.steps import STATISTICS_STEPS, Step
 
 from earshot_client.labels import LabelHierarchy
 from earshot_client.phone import Phone
@@ -14,14 +15,14 @@ from earshot_client.policy import Policy
 from earshot_client.store.memory import MemoryStore
 from earshot_protocol.errors import InvalidParametersError, RefusedError
 from earshot_protocol.geometry import Geometry
-from earshot_protocol.messages import CountContacts, Matrix, Result, Statistics, encode
-from earshot_protocol.phase import STATISTICS_STEPS, StatisticsParameters, Step
-from earshot_protocol.privacy.accounting import phase_releases
+from earshot_protocol.phases.learning import Result
+from earshot_protocol.phases.statistics import CountContacts, Statistics, StatisticsParameters
 from earshot_protocol.privacy.mechanisms import Unit
+from earshot_protocol.wire import Matrix, encode
 from earshot_server.discovery.optics import Optics
 from earshot_server.phases.coordinator import Coordinator
 from earshot_server.store.memory import MemoryPhaseStore
-from earshot_simulations.engine.local import HeardPoints
+from earshot_simulations.engine.interface import HeardPoints
 
 PARAMETERS = statistics_parameters(
     phones=PHONES,
@@ -63,7 +64,7 @@ def published(labels: tuple[int, ...]) -> Result:
 def test_everybodys_contacts_are_counted() -> None:
     game = Play(start(), make_phones())
     steps = []
-    while game.coordinator.step is not Step.PUBLISHED:
+    while game.coordinator.step != Step.PUBLISHED:
         steps.append(game.coordinator.step)
         game.step()
     assert tuple(steps) == STATISTICS_STEPS
@@ -71,7 +72,7 @@ def test_everybodys_contacts_are_counted() -> None:
     assert isinstance(result, Statistics)
     assert result.label_names == CLASSES
     assert result.contacts == (6 * PHONES, 6 * PHONES)
-    assert result.privacy == phase_releases(PARAMETERS)
+    assert result.privacy == PARAMETERS.plan().releases()
     assert all(game.coordinator.task_for(number) == result for number in range(PHONES))
 
 
@@ -91,12 +92,12 @@ def test_too_few_phones_fail_it() -> None:
     game = Play(start(), make_phones())
     game.present = set(range(8))
     game.step()
-    assert game.coordinator.step is Step.FAILED
+    assert game.coordinator.step == Step.FAILED
     assert "8 of 12" in game.coordinator.state.failure
 
 
 def test_the_noise_has_the_scale_that_is_declared() -> None:
-    (recording, whole) = phase_releases(msgspec.structs.replace(PARAMETERS, epsilon=0.5))
+    (recording, whole) = msgspec.structs.replace(PARAMETERS, epsilon=0.5).plan().releases()
     assert (recording.unit, recording.epsilon) == (Unit.RECORDING, 0.5)
     # A phone is 12 contacts, a recording moves two of them: six times as much.
     assert (whole.unit, whole.epsilon) == (Unit.PHONE, 3.0)

@@ -10,6 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.steps import Step
 
 from earshot_protocol.errors import (
     EarshotError,
@@ -18,9 +19,8 @@ from earshot_protocol.errors import (
     UnexpectedMessageError,
     WrongStateError,
 )
-from earshot_protocol.phase import Step
 from earshot_server.store.database import Database
-from earshot_server.store.interface import Assignment, Opening, PhaseStore
+from earshot_server.store.interface import Assignment, PhaseStore, PresentStep
 from earshot_server.store.memory import MemoryPhaseStore
 from earshot_server.store.postgres import PostgresPhaseStore
 
@@ -40,8 +40,8 @@ def shared(database: Database) -> PostgresPhaseStore:
     return PostgresPhaseStore(database)
 
 
-def step(number: int, name: str = "some step", expected: int = 3) -> Opening:
-    return Opening(number=number, step=name, deadline=1e9 + 1 / 3, expected=expected)
+def step(number: int, name: str = "some step", expected: int = 3) -> PresentStep:
+    return PresentStep(number=number, name=name, deadline=1e9 + 1 / 3, expected=expected)
 
 
 def closing(store: PhaseStore, phase: bytes, number: int) -> None:
@@ -59,7 +59,7 @@ def test_a_phase_is_created_once_and_stays_what_it_was(store: PhaseStore) -> Non
     with pytest.raises(InvalidInputError, match=ONE.hex()):
         store.create(ONE, b"second", step(0, "another"), [(4, b"that")])
     assert store.snapshot(ONE) == (0, b"first")
-    assert store.opening(ONE) == step(0)
+    assert store.present_step(ONE) == step(0)
     assert store.assignment(ONE, 3) == Assignment(step(0), False, b"do", True)
     assert store.assignment(ONE, 4) == Assignment(step(0), False, None, False)
     assert store.phases() == (ONE,)
@@ -79,9 +79,9 @@ def test_phases_are_listed_oldest_first_and_kept_apart(store: PhaseStore) -> Non
 
 
 def test_an_opening_comes_back_as_it_was(store: PhaseStore) -> None:
-    opening = Opening(
+    opening = PresentStep(
         number=0,
-        step=Step.CENTROID_VOTE_MASK,
+        name=Step.CENTROID_VOTE_MASK,
         deadline=1234567890.123456,
         expected=10**6,
         common=EVERYTHING,
@@ -90,12 +90,12 @@ def test_an_opening_comes_back_as_it_was(store: PhaseStore) -> None:
         wait=0.1,
     )
     store.create(ONE, EVERYTHING, opening, [])
-    assert store.opening(ONE) == opening
-    assert store.assignment(ONE, 0).opening == opening
+    assert store.present_step(ONE) == opening
+    assert store.assignment(ONE, 0).step == opening
     assert store.snapshot(ONE) == (0, EVERYTHING)
     later = step(1, Step.PUBLISHED)
     store.replace(ONE, b"", later, [])
-    assert store.opening(ONE) == later
+    assert store.present_step(ONE) == later
 
 
 def test_bytes_come_back_as_they_were(store: PhaseStore) -> None:
@@ -220,7 +220,7 @@ def test_what_was_read_does_not_change_afterwards(store: PhaseStore) -> None:
 @pytest.mark.parametrize(
     "use",
     [
-        lambda store: store.opening(NONE),
+        lambda store: store.present_step(NONE),
         lambda store: store.snapshot(NONE),
         lambda store: store.assignment(NONE, 0),
         lambda store: store.add_answer(NONE, 0, 1, b"a"),
@@ -268,7 +268,7 @@ def _done(store: PhaseStore, change: tuple[object, ...]) -> tuple[object, ...]:
     return (
         outcome,
         known,
-        [(store.opening(p), store.snapshot(p), store.answers(p)) for p in known],
+        [(store.present_step(p), store.snapshot(p), store.answers(p)) for p in known],
         [store.assignment(p, phone) for p in known for phone in range(4)],
     )
 
@@ -437,7 +437,7 @@ def test_the_history_of_steps_is_written_along(
     shared.add_answer(ONE, 0, 2, b"x")
     closing(shared, ONE, 0)
     shared.replace(
-        ONE, b"", Opening(number=2, step="published", deadline=0, expected=0, over=True), []
+        ONE, b"", PresentStep(number=2, name="published", deadline=0, expected=0, over=True), []
     )
     rows = database.query(
         "SELECT number, step, expected, answered, opened, closed FROM steps ORDER BY number"

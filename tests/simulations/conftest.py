@@ -6,11 +6,12 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from support.steps import STEPS
 
-from earshot_protocol.phase import STEPS
 from earshot_protocol.privacy.accounting import Release
 from earshot_protocol.privacy.mechanisms import Unit
-from earshot_simulations.learning.run import Run, StepRecord
+from earshot_simulations.engine.course import StepRecord
+from earshot_simulations.learning.run import Run
 from earshot_simulations.populations.population import Skipped
 
 NAMES = ("bus", "park", "office")

@@ -10,10 +10,10 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+from support.steps import STEPS
 
 from earshot_client.command import main
 from earshot_models.commands.progress import Progress
-from earshot_protocol.phase import STEPS
 from earshot_simulations.commands import simulate as command
 from earshot_simulations.learning import simulation
 

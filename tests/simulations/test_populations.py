@@ -13,13 +13,7 @@ from earshot_client.features import one_second
 from earshot_models.datasets.dataset import DatasetError
 from earshot_models.soundscapes import SCENES, synthesize
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError, WrongStateError
-from earshot_simulations.populations import (
-    Blobs,
-    Population,
-    Recordings,
-    SoundFolder,
-    Soundscapes,
-)
+from earshot_simulations.populations import Blobs, Population, Recordings, SoundFolder, Soundscapes
 from earshot_simulations.populations.array_file import ArrayFile
 from earshot_simulations.populations.population import Crowd
 

@@ -11,11 +11,13 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
+from support.steps import Step
 
 from earshot_protocol.errors import InvalidInputError
-from earshot_protocol.phase import Budget, Step
+from earshot_protocol.phases.learning import Budget
+from earshot_simulations.engine.course import StepRecord
 from earshot_simulations.learning.files import write
-from earshot_simulations.learning.run import Run, StepRecord, plain, result
+from earshot_simulations.learning.run import Run, plain, result
 
 MakeRun = Callable[..., Run]
 

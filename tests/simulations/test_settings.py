@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.geometry import Geometry
-from earshot_protocol.phase import Budget
-from earshot_protocol.privacy.accounting import phase_releases, total
+from earshot_protocol.phases.learning import Budget
+from earshot_protocol.privacy.accounting import total
 from earshot_protocol.privacy.mechanisms import Unit
-from earshot_simulations.learning.settings import Settings, default_budget, parse_budget
+from earshot_simulations.learning.settings import Settings, default_budget, whole_budget
 from earshot_simulations.populations import Blobs
 
 positive = st.floats(1e-3, 1e3)
@@ -22,7 +22,7 @@ positive = st.floats(1e-3, 1e3)
 def test_a_budget_is_read_in_any_order(values: tuple[float, ...], order: list[int]) -> None:
     names = ("clustering", "selection", "centroid-vote", "label-vote")
     text = ", ".join(f"{names[i]}={values[i]!r}" for i in order)
-    assert parse_budget(text) == Budget(*values)
+    assert whole_budget(text) == Budget(*values)
 
 
 @pytest.mark.parametrize(
@@ -45,13 +45,13 @@ def test_a_budget_is_read_in_any_order(values: tuple[float, ...], order: list[in
 )
 def test_a_budget_that_is_none_is_refused(text: str, message: str) -> None:
     with pytest.raises(InvalidParametersError, match=message):
-        parse_budget(text)
+        whole_budget(text)
 
 
 def test_no_budget_is_no_noise_worth_the_name() -> None:
-    settings = Settings(budget=parse_budget(" none "))
+    settings = Settings(budget=whole_budget(" none "))
     settings.check()
-    spent = phase_releases(settings.parameters(Blobs(500, 200, 10, 0.3, 0)))
+    spent = settings.parameters(Blobs(500, 200, 10, 0.3, 0)).plan().releases()
     assert min(release.epsilon for release in spent) >= 1e5
 
 
@@ -62,7 +62,7 @@ def test_the_defaults_can_be_simulated() -> None:
 
 def test_the_default_budget_for_points_is_the_one_it_claims() -> None:
     parameters = Settings().parameters(Blobs(500, 200, 10, 0.3, 0))
-    cost = total(phase_releases(parameters))[Unit.RECORDING]
+    cost = total(parameters.plan().releases())[Unit.RECORDING]
     assert cost.epsilon == pytest.approx(2.5)
 
 

@@ -5,17 +5,18 @@ import math
 
 import numpy as np
 import pytest
+from support.steps import STEPS
 
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.geometry import Geometry
-from earshot_protocol.messages import Matrix, Result
-from earshot_protocol.phase import STEPS, Budget
-from earshot_protocol.privacy.accounting import phase_releases
+from earshot_protocol.phases.learning import Budget, Result
+from earshot_protocol.wire import Matrix
+from earshot_simulations.engine.course import DISCOVER
 from earshot_simulations.engine.dropouts import draw_dropouts
 from earshot_simulations.learning.run import Run, result
 from earshot_simulations.learning.scoring import score
 from earshot_simulations.learning.settings import Settings, Summation
-from earshot_simulations.learning.simulation import DISCOVER, simulate
+from earshot_simulations.learning.simulation import simulate
 from earshot_simulations.populations import Blobs, Recordings
 
 SEED = 9
@@ -60,7 +61,7 @@ def ideal() -> Run:
 
 
 def test_somebody_vanishes_in_every_step(real: Run) -> None:
-    dropouts = draw_dropouts(200, 0.2, SEED)
+    dropouts = draw_dropouts(CROWD.parameters(Blobs(200, 60, 4, 0.5, SEED)), SEED)
     assert all(dropouts.values())
     steps = [step for step in real.steps if step.step != DISCOVER]
     assert [step.step for step in steps] == [step.value for step in STEPS]
@@ -110,7 +111,7 @@ def test_a_generous_budget_finds_and_names_the_scenes(real: Run) -> None:
 
 
 def test_the_record_says_what_was_spent_and_sent(real: Run) -> None:
-    assert real.privacy == phase_releases(CROWD.parameters(Blobs(200, 60, 4, 0.5, SEED)))
+    assert real.privacy == CROWD.parameters(Blobs(200, 60, 4, 0.5, SEED)).plan().releases()
     by_step = {step.step: step for step in real.steps}
     assert set(by_step) == {DISCOVER, *(step.value for step in STEPS)}
     for step in STEPS:
@@ -157,7 +158,7 @@ def test_an_interrupt_at_any_step_leaves_what_was_finished(stop: str) -> None:
     # Masked inputs are in once the fourth and the eighth step are over: then a vote is spent.
     spent = 2 + (place >= 3) + (place >= 7)
     parameters = SMALL.parameters(Blobs(24, 10, 4, 0.5, SEED))
-    assert run.privacy == phase_releases(parameters)[: 2 * spent]
+    assert run.privacy == parameters.plan().releases()[: 2 * spent]
     assert result(run)["interrupted"] == run.interrupted
 
 

@@ -33,9 +33,10 @@ from earshot_protocol.api import (
     decode_body,
     encode_body,
 )
-from earshot_protocol.messages import Answer, Task, decode_task
-from earshot_protocol.phase import Parameters
+from earshot_protocol.messages import decode_task
+from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.signatures import sign
+from earshot_protocol.wire import Answer, Task
 from earshot_server.api.app import Settings, create_app
 from earshot_server.credentials import Credentials
 from earshot_server.store.database import Database

@@ -8,25 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 
 from earshot_protocol.geometry import Geometry
-from earshot_protocol.messages import Failed, Matrix, Result, Statistics
-from earshot_protocol.phase import (
-    STATISTICS_STEPS,
-    STEPS,
-    Budget,
-    Parameters,
-    Step,
-)
-from earshot_protocol.privacy import accounting
-from earshot_server.records import (
-    FAILED,
-    GATHERING,
-    PUBLISHED,
-    RUNNING,
-    PhaseRecord,
-    StepRecord,
-)
+from earshot_protocol.messages import Failed
+from earshot_protocol.phases.learning import Budget, Result
+from earshot_protocol.phases.parameters import Parameters
+from earshot_protocol.phases.statistics import Statistics
+from earshot_protocol.wire import Matrix
+from earshot_server.records import FAILED, GATHERING, PUBLISHED, RUNNING, PhaseRecord, StepRecord
 from earshot_server.store.archive import Counts
 from support.parameters import learning_parameters, statistics_parameters
+from support.steps import STATISTICS_STEPS, STEPS, Step
 
 NOW = 1_790_000_000.0
 """21 September 2026, 14:13:20 UTC."""
@@ -142,7 +132,7 @@ def result(number: int, environments: int = 8, labels: Sequence[str] = LABELS) -
         label_names=tuple(labels),
         centroid_votes=tuple(130 - 15 * place for place in range(environments)),
         label_votes=tuple(map(tuple, votes.tolist())),
-        privacy=accounting.phase_releases(LEARNING),
+        privacy=LEARNING.plan().releases(),
     )
 
 
@@ -170,7 +160,7 @@ def published_statistics(number: int, finished: float, *, shift: int = 0) -> Pha
             phase=name_of(number),
             label_names=LABELS,
             contacts=tuple(counts),
-            privacy=accounting.phase_releases(COUNTING),
+            privacy=COUNTING.plan().releases(),
         ),
         created=finished - 1.5 * DAY,
         finished=finished,

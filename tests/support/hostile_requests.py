@@ -28,16 +28,10 @@ from earshot_protocol.api import (
     StartPhase,
     encode_body,
 )
-from earshot_protocol.messages import (
-    AdvertisedKeys,
-    Answer,
-    LocalCentroids,
-    MaskedInput,
-    Matrix,
-    SharedKeys,
-    Unmasked,
-)
-from earshot_protocol.phase import Parameters
+from earshot_protocol.phases.learning import LocalCentroids
+from earshot_protocol.phases.parameters import Parameters
+from earshot_protocol.secure_sum.messages import AdvertisedKeys, MaskedInput, SharedKeys, Unmasked
+from earshot_protocol.wire import Answer, Matrix
 from earshot_server.attestation import InvitationCodes
 from support.api_caller import Caller, Server
 

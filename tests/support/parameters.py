@@ -7,7 +7,8 @@ from typing import Any
 import msgspec
 
 from earshot_protocol.geometry import Geometry
-from earshot_protocol.phase import Budget, PhaseParameters, StatisticsParameters
+from earshot_protocol.phases.learning import Budget, PhaseParameters
+from earshot_protocol.phases.statistics import StatisticsParameters
 
 _LEARNING = PhaseParameters(
     phones=100,

@@ -12,20 +12,19 @@ from earshot_client.labels import LabelHierarchy
 from earshot_client.phone import Phone
 from earshot_client.policy import Policy
 from earshot_client.store.memory import MemoryStore
-from earshot_protocol.messages import (
-    Answer,
-    Result,
-)
-from earshot_protocol.phase import Budget, Parameters, Step
-from earshot_protocol.secure_sum.aggregator import Aggregator
-from earshot_protocol.secure_sum.participant import Participant
+from earshot_protocol.phases.learning import Budget, Result
+from earshot_protocol.phases.parameters import Parameters
+from earshot_protocol.secure_sum.bell import BELL
+from earshot_protocol.secure_sum.interface import Summation
+from earshot_protocol.wire import Answer
 from earshot_server.discovery.optics import Optics
 from earshot_server.phases.coordinator import Coordinator
 from earshot_server.store.interface import PhaseStore
 from earshot_server.store.memory import MemoryPhaseStore
-from earshot_simulations.engine.ideal import IdealAggregator, IdealParticipant
-from earshot_simulations.engine.local import HeardPoints
+from earshot_simulations.engine.ideal import IDEAL
+from earshot_simulations.engine.interface import HeardPoints
 from support.parameters import learning_parameters
+from support.steps import Step
 
 PHONES = 12
 CENTRES = np.array([[-0.6, -0.5], [0.6, 0.4]])
@@ -52,9 +51,7 @@ POLICY = Policy(
 )
 
 
-def make_phones(
-    participant: type[Participant] = Participant, labelled: bool = True
-) -> dict[int, Phone]:
+def make_phones(summation: Summation = BELL, labelled: bool = True) -> dict[int, Phone]:
     phones = {}
     for number in range(PHONES):
         random = np.random.default_rng([81, number])
@@ -67,7 +64,7 @@ def make_phones(
             POLICY,
             hierarchy=LabelHierarchy.flat(CLASSES),
             random=random.bytes,
-            participant=participant,
+            summation=summation,
         )
     return phones
 
@@ -107,7 +104,7 @@ class Play:
         self.coordinator = self.disturb(self.coordinator)
 
     def until(self, step: Step) -> None:
-        while self.coordinator.step is not step:
+        while self.coordinator.step != step:
             self.step()
 
 
@@ -116,13 +113,11 @@ def play(
     parameters: Parameters = PARAMETERS,
     store: PhaseStore | None = None,
 ) -> Play:
-    participant, aggregator = (
-        (IdealParticipant, IdealAggregator) if ideal else (Participant, Aggregator)
-    )
+    summation = IDEAL if ideal else BELL
     coordinator = Coordinator.start(
-        store or MemoryPhaseStore(), Optics(), parameters, now=0.0, aggregator=aggregator
+        store or MemoryPhaseStore(), Optics(), parameters, now=0.0, summation=summation
     )
-    return Play(coordinator, make_phones(participant))
+    return Play(coordinator, make_phones(summation))
 
 
 def stored(coordinator: Coordinator) -> MemoryPhaseStore:
@@ -137,7 +132,7 @@ def again(coordinator: Coordinator) -> Coordinator:
         coordinator._store,
         Optics(),
         coordinator.phase,
-        aggregator=coordinator._aggregator,
+        summation=coordinator._summation,
     )
 
 

@@ -26,7 +26,8 @@ from support.hostile_requests import Request, Response, World, send
 from support.played_phase import PARAMETERS
 
 from earshot_protocol.api import ANSWER, ENROL, JSON, MESSAGEPACK, PROBLEM, TASK, Problem
-from earshot_protocol.messages import Cluster, LocalCentroids, Matrix
+from earshot_protocol.phases.learning import Cluster, LocalCentroids
+from earshot_protocol.wire import Matrix
 from earshot_server.api.openapi import document
 from earshot_server.discovery.optics import Optics
 from earshot_server.phases.coordinator import Coordinator

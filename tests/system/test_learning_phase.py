@@ -9,33 +9,29 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.parameters import learning_parameters
+from support.steps import STEPS, Step
 
 from earshot_client.labels import LabelHierarchy
 from earshot_client.phone import Phone
 from earshot_client.policy import Policy
 from earshot_client.store.encrypted import EncryptedStore
 from earshot_client.store.memory import MemoryStore
-from earshot_protocol.messages import (
-    Result,
-    Wait,
-    decode_answer,
-    decode_task,
-    encode,
-)
-from earshot_protocol.phase import STEPS, Budget, Step
-from earshot_protocol.privacy.accounting import (
+from earshot_protocol.messages import Wait, decode_answer, decode_task
+from earshot_protocol.phases.learning import (
     CENTROID_VOTE,
     CLUSTER,
     LABEL_VOTE,
     SELECT,
-    phase_releases,
+    Budget,
+    Result,
 )
+from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.privacy.mechanisms import BallotSum
-from earshot_protocol.voting.sums import vote_sum
+from earshot_protocol.wire import encode
 from earshot_server.discovery.optics import Optics
 from earshot_server.phases.coordinator import Coordinator
 from earshot_server.store.memory import MemoryPhaseStore
-from earshot_simulations.engine.local import HeardPoints
+from earshot_simulations.engine.interface import HeardPoints
 
 PHONES = 48
 ENCRYPTED = (0, 7, 20)
@@ -139,7 +135,7 @@ def phase(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Phase]:
     coordinator = Coordinator.start(MemoryPhaseStore(), Optics(), PARAMETERS, now=0.0)
     present, now = set(range(PHONES)), 0.0
     for step in STEPS:
-        assert coordinator.step is step
+        assert coordinator.step == step
         present -= GONE.get(step, set())
         for number in sorted(present):
             random[number].at(step)
@@ -178,12 +174,14 @@ def noise(vote: str, step: Step, phone: int, shape: tuple[int, ...]) -> np.ndarr
     random = Seeded(phone)
     random.at(step)
     share = mechanism.noise_share(shape, random)
-    assert np.abs(share).max() < vote_sum(PARAMETERS, mechanism, shape).bound
+    part = PARAMETERS.plan().part(vote)
+    assert isinstance(part, SecureSum)
+    assert np.abs(share).max() < part.parameters(PARAMETERS, shape).bound
     return share
 
 
 def test_the_phase_is_published_with_the_right_labels(phase: Phase) -> None:
-    assert phase.coordinator.step is Step.PUBLISHED
+    assert phase.coordinator.step == Step.PUBLISHED
     result = phase.coordinator.result()
     centroids = result.centroids.array()
     truth = nearest(centroids, CENTRES)
@@ -241,7 +239,7 @@ def test_the_noise_is_not_nothing(phase: Phase) -> None:
 
 def test_every_phone_that_stayed_keeps_the_result_and_has_paid_for_it(phase: Phase) -> None:
     result = phase.coordinator.result()
-    assert result.privacy == phase_releases(PARAMETERS)
+    assert result.privacy == PARAMETERS.plan().releases()
     for number in set(range(PHONES)) - gone_by(Step.LABEL_VOTE_UNMASK):
         phone = phase.phones[number]
         assert phone.result == result

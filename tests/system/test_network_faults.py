@@ -17,24 +17,19 @@ import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from support.networked import Forward, Proxy, ServerProcess, await_, faithful
 from support.played_phase import CLASSES, PARAMETERS, PHONES, POLICY, make_phones, outcome, play
+from support.steps import STEPS, Step
 
 from earshot_client.labels import LabelHierarchy
 from earshot_client.phone import Phone
 from earshot_client.store.encrypted import EncryptedStore
 from earshot_client.transport.http import HttpTransport, UnavailableError
-from earshot_protocol.api import (
-    ANSWER,
-    PROBLEM_PREFIX,
-    TASK,
-    Invite,
-    Problem,
-    StartPhase,
-)
+from earshot_protocol.api import ANSWER, PROBLEM_PREFIX, TASK, Invite, Problem, StartPhase
 from earshot_protocol.errors import UnexpectedMessageError
-from earshot_protocol.messages import Answer, Result, Task, Wait
-from earshot_protocol.phase import STEPS, Step
+from earshot_protocol.messages import Wait
+from earshot_protocol.phases.learning import Result
+from earshot_protocol.wire import Answer, Task
 from earshot_server.processes.embedded import EmbeddedPostgres, embedded
-from earshot_simulations.engine.local import HeardPoints
+from earshot_simulations.engine.interface import HeardPoints
 
 # Nobody vanishes in these tests: no step may end by its deadline, however slow the machine is.
 SLOW = msgspec.structs.replace(PARAMETERS, step_seconds=3600.0)
@@ -273,7 +268,7 @@ def test_phones_are_killed_and_resumed_in_every_round(
 ) -> None:
     """Each phone's process ends with every task it gets, every answer it makes and sends."""
     key = bytes(range(32))
-    random = {number: phone._random for number, phone in crowd.phones.items()}
+    random = {number: phone._memory.random for number, phone in crowd.phones.items()}
 
     def path(number: int) -> Path:
         return tmp_path / f"phone-{number}.db"

@@ -5,8 +5,8 @@ from __future__ import annotations
 import statistics
 
 import pytest
+from support.steps import STEPS
 
-from earshot_protocol.phase import STEPS
 from earshot_simulations.benchmarks.secure_sum import benchmark
 from earshot_simulations.learning.settings import Settings
 from earshot_simulations.learning.simulation import simulate

@@ -28,15 +28,18 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from support import textbook_phone as textbook
 
-from earshot_protocol import api, messages, signatures
+from earshot_protocol import api, signatures
 from earshot_protocol.errors import MalformedMessageError
-from earshot_protocol.phase import Budget, Parameters
+from earshot_protocol.messages import AnyAnswer, AnyTask, decode_answer, decode_task
+from earshot_protocol.phases.kinds import AnyParameters
+from earshot_protocol.phases.learning import Budget
+from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.privacy import accounting
-from earshot_protocol.privacy.mechanisms import BallotSum
 from earshot_protocol.secure_sum import decoding, encoding, masks, shamir
 from earshot_protocol.secure_sum.aggregator import Aggregator
+from earshot_protocol.secure_sum.messages import SEALED_SHARES_BYTES, AdvertiseKeys, SumAnswer
 from earshot_protocol.secure_sum.parameters import SumParameters, choose
-from earshot_protocol.voting.sums import vote_sum
+from earshot_protocol.wire import Matrix, encode
 from earshot_server.api.problems import HTTP_KINDS, INTERNAL, KINDS
 
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "vectors"
@@ -77,8 +80,9 @@ def test_the_generator_makes_what_is_checked_in(tmp_path: Path) -> None:
 
 def structs() -> Iterator[Any]:
     """Everything that travels between phone and server."""
-    yield from (*messages.Task.__args__, *messages.Answer.__args__, *Parameters.__args__)
-    yield from (*BODIES.values(), messages.AdvertiseKeys, SumParameters, Budget, messages.Matrix)
+    for union in (AnyTask, AnyAnswer, AnyParameters):
+        yield from union.__args__
+    yield from (*BODIES.values(), AdvertiseKeys, SumParameters, Budget, Matrix)
     yield accounting.Release
 
 
@@ -179,15 +183,15 @@ def test_messages_from_their_fields_alone(kind: str) -> None:
 @pytest.mark.parametrize(
     ("kind", "decode", "union"),
     [
-        ("tasks", messages.decode_task, messages.Task),
-        ("answers", messages.decode_answer, messages.Answer),
+        ("tasks", decode_task, AnyTask),
+        ("answers", decode_answer, AnyAnswer),
     ],
 )
 def test_messages_by_our_code(kind: str, decode: Any, union: Any) -> None:
     seen = set()
     for case in MESSAGES[kind]:
         message = decode(of(case["messagepack"]))
-        assert messages.encode(message).hex() == case["messagepack"]
+        assert encode(message).hex() == case["messagepack"]
         assert msgspec.convert(case["json"], union, strict=False) == message
         assert api.decode_body(json.dumps(case["json"]).encode(), api.JSON, union) == message
         seen.add(type(message))
@@ -233,7 +237,7 @@ def test_commitment_and_sealed_shares() -> None:
     aead = AESGCM(of(KEYS["cipher_key"]))
     ciphertext = of(sealed["ciphertext"])
     assert aead.decrypt(ciphertext[:12], ciphertext[12:], bound).hex() == sealed["plaintext"]
-    assert len(ciphertext) == messages.SEALED_SHARES_BYTES
+    assert len(ciphertext) == SEALED_SHARES_BYTES
     key = X25519PrivateKey.from_private_bytes(of(KEYS["private_keys"][0]))
     for refused in KEYS["refused_public_keys"]:
         with pytest.raises(ValueError, match="shared key"):
@@ -347,17 +351,17 @@ def test_a_server_from_the_document_alone_gets_the_sum() -> None:
 
 
 def test_our_server_gets_the_same_sum_from_the_same_answers() -> None:
-    first = msgspec.msgpack.decode(of(SUM["messages"][0]["task"]), type=messages.AdvertiseKeys)
+    first = msgspec.msgpack.decode(of(SUM["messages"][0]["task"]), type=AdvertiseKeys)
     # Five phones are each other's neighbours, so the graph is the same whatever is drawn.
     aggregator = Aggregator(first.sum_id, first.parameters)
     for number in range(4):
         for step in (step for step in SUM["messages"] if step["round"] == number):
             task = aggregator.task_for(step["phone"])
             assert task is not None
-            assert messages.encode(task).hex() == step["task"]
+            assert encode(task).hex() == step["task"]
             if step["answer"] is not None:
-                answer = messages.decode_answer(of(step["answer"]))
-                assert isinstance(answer, messages.SumAnswer)
+                answer = decode_answer(of(step["answer"]))
+                assert isinstance(answer, SumAnswer)
                 aggregator.accept(step["phone"], answer)
         aggregator.advance()
     assert aggregator.result().tolist() == SUM["result"]
@@ -411,13 +415,11 @@ def test_neighbours_and_thresholds(case: dict[str, Any]) -> None:
 
 @pytest.mark.parametrize("case", PARAMETERS["votes"], ids=lambda case: case["vote"])
 def test_noise_and_bound_of_a_vote(case: dict[str, Any]) -> None:
-    parameters = msgspec.convert(case["parameters"], Parameters)
-    mechanism = accounting.phase_mechanisms(parameters)[case["vote"]]
-    assert isinstance(mechanism, BallotSum)
+    parameters = msgspec.convert(case["parameters"], AnyParameters)
+    part = parameters.plan().part(case["vote"])
+    assert isinstance(part, SecureSum)
     shape = tuple(case["shape"])
-    assert msgspec.to_builtins(vote_sum(parameters, mechanism, shape)) == case["sum"] | {
-        "shape": shape
-    }
+    assert msgspec.to_builtins(part.parameters(parameters, shape)) == case["sum"] | {"shape": shape}
     with mpmath.workdps(80):
         alpha, order = mpmath.exp(-1 / mpmath.mpf(case["scale"])), mpmath.mpf(1)
         order /= case["honest_survivors"]

@@ -6,10 +6,11 @@ import json
 import sys
 from typing import Any
 
+from earshot_client.phases.kinds import kind_ending
 from earshot_client.phone import Phone
 from earshot_client.store.interface import Store
-from earshot_client.visits.endings import Ending
-from earshot_protocol.messages import Result, Statistics
+from earshot_protocol.messages import Failed
+from earshot_protocol.wire import Ending
 
 
 class Report:
@@ -79,12 +80,9 @@ def _described(ending: Ending) -> dict[str, Any]:
         "type": str(ending.__struct_config__.tag),
         "phase": ending.phase.hex(),
     }
-    if isinstance(ending, Result):
-        described["environments"] = [
-            ending.label_names[label] if label >= 0 else "without a name" for label in ending.labels
-        ]
-    elif isinstance(ending, Statistics):
-        described["contacts"] = dict(zip(ending.label_names, ending.contacts, strict=False))
-    else:
+    kind = kind_ending(ending)
+    if kind is not None:
+        described |= kind.describe(ending)
+    elif isinstance(ending, Failed):
         described["reason"] = ending.reason
     return described

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from types import FrameType
 
 from earshot_client.transport.http import HttpTransport
-from earshot_protocol.messages import Answer, Task
+from earshot_protocol.wire import Answer, Task
 
 
 # Nothing is wrong, so it is no Exception that somebody may catch.

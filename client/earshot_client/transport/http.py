@@ -42,8 +42,9 @@ from earshot_protocol.errors import (
     RepeatedMessageError,
     UnexpectedMessageError,
 )
-from earshot_protocol.messages import LARGEST_TASK_BYTES, Answer, Task, decode_task, encode
+from earshot_protocol.messages import decode_task
 from earshot_protocol.signatures import SignatureError, StaleSignatureError, sign
+from earshot_protocol.wire import LARGEST_TASK_BYTES, Answer, Task, encode
 
 TIMEOUT = 30.0
 """Seconds that the network may stand still."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
-from earshot_protocol.messages import Answer, Task
+from earshot_protocol.wire import Answer, Task
 
 
 class Transport(Protocol):

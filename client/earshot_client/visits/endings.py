@@ -5,9 +5,8 @@ from __future__ import annotations
 import msgspec
 
 from earshot_client.store.interface import Store
-from earshot_protocol.messages import Failed, Result, Statistics, Task, decode_task, encode
-
-Ending = Result | Statistics | Failed
+from earshot_protocol.messages import decode_task
+from earshot_protocol.wire import Ending, Task, encode
 
 _NAME = "endings"
 _KNOWN = 8
@@ -45,7 +44,7 @@ class Endings:
             return False
         known = () if saved is None else saved.known
         # A result that comes before anything else is older than this phone.
-        untold = b"" if saved is None and isinstance(task, Result) else encode(task)
+        untold = b"" if saved is None and task.told_to_all else encode(task)
         self._write(_Saved((task.phase, *known)[:_KNOWN], untold))
         return True
 

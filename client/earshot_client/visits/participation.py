@@ -22,8 +22,9 @@ from earshot_protocol.errors import (
     RepeatedMessageError,
     UnexpectedMessageError,
 )
-from earshot_protocol.messages import Answer, Task, Wait
+from earshot_protocol.messages import Wait
 from earshot_protocol.signatures import SignatureError
+from earshot_protocol.wire import Answer, Task
 
 SECONDS_AFTER_REFUSAL = 3600.0
 """A server seldom changes its mind."""

@@ -1,6 +1,7 @@
 """What a phone has released, ever: append-only, and chained so that no entry can change unseen.
 
-Each entry carries the SHA-256 of the one before it, as encoded. The caller stores new entries
+Each entry keeps the event that a release was, for whoever composes them, beside the (ε, δ) that its
+user was shown, and the SHA-256 of the entry before it, as encoded. The caller stores new entries
 before the answer leaves, so that a crash can waste budget but never overspend it. A chain cannot
 tell that its newest entries are missing; whoever stores it guards its length.
 """
@@ -15,7 +16,8 @@ import msgspec
 from msgspec import Meta
 
 from earshot_protocol.errors import InvalidInputError, LocalError, WrongStateError
-from earshot_protocol.privacy.accounting import Release, total
+from earshot_protocol.privacy.accounting import Expense, Release, total
+from earshot_protocol.privacy.events import Approximate, Event
 from earshot_protocol.privacy.mechanisms import Cost, Unit
 
 PHASE_BYTES = 16
@@ -27,12 +29,17 @@ class DamagedLedgerError(LocalError):
     """Entries that are not the ones written: altered, reordered, inserted or cut out."""
 
 
-class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One release of one phase, and the hash of the entry before it."""
+class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """One release of one phase, its event, and the hash of the entry before it.
+
+    Entries of the first ledgers have no event. They stay as they were written, because the chain
+    holds their bytes together.
+    """
 
     phase: Annotated[bytes, Meta(min_length=PHASE_BYTES, max_length=PHASE_BYTES)]
     release: Release
     previous: Annotated[bytes, Meta(min_length=32, max_length=32)]
+    event: Event | None = None
 
 
 _encoder = msgspec.msgpack.Encoder()
@@ -61,18 +68,32 @@ class Ledger:
         """All releases, oldest first."""
         return tuple(entry.release for entry in self._entries)
 
+    @property
+    def events(self) -> tuple[tuple[Unit, Event], ...]:
+        """The unit and the event of every release, oldest first.
+
+        Of an entry that has none, nothing is known but its (ε, δ).
+        """
+        return tuple(
+            (
+                entry.release.unit,
+                entry.event or Approximate(entry.release.epsilon, entry.release.delta),
+            )
+            for entry in self._entries
+        )
+
     def releases_in(self, phase: bytes) -> tuple[Release, ...]:
         """The releases of one phase, oldest first."""
         return tuple(entry.release for entry in self._entries if entry.phase == phase)
 
-    def append(self, phase: bytes, releases: Iterable[Release]) -> tuple[bytes, ...]:
+    def append(self, phase: bytes, expenses: Iterable[Expense]) -> tuple[bytes, ...]:
         """Record what is about to be released; store the result before anything leaves the phone.
 
         If storing fails, throw this ledger away and read it again from the store.
 
         Args:
             phase: identifier of the phase, 16 bytes.
-            releases: what its steps cost in each unit.
+            expenses: what its steps cost in each unit.
 
         Returns:
             The encoded new entries, oldest first.
@@ -82,11 +103,11 @@ class Ledger:
             WrongStateError: one of these steps of this phase is recorded already; a step is
                 released once.
         """
-        releases = tuple(releases)
-        self._check_new(phase, releases)
+        expenses = tuple(expenses)
+        self._check_new(phase, tuple(expense.release for expense in expenses))
         encoded = []
-        for release in releases:
-            entry = Entry(phase, release, self._head)
+        for release, event in expenses:
+            entry = Entry(phase, release, self._head, event)
             encoded.append(_encoder.encode(entry))
             self._entries.append(entry)
             self._head = _hash(encoded[-1])

@@ -1,16 +1,13 @@
 """Private mechanisms as values: each declares its sensitivity, its noise and what it costs.
 
-A mechanism costs (ε, δ) in two units. In the *recording* unit neighbours differ in one recording
-of one phone; in the *phone* unit they differ in everything one phone contributes, an absent phone
-counting as the zero vector.
+A mechanism declares its event and its cost, (ε, δ), in two units. In the *recording* unit
+neighbours differ in one recording of one phone; in the *phone* unit they differ in everything one
+phone contributes, an absent phone counting as the zero vector.
 """
 
 from __future__ import annotations
 
 import enum
-import functools
-import math
-import operator
 import os
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
@@ -18,7 +15,10 @@ from typing import ClassVar, Protocol
 import numpy as np
 import numpy.typing as npt
 
+from earshot_protocol import checks
 from earshot_protocol.errors import InvalidParametersError
+from earshot_protocol.privacy.conversions import secure_sum_delta, zcdp_epsilon, zcdp_rho
+from earshot_protocol.privacy.events import DiscreteLaplaceSum, Event, Pure, ZeroConcentrated
 from earshot_protocol.privacy.noise import Size, polya_share, polya_share_bound
 from earshot_protocol.randomness import RandomBytes
 
@@ -45,8 +45,29 @@ class Mechanism(Protocol):
     def name(self) -> str:
         """How reports call it."""
 
+    def event(self, unit: Unit) -> Event:
+        """What one release is, against neighbours that differ in `unit`."""
+
     def cost(self, unit: Unit) -> Cost:
         """(ε, δ) of one release, against neighbours that differ in `unit`."""
+
+
+class SumMechanism(Mechanism, Protocol):
+    """A mechanism whose noise the phones of a secure sum share."""
+
+    @property
+    def scale(self) -> float:
+        """Of the noise on every entry of the sum, if just those phones add theirs that must."""
+
+    @property
+    def honest_survivors(self) -> int:
+        """n', how many phones at least stay and add their share honestly."""
+
+    def noise_share(self, size: Size, random: RandomBytes = os.urandom) -> npt.NDArray[np.int64]:
+        """One phone's noise for an input of this size, int64."""
+
+    def share_bound(self, probability: float) -> int:
+        """What an entry of input plus noise share exceeds in magnitude with ≤ `probability`."""
 
 
 @dataclass(frozen=True)
@@ -74,9 +95,9 @@ class BallotSum:
     name: ClassVar[str] = "ballot sum with discrete Laplace noise"
 
     def __post_init__(self) -> None:
-        _check_positive("epsilon", self.epsilon)
-        _check_count("votes", self.votes)
-        _check_count("honest_survivors", self.honest_survivors)
+        checks.positive("epsilon", self.epsilon)
+        checks.whole("votes", self.votes)
+        checks.whole("honest_survivors", self.honest_survivors)
 
     @property
     def scale(self) -> float:
@@ -95,6 +116,10 @@ class BallotSum:
         """What one entry of ballot plus noise share exceeds in magnitude with ≤ `probability`."""
         return self.votes + polya_share_bound(self.scale, self.honest_survivors, probability)
 
+    def event(self, unit: Unit) -> DiscreteLaplaceSum:
+        """Discrete Laplace noise through the secure sum."""
+        return DiscreteLaplaceSum(self.scale, self.sensitivity(unit))
+
     def cost(self, unit: Unit) -> Cost:
         """ε · sensitivity / 2, and the δ of the secure sum at that ε.
 
@@ -102,23 +127,6 @@ class BallotSum:
         """
         epsilon = self.epsilon * self.sensitivity(unit) / self.sensitivity(Unit.RECORDING)
         return Cost(epsilon, secure_sum_delta(epsilon))
-
-
-def secure_sum_delta(
-    epsilon: float, statistical_security: float = 40, computational_security: float = 128
-) -> float:
-    """δ = (1 + e^ε)(2^-σ + 2^-λ) of an ε-DP release through the secure sum, at most 1.
-
-    Thesis Theorem 8.2: the sum is within 2^-σ + 2^-λ of an ideal one.
-
-    Args:
-        epsilon: ε of the release through an ideal sum.
-        statistical_security: σ, in bits.
-        computational_security: λ, in bits.
-    """
-    distance = 2.0**-statistical_security + 2.0**-computational_security
-    log_delta = float(np.logaddexp(0.0, epsilon)) + math.log(distance)
-    return math.exp(min(0.0, log_delta))
 
 
 @dataclass(frozen=True)
@@ -139,8 +147,12 @@ class LaplaceLloyd:
     name: ClassVar[str] = "DPLloyd-Impr with discrete Laplace noise"
 
     def __post_init__(self) -> None:
-        _check_positive("epsilon", self.epsilon)
-        _check_count("recordings", self.recordings)
+        checks.positive("epsilon", self.epsilon)
+        checks.whole("recordings", self.recordings)
+
+    def event(self, unit: Unit) -> Pure:
+        """Pure ε, as `cost` says."""
+        return Pure(self.cost(unit).epsilon)
 
     def cost(self, unit: Unit) -> Cost:
         """(ε, 0) per recording; per phone the group-privacy bound (recordings · ε, 0).
@@ -170,24 +182,28 @@ class GaussianLloyd:
     name: ClassVar[str] = "spherical DPLloyd with discrete Gaussian noise"
 
     def __post_init__(self) -> None:
-        _check_positive("epsilon", self.epsilon)
-        _check_delta(self.delta)
-        _check_count("recordings", self.recordings)
+        checks.positive("epsilon", self.epsilon)
+        checks.probability("delta", self.delta)
+        checks.whole("recordings", self.recordings)
 
     @property
     def rho(self) -> float:
         """The largest ρ whose ρ-zCDP implies (ε, δ), see `zcdp_rho`."""
         return zcdp_rho(self.epsilon, self.delta)
 
-    def cost(self, unit: Unit) -> Cost:
-        """(ε, δ) per recording; per phone the ε of (recordings² · ρ)-zCDP at the same δ.
+    def event(self, unit: Unit) -> ZeroConcentrated:
+        """ρ-zCDP per recording; (recordings² · ρ)-zCDP per phone.
 
         Group privacy of zCDP is Proposition 27 of Bun and Steinke (TCC 2016). The phone bound
         grows with the square of the recordings: it is vacuous for all but a handful.
         """
+        return ZeroConcentrated(self.rho * (self.recordings**2 if unit is Unit.PHONE else 1))
+
+    def cost(self, unit: Unit) -> Cost:
+        """(ε, δ) per recording; per phone the ε of its event at the same δ."""
         if unit is Unit.RECORDING:
             return Cost(self.epsilon, self.delta)
-        return Cost(zcdp_epsilon(self.recordings**2 * self.rho, self.delta), self.delta)
+        return Cost(zcdp_epsilon(self.event(unit).rho, self.delta), self.delta)
 
 
 class SelectionMethod(enum.StrEnum):
@@ -214,8 +230,8 @@ class NoisyMax:
         method: how each is selected.
 
     Raises:
-        InvalidParametersError: a value out of range, a count that is not whole, or a method that
-            there is not.
+        InvalidParametersError: a value out of range, a count that is not whole, or an
+            unknown method.
     """
 
     epsilon: float
@@ -224,15 +240,19 @@ class NoisyMax:
     method: SelectionMethod = SelectionMethod.NOISY_MAX
 
     def __post_init__(self) -> None:
-        _check_positive("epsilon", self.epsilon)
-        _check_count("repeats", self.repeats)
-        _check_count("recordings", self.recordings)
+        checks.positive("epsilon", self.epsilon)
+        checks.whole("repeats", self.repeats)
+        checks.whole("recordings", self.recordings)
         selection_method(self.method)
 
     @property
     def name(self) -> str:
         """The method and how often it is repeated."""
         return f"{self.method}, {self.repeats} times"
+
+    def event(self, unit: Unit) -> Pure:
+        """Pure ε, as `cost` says."""
+        return Pure(self.cost(unit).epsilon)
 
     def cost(self, unit: Unit) -> Cost:
         """(repeats · ε, 0) per recording; per phone `recordings` times that (group privacy).
@@ -256,77 +276,3 @@ def selection_method(method: str) -> SelectionMethod:
         raise InvalidParametersError(
             f"method={method!r}: give one of {', '.join(SelectionMethod)}"
         ) from None
-
-
-def zcdp_delta(rho: float, epsilon: float) -> float:
-    """A δ such that ρ-zCDP implies (ε, δ)-DP.
-
-    The infimum over α > 1 of exp((α − 1)(αρ − ε)) / (α − 1) · (1 − 1/α)^α (Canonne, Kamath and
-    Steinke, NeurIPS 2020, Corollary 13). Every α gives a valid bound; bisection on the derivative
-    of its logarithm, which grows with α, finds the best.
-    """
-    low, high = 1.0, (epsilon + 1) / (2 * rho) + 2
-    for _ in range(50):
-        order = (low + high) / 2
-        if (2 * order - 1) * rho - epsilon + math.log1p(-1 / order) < 0:
-            low = order
-        else:
-            high = order
-    log_delta = (high - 1) * (high * rho - epsilon + math.log1p(-1 / high)) - math.log(high)
-    return math.exp(min(0.0, log_delta))
-
-
-@functools.lru_cache(maxsize=256)
-def zcdp_epsilon(rho: float, delta: float) -> float:
-    """The smallest ε such that ρ-zCDP implies (ε, δ)-DP by `zcdp_delta`.
-
-    Raises:
-        InvalidParametersError: ρ is not positive, or δ not between 0 and 1.
-    """
-    _check_positive("rho", rho)
-    _check_delta(delta)
-    # Bun and Steinke's Proposition 3 is looser, so it bounds the search.
-    low, high = 0.0, rho + 2 * math.sqrt(-rho * math.log(delta))
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (low, middle) if zcdp_delta(rho, middle) <= delta else (middle, high)
-    return high
-
-
-@functools.lru_cache(maxsize=256)
-def zcdp_rho(epsilon: float, delta: float) -> float:
-    """The largest ρ such that ρ-zCDP implies (ε, δ)-DP by `zcdp_delta`.
-
-    Raises:
-        InvalidParametersError: ε is not positive, or δ not between 0 and 1.
-    """
-    _check_positive("epsilon", epsilon)
-    _check_delta(delta)
-    # The start satisfies Bun and Steinke's ε = ρ + 2√(ρ ln 1/δ), so it is private enough.
-    low = (math.sqrt(epsilon - math.log(delta)) - math.sqrt(-math.log(delta))) ** 2
-    high = 2 * low
-    while zcdp_delta(high, epsilon) <= delta:
-        high *= 2
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if zcdp_delta(middle, epsilon) <= delta else (low, middle)
-    return low
-
-
-def _check_positive(name: str, value: float) -> None:
-    if not (math.isfinite(value) and value > 0):
-        raise InvalidParametersError(f"{name}={value}: give a positive, finite number")
-
-
-def _check_delta(delta: float) -> None:
-    if not 0 < delta < 1:
-        raise InvalidParametersError(f"delta={delta}: it must lie between 0 and 1")
-
-
-def _check_count(name: str, value: int) -> None:
-    try:
-        whole = operator.index(value)
-    except TypeError:
-        whole = 0
-    if whole < 1:
-        raise InvalidParametersError(f"{name}={value}: give a whole number, at least 1")

@@ -1,65 +1,39 @@
-"""The server's side of one secure sum: collects a round's answers, closes it, opens the next.
+"""The server's side of one secure sum: collects a round's answers, closes it, begins the next.
 
     advertise keys ──▸ share keys ──▸ masked input ──▸ unmask ──▸ done
           └──────────────┴────────────────┴──────────────┴──▸ failed
 
-`accept` takes one answer and changes nothing if it raises; `advance` closes the round. No I/O and
-no clock: the caller decides when a round has waited long enough.
+`_ROUNDS` says of each round whom it asks, for what, and what becomes of the answers. `accept` takes
+one answer and changes nothing if it raises; `advance` closes the round. No I/O and no clock: the
+caller decides when a round has waited long enough.
 """
 
 from __future__ import annotations
 
-import enum
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
 from typing import Any, Self
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
-from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from earshot_protocol.errors import (
     EarshotError,
     InvalidInputError,
     MalformedMessageError,
     RepeatedMessageError,
-    TooManyDropoutsError,
     UnexpectedMessageError,
     WrongStateError,
 )
-from earshot_protocol.messages import (
-    REVEALED_SHARE_BYTES,
-    AdvertisedKeys,
-    AdvertiseKeys,
-    MaskedInput,
-    MaskInput,
-    SharedKeys,
-    ShareKeys,
-    SumAnswer,
-    SumTask,
-    Unmask,
-    Unmasked,
-)
 from earshot_protocol.randomness import RandomBytes
-from earshot_protocol.secure_sum import answers, encoding, masks
-from earshot_protocol.secure_sum.decoding import UnrecoverableSecretError, recover_checked
+from earshot_protocol.secure_sum import answers, encoding, masks, messages
 from earshot_protocol.secure_sum.graph import Graph
 from earshot_protocol.secure_sum.parameters import SumParameters
-
-
-class Round(enum.StrEnum):
-    """Where a sum stands."""
-
-    ADVERTISE_KEYS = "advertise keys"
-    SHARE_KEYS = "share keys"
-    MASKED_INPUT = "masked input"
-    UNMASK = "unmask"
-    DONE = "done"
-    FAILED = "failed"
-
-
-_NEXT = dict(zip(tuple(Round)[:4], tuple(Round)[1:5], strict=True))
+from earshot_protocol.secure_sum.rounds import NEXT, Round
+from earshot_protocol.secure_sum.unmasking import Unmasking, split
+from earshot_protocol.wire import Answer
 
 
 class _State(msgspec.Struct):
@@ -97,10 +71,11 @@ class Aggregator:
     ) -> None:
         parameters.check()
         self._graph = Graph.draw(parameters, random)
-        self._present: dict[int, tuple[int, ...]] = {}
-        self._mailboxes: dict[int, tuple[list[int], list[bytes]]] = {}
+        self._neighbours: dict[int, tuple[int, ...]] = {}
+        self._senders: dict[int, tuple[int, ...]] = {}
+        self._ciphertexts: dict[int, tuple[bytes, ...]] = {}
         self._total = np.zeros(parameters.length, dtype=masks.word_type(parameters.modulus_bits))
-        self._seen: set[bytes] = set()
+        self._advertised: set[bytes] = set()
         self._state = _State(
             Round.ADVERTISE_KEYS, sum_id, parameters, self._graph.to_bytes(), b"", {}, {}, set(), {}
         )
@@ -111,6 +86,11 @@ class Aggregator:
     def round(self) -> Round:
         """Where the sum stands."""
         return self._state.round
+
+    @property
+    def done(self) -> bool:
+        """Whether the sum has its result."""
+        return self._state.round is Round.DONE
 
     @property
     def sum_id(self) -> bytes:
@@ -143,95 +123,84 @@ class Aggregator:
         aggregator._state = state
         aggregator._graph = Graph.from_bytes(state.graph, state.parameters)
         aggregator._total = np.frombuffer(state.total, dtype=word).copy()
-        aggregator._seen = {key for pair in state.keys.values() for key in pair}
+        aggregator._advertised = {key for pair in state.keys.values() for key in pair}
         aggregator._index()
         return aggregator
 
-    def expected(self) -> set[int]:
+    def expected(self) -> Collection[int]:
         """The phones that have a task in the present round."""
-        state = self._state
-        if state.round is Round.ADVERTISE_KEYS:
-            return set(range(state.parameters.phones))
-        if state.round is Round.SHARE_KEYS:
-            return set(state.keys)
-        if state.round is Round.MASKED_INPUT:
-            return set(state.shared)
-        return set(state.masked) if state.round is Round.UNMASK else set()
+        row = _ROUNDS.get(self._state.round)
+        return row.expected(self._state) if row else ()
 
-    def answered(self) -> set[int]:
+    def answered(self) -> Collection[int]:
         """The phones whose answer of the present round is in."""
-        state = self._state
-        if state.round is Round.ADVERTISE_KEYS:
-            return set(state.keys)
-        if state.round is Round.SHARE_KEYS:
-            return set(state.shared)
-        if state.round is Round.MASKED_INPUT:
-            return set(state.masked)
-        return set(state.revealed) if state.round is Round.UNMASK else set()
+        row = _ROUNDS.get(self._state.round)
+        return row.answered(self._state) if row else ()
 
-    # ------------------------------------------------------------------------------ tasks
-
-    def task_for(self, phone: int) -> SumTask | None:
-        """What the phone is to do in the present round; None if nothing, or if it is out."""
-        state = self._state
-        if state.round is Round.ADVERTISE_KEYS:
-            if phone in state.keys or not 0 <= phone < state.parameters.phones:
-                return None
-            return AdvertiseKeys(sum_id=state.sum_id, index=phone, parameters=state.parameters)
-        if state.round is Round.SHARE_KEYS and phone in state.keys and phone not in state.shared:
-            neighbours = self._present[phone]
-            return ShareKeys(
-                sum_id=state.sum_id,
-                neighbours=neighbours,
-                cipher_keys=b"".join(state.keys[them][0] for them in neighbours),
-                mask_keys=b"".join(state.keys[them][1] for them in neighbours),
-            )
-        if state.round is Round.MASKED_INPUT and phone in state.shared:
-            if phone in state.masked:
-                return None
-            senders, ciphertexts = self._mailboxes[phone]
-            return MaskInput(
-                sum_id=state.sum_id, senders=tuple(senders), ciphertexts=tuple(ciphertexts)
-            )
-        if state.round is Round.UNMASK and phone in state.masked and phone not in state.revealed:
-            survivors, dropped = self._survivors_and_dropped(phone)
-            return Unmask(sum_id=state.sum_id, survivors=survivors, dropped=dropped)
-        return None
-
-    def _survivors_and_dropped(self, phone: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        alive, masked = self._mailboxes[phone][0], self._state.masked
-        return (
-            tuple(them for them in alive if them in masked),
-            tuple(them for them in alive if them not in masked),
-        )
+    def survivors(self) -> set[int]:
+        """A2: the phones whose input is in the sum."""
+        return set(self._state.masked)
 
     def _index(self) -> None:
-        """Rebuild what follows from the state: present neighbours, and mail for each phone."""
+        """Rebuild what follows from the state: who has which neighbours, and whose mail."""
         state = self._state
-        self._present, self._mailboxes = {}, {}
+        self._neighbours, self._senders, self._ciphertexts = {}, {}, {}
         if state.round is Round.ADVERTISE_KEYS:
             return
         for phone in sorted(state.keys):
             neighbours = self._graph.neighbours(phone)
-            self._present[phone] = tuple(them for them in neighbours if them in state.keys)
+            self._neighbours[phone] = tuple(other for other in neighbours if other in state.keys)
         if state.round is Round.SHARE_KEYS:
             return
-        self._mailboxes = {phone: ([], []) for phone in state.shared}
-        if state.round is Round.UNMASK:  # the ciphertexts are delivered, only who sent them counts
-            for phone, (senders, _) in self._mailboxes.items():
-                senders.extend(them for them in self._present[phone] if them in state.shared)
-            return
-        for sender in sorted(state.shared):  # so that every mailbox is in ascending order
-            ciphertexts = state.shared[sender][0]
-            for recipient, ciphertext in zip(self._present[sender], ciphertexts, strict=True):
-                mailbox = self._mailboxes.get(recipient)
-                if mailbox is not None:
-                    mailbox[0].append(sender)
-                    mailbox[1].append(ciphertext)
+        self._senders = {
+            phone: tuple(other for other in self._neighbours[phone] if other in state.shared)
+            for phone in state.shared
+        }
+        if state.round is Round.MASKED_INPUT:  # after it, ciphertexts are delivered and gone
+            mail: dict[int, list[bytes]] = {phone: [] for phone in state.shared}
+            for sender in sorted(state.shared):  # so that mail is in the order of the senders
+                for other, ciphertext in zip(
+                    self._neighbours[sender], state.shared[sender][0], strict=True
+                ):
+                    if other in mail:
+                        mail[other].append(ciphertext)
+            self._ciphertexts = {phone: tuple(sealed) for phone, sealed in mail.items()}
+
+    # ------------------------------------------------------------------------------ tasks
+
+    def task_for(self, phone: int) -> messages.SumTask | None:
+        """What the phone is to do in the present round; None if nothing, or if it is out."""
+        row = _ROUNDS.get(self._state.round)
+        if row is None or phone not in self.expected() or phone in self.answered():
+            return None
+        return row.task(self, phone)
+
+    def _advertise_keys(self, phone: int) -> messages.AdvertiseKeys:
+        return messages.AdvertiseKeys(sum_id=self.sum_id, index=phone, parameters=self.parameters)
+
+    def _share_keys(self, phone: int) -> messages.ShareKeys:
+        neighbours, keys = self._neighbours[phone], self._state.keys
+        return messages.ShareKeys(
+            sum_id=self.sum_id,
+            neighbours=neighbours,
+            cipher_keys=b"".join(keys[other][0] for other in neighbours),
+            mask_keys=b"".join(keys[other][1] for other in neighbours),
+        )
+
+    def _mask_input(self, phone: int) -> messages.MaskInput:
+        return messages.MaskInput(
+            sum_id=self.sum_id,
+            senders=self._senders[phone],
+            ciphertexts=self._ciphertexts[phone],
+        )
+
+    def _unmask(self, phone: int) -> messages.Unmask:
+        survivors, dropped = split(self._senders[phone], self._state.masked)
+        return messages.Unmask(sum_id=self.sum_id, survivors=survivors, dropped=dropped)
 
     # ---------------------------------------------------------------------------- answers
 
-    def accept(self, phone: int, answer: SumAnswer) -> None:
+    def accept(self, phone: int, answer: Answer) -> None:
         """Take one phone's answer.
 
         Args:
@@ -243,67 +212,45 @@ class Aggregator:
             RepeatedMessageError: the phone has answered this round.
             MalformedMessageError: sizes or fields that contradict the sum.
         """
-        state = self._state
-        answers.check_address(phone, answer, state.sum_id)
-        expected_round, take = _ANSWERS[type(answer)]
-        if state.round is not expected_round:
+        answers.check_address(phone, answer, self.sum_id)
+        row = _ROUNDS.get(self._state.round)
+        if row is None or not isinstance(answer, row.answer):
+            belongs = next(name for name, row in _ROUNDS.items() if isinstance(answer, row.answer))
             raise UnexpectedMessageError(
-                f"phone {phone}: {type(answer).__name__} belongs to the round "
-                f"'{expected_round}', the sum is at '{state.round}'"
+                f"phone {phone}: {type(answer).__name__} belongs to the round '{belongs}', the sum "
+                f"is at '{self._state.round}'"
             )
-        take(self, phone, answer)
-
-    def _take_keys(self, phone: int, answer: AdvertisedKeys) -> None:
-        state = self._state
-        if phone >= state.parameters.phones:
-            raise UnexpectedMessageError(f"phone {phone} is not in this sum")
-        self._once(phone, state.keys)
-        answers.check_keys(phone, answer)
-        # A key that stands twice would make honest phones refuse their neighbourhood.
-        if answer.cipher_key in self._seen or answer.mask_key in self._seen:
-            raise MalformedMessageError(f"phone {phone}: another phone has advertised this key")
-        state.keys[phone] = (answer.cipher_key, answer.mask_key)
-        self._seen |= {answer.cipher_key, answer.mask_key}
-
-    def _take_shares(self, phone: int, answer: SharedKeys) -> None:
-        state = self._state
-        self._invited(phone, state.keys)
-        self._once(phone, state.shared)
-        answers.check_ciphertexts(phone, answer, len(self._present[phone]))
-        state.shared[phone] = (answer.ciphertexts, answer.commitment)
-
-    def _take_input(self, phone: int, answer: MaskedInput) -> None:
-        state = self._state
-        self._invited(phone, state.shared)
-        self._once(phone, state.masked)
-        words = encoding.unpack(answer.vector, state.parameters)
-        self._total += words
-        state.masked.add(phone)
-
-    def _take_revealed(self, phone: int, answer: Unmasked) -> None:
-        state = self._state
-        self._invited(phone, state.masked)
-        self._once(phone, state.revealed)
-        answers.check_shares(phone, answer, len(self._mailboxes[phone][0]))
-        state.revealed[phone] = answer.shares
-
-    @staticmethod
-    def _invited(phone: int, invited: Any) -> None:
-        if phone not in invited:
-            raise UnexpectedMessageError(f"phone {phone} is no longer in this sum")
-
-    @staticmethod
-    def _once(phone: int, answered: Any) -> None:
-        if phone in answered:
+        if phone not in self.expected():
+            raise UnexpectedMessageError(f"phone {phone} is not in this sum, or no longer")
+        if phone in self.answered():
             raise RepeatedMessageError(f"phone {phone} has answered this round")
+        row.take(self, phone, answer)
+
+    def _take_keys(self, phone: int, answer: messages.AdvertisedKeys) -> None:
+        answers.check_keys(phone, answer)
+        keys = (answer.cipher_key, answer.mask_key)
+        # A key that stands twice would make honest phones refuse their neighbourhood.
+        if not self._advertised.isdisjoint(keys):
+            raise MalformedMessageError(f"phone {phone}: another phone has advertised this key")
+        self._state.keys[phone] = keys
+        self._advertised |= set(keys)
+
+    def _take_shares(self, phone: int, answer: messages.SharedKeys) -> None:
+        answers.check_ciphertexts(phone, answer, len(self._neighbours[phone]))
+        self._state.shared[phone] = (answer.ciphertexts, answer.commitment)
+
+    def _take_input(self, phone: int, answer: messages.MaskedInput) -> None:
+        self._total += encoding.unpack(answer.vector, self.parameters)
+        self._state.masked.add(phone)
+
+    def _take_revealed(self, phone: int, answer: messages.Unmasked) -> None:
+        answers.check_shares(phone, answer, len(self._senders[phone]))
+        self._state.revealed[phone] = answer.shares
 
     # ----------------------------------------------------------------------------- rounds
 
-    def advance(self) -> Round:
-        """Close the present round and open the next.
-
-        Returns:
-            The round that the sum is in now.
+    def advance(self) -> None:
+        """Close the present round and begin the next.
 
         Raises:
             TooManyDropoutsError: fewer than (1 − ρ)n phones answered; the sum has failed and
@@ -313,36 +260,42 @@ class Aggregator:
             WrongStateError: the sum is over.
         """
         state = self._state
-        if state.round not in _NEXT:
+        if state.round not in NEXT:
             raise WrongStateError(f"this sum is {state.round}")
         try:
-            present = len(self.answered())
-            least = state.parameters.least_survivors
-            if present < least:
-                raise TooManyDropoutsError(
-                    f"{present} of {state.parameters.phones} phones answered the round "
-                    f"'{state.round}'; at least {least} are needed"
-                )
+            answers.check_attendance(len(self.answered()), state.round, state.parameters)
             if state.round is Round.UNMASK:
-                self._total -= self._masks()
+                self._total -= self._unmasking().masks()
         except EarshotError:
             state.round = Round.FAILED
             self._forget()
             raise
-        state.round = _NEXT[state.round]
+        state.round = NEXT[state.round]
         if state.round is Round.UNMASK:
             state.shared = {phone: ((), sealed[1]) for phone, sealed in state.shared.items()}
         if state.round is Round.DONE:
             self._forget()
         else:
             self._index()
-        return state.round
+
+    def _unmasking(self) -> Unmasking:
+        state = self._state
+        return Unmasking(
+            sum_id=state.sum_id,
+            parameters=state.parameters,
+            mask_keys={phone: keys[1] for phone, keys in state.keys.items()},
+            commitments={phone: sealed[1] for phone, sealed in state.shared.items()},
+            neighbours=self._neighbours,
+            senders=self._senders,
+            survivors=state.masked,
+            revealed=state.revealed,
+        )
 
     def _forget(self) -> None:
         """Drop what could open more than the sum."""
-        state = self._state
-        state.shared, state.revealed, self._mailboxes, self._present = {}, {}, {}, {}
-        if state.round is Round.FAILED:
+        self._state.shared, self._state.revealed = {}, {}
+        self._neighbours, self._senders, self._ciphertexts = {}, {}, {}
+        if self._state.round is Round.FAILED:
             self._total[:] = 0
 
     def result(self) -> npt.NDArray[np.int64 | np.float64]:
@@ -351,89 +304,49 @@ class Aggregator:
         Raises:
             WrongStateError: the sum is not done.
         """
-        if self._state.round is not Round.DONE:
+        if not self.done:
             raise WrongStateError(f"no result: this sum is at '{self._state.round}'")
         return encoding.decode(self._total, self._state.parameters)
 
-    def survivors(self) -> set[int]:
-        """A2: the phones whose input is in the sum."""
-        return set(self._state.masked)
 
-    # -------------------------------------------------------------------------- unmasking
+@dataclass(frozen=True)
+class _Row:
+    """One round: which phones have a task and which have answered, the task, and the answer."""
 
-    def _masks(self) -> masks.Words:
-        """All masks that the total still carries; every secret is rebuilt before any is used."""
-        state = self._state
-        parameters = state.parameters
-        word = masks.word_type(parameters.modulus_bits)
-        shares = self._collect_shares()
-        added = [self._seed(phone, shares.get(phone, {})) for phone in sorted(state.masked)]
-        removed: list[bytes] = []
-        for phone in sorted(state.shared.keys() - state.masked):
-            neighbours = [them for them in self._mailboxes[phone][0] if them in state.masked]
-            if not neighbours:
-                continue
-            private = self._mask_key(phone, shares.get(phone, {}))
-            for them in neighbours:
-                key = state.keys[them][1]
-                seed = masks.agree(private, key, masks.MASK, state.sum_id, phone, them)
-                (added if phone > them else removed).append(seed)
-        total = masks.expand_sum(added, parameters.length, word)
-        total -= masks.expand_sum(removed, parameters.length, word)
-        return total
-
-    def _collect_shares(self) -> dict[int, dict[int, int]]:
-        """Owner → share index → share, from what was revealed.
-
-        A share whose index is not its holder's place among the owner's neighbours is left out.
-        """
-        size = REVEALED_SHARE_BYTES
-        places = {
-            owner: {holder: i for i, holder in enumerate(self._present[owner], 1)}
-            for owner in self._state.shared
-        }
-        collected: dict[int, dict[int, int]] = {owner: {} for owner in self._state.shared}
-        for holder, revealed in self._state.revealed.items():
-            survivors, dropped = self._survivors_and_dropped(holder)
-            for at, owner in zip(range(0, len(revealed), size), survivors + dropped, strict=True):
-                index = revealed[at]
-                if index == places[owner][holder]:
-                    collected[owner][index] = int.from_bytes(revealed[at + 1 : at + size])
-        return collected
-
-    def _seed(self, phone: int, shares: dict[int, int]) -> bytes:
-        sum_id, committed = self._state.sum_id, self._state.shared[phone][1]
-
-        def matches(seed: bytes) -> bool:
-            return masks.commitment(seed, sum_id, phone) == committed
-
-        return self._rebuild("seed", phone, shares, matches)
-
-    def _mask_key(self, phone: int, shares: dict[int, int]) -> X25519PrivateKey:
-        advertised = self._state.keys[phone][1]
-
-        def matches(private: bytes) -> bool:
-            public = X25519PrivateKey.from_private_bytes(private).public_key()
-            return public.public_bytes_raw() == advertised
-
-        return X25519PrivateKey.from_private_bytes(
-            self._rebuild("mask key", phone, shares, matches)
-        )
-
-    def _rebuild(
-        self, what: str, phone: int, shares: dict[int, int], is_right: Callable[[bytes], bool]
-    ) -> bytes:
-        count = len(self._present[phone])
-        try:
-            return recover_checked(shares, self._state.parameters.threshold, count, is_right)
-        except UnrecoverableSecretError as error:
-            raise UnrecoverableSecretError(f"{what} of phone {phone}: {error}") from error
+    expected: Callable[[_State], Collection[int]]
+    answered: Callable[[_State], Collection[int]]
+    task: Callable[[Aggregator, int], messages.SumTask]
+    answer: type[messages.SumAnswer]
+    take: Callable[[Aggregator, int, Any], None]
 
 
-_ANSWERS: dict[type, tuple[Round, Callable[[Aggregator, int, Any], None]]] = {
-    AdvertisedKeys: (Round.ADVERTISE_KEYS, Aggregator._take_keys),
-    SharedKeys: (Round.SHARE_KEYS, Aggregator._take_shares),
-    MaskedInput: (Round.MASKED_INPUT, Aggregator._take_input),
-    Unmasked: (Round.UNMASK, Aggregator._take_revealed),
+_ROUNDS = {
+    Round.ADVERTISE_KEYS: _Row(
+        expected=lambda state: range(state.parameters.phones),
+        answered=lambda state: state.keys.keys(),
+        task=Aggregator._advertise_keys,
+        answer=messages.AdvertisedKeys,
+        take=Aggregator._take_keys,
+    ),
+    Round.SHARE_KEYS: _Row(
+        expected=lambda state: state.keys.keys(),
+        answered=lambda state: state.shared.keys(),
+        task=Aggregator._share_keys,
+        answer=messages.SharedKeys,
+        take=Aggregator._take_shares,
+    ),
+    Round.MASKED_INPUT: _Row(
+        expected=lambda state: state.shared.keys(),
+        answered=lambda state: state.masked,
+        task=Aggregator._mask_input,
+        answer=messages.MaskedInput,
+        take=Aggregator._take_input,
+    ),
+    Round.UNMASK: _Row(
+        expected=lambda state: state.masked,
+        answered=lambda state: state.revealed.keys(),
+        task=Aggregator._unmask,
+        answer=messages.Unmasked,
+        take=Aggregator._take_revealed,
+    ),
 }
-"""Answer → the round that takes it, and how."""

@@ -3,37 +3,30 @@
 from __future__ import annotations
 
 import functools
-from typing import assert_never
 
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 
-from earshot_protocol.errors import MalformedMessageError, UnexpectedMessageError
-from earshot_protocol.messages import (
-    REVEALED_SHARE_BYTES,
-    AdvertisedKeys,
-    AdvertiseKeys,
-    MaskedInput,
-    MaskInput,
-    SharedKeys,
-    ShareKeys,
-    SumAnswer,
-    SumTask,
-    Unmask,
-    Unmasked,
+from earshot_protocol.errors import (
+    MalformedMessageError,
+    TooManyDropoutsError,
+    UnexpectedMessageError,
 )
-from earshot_protocol.secure_sum import encoding
+from earshot_protocol.secure_sum import encoding, messages
+from earshot_protocol.secure_sum.messages import REVEALED_SHARE_BYTES
 from earshot_protocol.secure_sum.parameters import SumParameters
+from earshot_protocol.secure_sum.rounds import Round
+from earshot_protocol.wire import Answer
 
-ANSWERS: dict[type[SumTask], type[SumAnswer]] = {
-    AdvertiseKeys: AdvertisedKeys,
-    ShareKeys: SharedKeys,
-    MaskInput: MaskedInput,
-    Unmask: Unmasked,
+ANSWERS: dict[type[messages.SumTask], type[messages.SumAnswer]] = {
+    messages.AdvertiseKeys: messages.AdvertisedKeys,
+    messages.ShareKeys: messages.SharedKeys,
+    messages.MaskInput: messages.MaskedInput,
+    messages.Unmask: messages.Unmasked,
 }
 """Task → what answers it."""
 
 
-def check(task: SumTask, phone: int, answer: object, parameters: SumParameters) -> None:
+def check(task: messages.SumTask, phone: int, answer: Answer, parameters: SumParameters) -> None:
     """Refuse an answer that does not fit its task.
 
     Args:
@@ -46,42 +39,54 @@ def check(task: SumTask, phone: int, answer: object, parameters: SumParameters) 
         UnexpectedMessageError: of another sum or round, or in another's name.
         MalformedMessageError: sizes or fields that contradict the task.
     """
-    if not isinstance(answer, SumAnswer):
-        raise UnexpectedMessageError(
-            f"phone {phone}: {type(answer).__name__} does not belong to a secure sum"
-        )
     check_address(phone, answer, task.sum_id)
     expected = ANSWERS[type(task)]
+    if type(answer) is not expected:
+        raise UnexpectedMessageError(
+            f"phone {phone}: {type(answer).__name__} where {expected.__name__} is due"
+        )
     match answer:
-        case AdvertisedKeys() if expected is AdvertisedKeys:
+        case messages.AdvertisedKeys():
             check_keys(phone, answer)
-        case SharedKeys() if isinstance(task, ShareKeys):
+        case messages.SharedKeys() if isinstance(task, messages.ShareKeys):
             check_ciphertexts(phone, answer, len(task.neighbours))
-        case MaskedInput() if expected is MaskedInput:
+        case messages.MaskedInput():
             encoding.unpack(answer.vector, parameters)
-        case Unmasked() if isinstance(task, Unmask):
+        case messages.Unmasked() if isinstance(task, messages.Unmask):
             check_shares(phone, answer, len(task.survivors) + len(task.dropped))
-        case AdvertisedKeys() | SharedKeys() | MaskedInput() | Unmasked():
-            raise UnexpectedMessageError(
-                f"phone {phone}: {type(answer).__name__} where {expected.__name__} is due"
-            )
-        case _ as never:
-            assert_never(never)
 
 
-def check_address(phone: int, answer: SumAnswer, sum_id: bytes) -> None:
-    """Refuse an answer to another sum, or in another's name.
+def check_attendance(answered: int, current: Round, parameters: SumParameters) -> None:
+    """Refuse to close a round in which too few phones answered.
+
+    Raises:
+        TooManyDropoutsError: fewer than (1 − ρ)n.
+    """
+    least = parameters.least_survivors
+    if answered < least:
+        raise TooManyDropoutsError(
+            f"{answered} of {parameters.phones} phones answered the round '{current}'; at least "
+            f"{least} are needed"
+        )
+
+
+def check_address(phone: int, answer: Answer, sum_id: bytes) -> None:
+    """Refuse an answer to another sum, or to none, or in another's name.
 
     Raises:
         UnexpectedMessageError: it is one.
     """
+    if not isinstance(answer, messages.SumAnswer):
+        raise UnexpectedMessageError(
+            f"phone {phone}: {type(answer).__name__} does not belong to a secure sum"
+        )
     if answer.sum_id != sum_id:
         raise UnexpectedMessageError(f"phone {phone}: an answer to another sum")
     if answer.sender != phone:
         raise UnexpectedMessageError(f"phone {phone}: an answer in the name of {answer.sender}")
 
 
-def check_keys(phone: int, answer: AdvertisedKeys) -> None:
+def check_keys(phone: int, answer: messages.AdvertisedKeys) -> None:
     """Refuse public keys that nobody can use.
 
     Raises:
@@ -96,7 +101,7 @@ def check_keys(phone: int, answer: AdvertisedKeys) -> None:
             raise MalformedMessageError(f"phone {phone}: not a usable X25519 key") from error
 
 
-def check_ciphertexts(phone: int, answer: SharedKeys, neighbours: int) -> None:
+def check_ciphertexts(phone: int, answer: messages.SharedKeys, neighbours: int) -> None:
     """Refuse any but one ciphertext per neighbour.
 
     Raises:
@@ -108,7 +113,7 @@ def check_ciphertexts(phone: int, answer: SharedKeys, neighbours: int) -> None:
         )
 
 
-def check_shares(phone: int, answer: Unmasked, neighbours: int) -> None:
+def check_shares(phone: int, answer: messages.Unmasked, neighbours: int) -> None:
     """Refuse any but one share per neighbour.
 
     Raises:

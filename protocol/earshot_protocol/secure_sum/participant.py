@@ -1,15 +1,13 @@
 """A phone's side of one secure sum: four tasks in, four answers out, no I/O.
 
-    created ─AdvertiseKeys─▸ advertised ─ShareKeys─▸ shared ─MaskInput─▸ masked ─Unmask─▸ done
-
-A task that does not fit the stage, the sum or the neighbourhood raises a `RemoteError` and leaves
+`_ROUNDS` says which task is answered in which round, and how; each answer moves one round on. A
+task that does not fit the round, the sum or the neighbourhood raises a `RemoteError` and leaves
 everything as it was. Between tasks the state can be saved to bytes, which hold secrets, and
 restored.
 """
 
 from __future__ import annotations
 
-import enum
 import os
 import struct
 from collections.abc import Callable
@@ -28,7 +26,9 @@ from earshot_protocol.errors import (
     TooManyDropoutsError,
     UnexpectedMessageError,
 )
-from earshot_protocol.messages import (
+from earshot_protocol.secure_sum import encoding, masks, shamir
+from earshot_protocol.secure_sum.graph import check_neighbourhood
+from earshot_protocol.secure_sum.messages import (
     REVEALED_SHARE_BYTES,
     AdvertisedKeys,
     AdvertiseKeys,
@@ -41,29 +41,21 @@ from earshot_protocol.messages import (
     Unmask,
     Unmasked,
 )
-from earshot_protocol.secure_sum import encoding, masks, shamir
-from earshot_protocol.secure_sum.graph import check_neighbourhood
 from earshot_protocol.secure_sum.parameters import SumParameters
+from earshot_protocol.secure_sum.rounds import NEXT, Round
 
 _NONCE_BYTES = 12
 _SHARES_BYTES = 1 + 2 * shamir.SECRET_BYTES
 _ROUTE = struct.Struct(">BII")  # round, sender, recipient
-
-
-class Stage(enum.StrEnum):
-    """What a participant has done."""
-
-    CREATED = "created"
-    ADVERTISED = "advertised"
-    SHARED = "shared"
-    MASKED = "masked"
-    DONE = "done"
+_WAITS_FOR = dict(zip(("created", "advertised", "shared", "masked", "done"), Round, strict=False))
+"""What a saved participant has done → the round whose task it answers next."""
+_DONE = {current: done for done, current in _WAITS_FOR.items()}
 
 
 class _State(msgspec.Struct):
     """All that a participant remembers between tasks."""
 
-    stage: Stage
+    stage: str
     index: int
     sum_id: bytes
     parameters: SumParameters
@@ -100,17 +92,24 @@ class Participant:
         if task.index >= parameters.phones:
             raise RefusedError(f"phone {task.index} in a sum of {parameters.phones} phones")
         words = encoding.encode(values, parameters)
-        self._state = _State(Stage.CREATED, task.index, task.sum_id, parameters, words.tobytes())
+        self._state = _State(
+            _DONE[Round.ADVERTISE_KEYS], task.index, task.sum_id, parameters, words.tobytes()
+        )
 
     @property
-    def stage(self) -> Stage:
-        """What has been done so far."""
-        return self._state.stage
+    def round(self) -> Round:
+        """The round whose task this phone answers next."""
+        return _WAITS_FOR[self._state.stage]
 
     @property
     def sum_id(self) -> bytes:
         """Of the sum that this participant is in."""
         return self._state.sum_id
+
+    @property
+    def done(self) -> bool:
+        """Whether it has answered its last task."""
+        return self.round is Round.DONE
 
     def save(self) -> bytes:
         """The state, secrets included: seal it before it touches a disk."""
@@ -134,19 +133,22 @@ class Participant:
         """Do what the task asks.
 
         Raises:
-            UnexpectedMessageError: the task belongs to another sum or stage.
+            UnexpectedMessageError: the task belongs to another sum or round.
             RefusedError: the task contradicts what this phone knows, or asks too much.
             TooManyDropoutsError: fewer neighbours remain than the threshold.
         """
         state = self._state
         if task.sum_id != state.sum_id:
             raise UnexpectedMessageError("a task of another sum")
-        stage, act = _TRANSITIONS[type(task)]
-        if state.stage is not stage:
+        current, act = _ROUNDS[type(task)]
+        if self.round is not current:
             raise UnexpectedMessageError(
-                f"{type(task).__name__} is answered once, when {stage}; this phone is {state.stage}"
+                f"{type(task).__name__} is answered once, in the round '{current}'; this phone is "
+                f"at '{self.round}'"
             )
-        return act(state, task)
+        answer = act(state, task)
+        state.stage = _DONE[NEXT[current]]
+        return answer
 
 
 def _advertise_keys(state: _State, task: AdvertiseKeys) -> AdvertisedKeys:
@@ -159,7 +161,6 @@ def _advertise_keys(state: _State, task: AdvertiseKeys) -> AdvertisedKeys:
         cipher.public_key().public_bytes_raw(),
         mask.public_key().public_bytes_raw(),
     )
-    state.stage = Stage.ADVERTISED
     return AdvertisedKeys(
         sum_id=state.sum_id, sender=state.index, cipher_key=cipher_key, mask_key=mask_key
     )
@@ -194,7 +195,6 @@ def _share_keys(state: _State, task: ShareKeys) -> SharedKeys:
         ciphertexts.append(nonce + AESGCM(key).encrypt(nonce, plaintext, bound))
     state.seed, state.neighbours, state.mask_keys = seed, neighbours, mask_keys
     state.share_keys, state.cipher_private = keys, b""
-    state.stage = Stage.SHARED
     return SharedKeys(
         sum_id=sum_id,
         sender=us,
@@ -237,7 +237,6 @@ def _mask_input(state: _State, task: MaskInput) -> MaskedInput:
     state.held, state.alive = held, task.senders
     state.words = state.mask_private = state.seed = b""
     state.mask_keys = state.share_keys = ()
-    state.stage = Stage.MASKED
     vector = encoding.pack(masked, parameters.modulus_bits)
     return MaskedInput(sum_id=sum_id, sender=us, vector=vector)
 
@@ -264,17 +263,16 @@ def _unmask(state: _State, task: Unmask) -> Unmasked:
         shares = state.held.get(them)
         revealed.append(shares[:1] + shares[1 + size :] if shares else none)
     state.held = {}
-    state.stage = Stage.DONE
     return Unmasked(sum_id=state.sum_id, sender=state.index, shares=b"".join(revealed))
 
 
-_TRANSITIONS: dict[type, tuple[Stage, Callable[[_State, Any], SumAnswer]]] = {
-    AdvertiseKeys: (Stage.CREATED, _advertise_keys),
-    ShareKeys: (Stage.ADVERTISED, _share_keys),
-    MaskInput: (Stage.SHARED, _mask_input),
-    Unmask: (Stage.MASKED, _unmask),
+_ROUNDS: dict[type, tuple[Round, Callable[[_State, Any], SumAnswer]]] = {
+    AdvertiseKeys: (Round.ADVERTISE_KEYS, _advertise_keys),
+    ShareKeys: (Round.SHARE_KEYS, _share_keys),
+    MaskInput: (Round.MASKED_INPUT, _mask_input),
+    Unmask: (Round.UNMASK, _unmask),
 }
-"""Task → the stage in which it is answered, and what answers it; each moves one stage on."""
+"""Task → the round in which it is answered, and what answers it."""
 
 
 def _split_keys(keys: bytes) -> tuple[bytes, ...]:

@@ -33,18 +33,12 @@ from earshot_protocol.api import (
     Problem,
     StartPhase,
 )
-from earshot_protocol.messages import Answer, Result, Task
+from earshot_protocol.messages import AnyAnswer, AnyTask
+from earshot_protocol.phases.learning import Result
 from earshot_server.api.health import LIVE, READY
 from earshot_server.api.metrics import PATH as METRICS
 from earshot_server.api.problems import HTTP_KINDS, KINDS
-from earshot_server.api.views import (
-    Histograms,
-    PhaseExport,
-    Phases,
-    PhaseView,
-    Results,
-    Started,
-)
+from earshot_server.api.views import Histograms, PhaseExport, Phases, PhaseView, Results, Started
 
 Schema = dict[str, Any]
 
@@ -98,12 +92,12 @@ OPERATIONS = (
         _PHONE,
         (*_SIGNED, 403),
     ),
-    Operation("post", TASK, "Ask for a task", AskTask, Task, 200, _PHONE, _SIGNED),
+    Operation("post", TASK, "Ask for a task", AskTask, AnyTask, 200, _PHONE, _SIGNED),
     Operation(
         "post",
         ANSWER,
         "Answer: hand in what a task asks for",
-        Answer,
+        AnyAnswer,
         None,
         204,
         _PHONE,

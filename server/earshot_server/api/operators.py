@@ -12,6 +12,7 @@ from flask import Blueprint, Response
 
 from earshot_protocol.api import INVITATIONS, PHASES, Invite, StartPhase
 from earshot_protocol.errors import UnexpectedMessageError, WrongStateError
+from earshot_protocol.phases.plan import check_feasible
 from earshot_server.api import bodies
 from earshot_server.api.authentication import authenticate_operator
 from earshot_server.api.coordination import coordinator_of
@@ -21,7 +22,6 @@ from earshot_server.api.problems import UnknownPhaseError
 from earshot_server.api.views import PhaseExport, Phases, PhaseView, Started
 from earshot_server.attestation import InvitationCodes
 from earshot_server.credentials import Credentials
-from earshot_server.phases.stages import check_feasible
 from earshot_server.records import GATHERING, PhaseRecord
 from earshot_server.store.archive import Archive
 from earshot_server.store.database import Database

@@ -7,13 +7,13 @@ never from the request, so that it reads no other phone's tasks and answers for 
 from __future__ import annotations
 
 import time
-from typing import cast
 
 from flask import Blueprint, Response
 
 from earshot_protocol.api import ANSWER, ENROL, TASK, AskTask, Enrol, Enrolled
 from earshot_protocol.errors import InvalidInputError, UnexpectedMessageError, WrongStateError
-from earshot_protocol.messages import LARGEST_ANSWER_BYTES, Answer, Task, Wait
+from earshot_protocol.messages import AnyAnswer, Wait
+from earshot_protocol.wire import LARGEST_ANSWER_BYTES, Answer, Task
 from earshot_server.api import bodies
 from earshot_server.api.authentication import authenticate_new_phone, authenticate_phone
 from earshot_server.api.coordination import coordinator_of
@@ -80,7 +80,7 @@ class Phones:
         """Take a phone's answer; it is durable once the phone hears of it."""
         body = bodies.read(LARGEST_ANSWER_BYTES)
         phone = self._authenticate(body)
-        answer: Answer = bodies.decode(body, cast("type[Answer]", Answer))
+        answer: Answer = bodies.decode(body, AnyAnswer)
         member = self._registry.standing(phone).member
         if member is None:
             raise UnexpectedMessageError("this phone takes part in no phase")

@@ -23,8 +23,8 @@ from earshot_protocol.errors import (
     RepeatedMessageError,
     UnexpectedMessageError,
 )
-from earshot_protocol.messages import LARGEST_ANSWER_BYTES
 from earshot_protocol.signatures import SignatureError, StaleSignatureError
+from earshot_protocol.wire import LARGEST_ANSWER_BYTES
 from earshot_server.attestation import InvitationError
 from earshot_server.store.database import DatabaseUnavailableError, NewerSchemaError
 from earshot_server.store.registry import InvitationUsedUpError

@@ -6,7 +6,7 @@ import msgspec
 from flask import Blueprint, Response
 
 from earshot_protocol.api import JSON, OPENAPI, RESULTS, STATISTICS
-from earshot_protocol.messages import Result
+from earshot_protocol.phases.learning import Result
 from earshot_server.api import bodies
 from earshot_server.api.openapi import document
 from earshot_server.api.problems import UnknownPhaseError

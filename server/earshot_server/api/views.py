@@ -9,8 +9,9 @@ from typing import Self
 
 import msgspec
 
-from earshot_protocol.messages import Failed, Result, Statistics
-from earshot_protocol.phase import Parameters
+from earshot_protocol.messages import AnyEnding, Failed
+from earshot_protocol.phases.kinds import AnyParameters
+from earshot_protocol.phases.statistics import Statistics
 from earshot_server.records import PhaseRecord, StepRecord
 
 
@@ -38,7 +39,7 @@ class PhaseView(msgspec.Struct, frozen=True, kw_only=True):
     deadline: float | None
     failure: str
     """Why it failed; empty if it did not."""
-    parameters: Parameters
+    parameters: AnyParameters
     steps: tuple[StepRecord, ...]
 
     @classmethod
@@ -60,7 +61,7 @@ class PhaseExport(msgspec.Struct, frozen=True, kw_only=True):
     """Everything that is kept of a phase."""
 
     phase: PhaseView
-    ending: Result | Statistics | Failed | None
+    ending: AnyEnding | None
 
 
 class Published(msgspec.Struct, frozen=True, kw_only=True):

@@ -12,20 +12,21 @@ import typer
 from earshot_protocol.api import StartPhase
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.geometry import Geometry
-from earshot_protocol.messages import Failed, Result, Statistics
-from earshot_protocol.phase import (
-    Budget,
-    Parameters,
-    PhaseParameters,
-    StatisticsParameters,
-)
+from earshot_protocol.messages import Failed
+from earshot_protocol.phases.learning import Budget, PhaseParameters
+from earshot_protocol.phases.parameters import Parameters, parse_budget
+from earshot_protocol.phases.statistics import HISTOGRAM, StatisticsParameters
+from earshot_protocol.wire import Ending
 from earshot_server.api.views import Phases, PhaseView
 from earshot_server.commands.options import DEFAULT_DATA, DEFAULT_SERVER, AsJson, Data, Server
+from earshot_server.dashboard.outcomes import words_for
 from earshot_server.operator_client import OperatorClient, read_token
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
 
 _LABELS = "public transport,car,street,nature,gastronomy,home,office,shop,event,workshop,sport"
+_DEFAULT_BUDGET = {"clustering": 1.0, "selection": 0.25, "centroid-vote": 0.5, "label-vote": 0.5}
+_DEFAULT_EPSILON = 0.5
 Phase = Annotated[str, typer.Argument(help="Identifier of the phase, as `list` shows it.")]
 
 
@@ -80,7 +81,7 @@ def start(
     names = tuple(name.strip() for name in labels.split(","))
     parameters: Parameters
     if statistics:
-        (epsilon,) = _budget(budget, {"histogram": 0.5}).values()
+        epsilon = parse_budget(budget, [HISTOGRAM]).get(HISTOGRAM, _DEFAULT_EPSILON)
         parameters = StatisticsParameters(
             phones=phones,
             labels=names,
@@ -91,10 +92,7 @@ def start(
             step_seconds=step_hours * 3600,
         )
     else:
-        spent = _budget(
-            budget,
-            {"clustering": 1.0, "selection": 0.25, "centroid-vote": 0.5, "label-vote": 0.5},
-        )
+        spent = _DEFAULT_BUDGET | parse_budget(budget, Budget.names())
         parameters = PhaseParameters(
             phones=phones,
             labels=names,
@@ -148,7 +146,7 @@ def show(
     typer.echo(_line(found.phase))
     for step in found.phase.steps:
         typer.echo(f"  {step.step:<32} {step.answered} of {step.expected}")
-    for line in _lines(found.ending):
+    for line in _lines(found.phase.parameters, found.ending):
         typer.echo(f"  {line}")
 
 
@@ -177,51 +175,20 @@ def export(
         raise InvalidInputError(f"cannot write {out}: {error.strerror}") from error
 
 
-def _budget(given: str, defaults: dict[str, float]) -> dict[str, float]:
-    """The defaults with what was given in their places.
-
-    Raises:
-        InvalidInputError: a name that there is not, or not a number.
-    """
-    budget = dict(defaults)
-    for part in filter(None, given.split(",")):
-        name, _, value = part.partition("=")
-        try:
-            if name.strip() not in budget:
-                raise ValueError
-            budget[name.strip()] = float(value)
-        except ValueError:
-            raise InvalidInputError(
-                f"--budget {part!r}: give NAME=ε with a name of {', '.join(defaults)}"
-            ) from None
-    return budget
-
-
 def _print(found: object) -> None:
     typer.echo(msgspec.json.encode(found).decode())
 
 
-def _line(found: PhaseView) -> str:
-    kind = "statistics" if isinstance(found.parameters, StatisticsParameters) else "learning"
+def _line(phase: PhaseView) -> str:
     return (
-        f"{found.phase}  {kind:<10}  {found.status:<9}  {found.joined} of {found.wanted} phones  "
-        f"{found.step}"
+        f"{phase.phase}  {phase.parameters.kind:<10}  {phase.status:<9}  "
+        f"{phase.joined} of {phase.wanted} phones  {phase.step}"
     )
 
 
-def _lines(ending: Result | Statistics | Failed | None) -> list[str]:
-    match ending:
-        case None:
-            return []
-        case Failed():
-            return [f"failed: {ending.reason}"]
-        case Statistics():
-            counted = zip(ending.label_names, ending.contacts, strict=True)
-            return [f"{name}: {contacts}" for name, contacts in counted]
-        case Result():
-            found = zip(ending.labels, ending.centroid_votes, strict=True)
-            return [
-                f"environment {number}: "
-                f"{ending.label_names[label] if label >= 0 else 'no label'}, {votes} votes"
-                for number, (label, votes) in enumerate(found, start=1)
-            ]
+def _lines(parameters: Parameters, ending: Ending | None) -> list[str]:
+    if ending is None:
+        return []
+    if isinstance(ending, Failed):
+        return [f"failed: {ending.reason}"]
+    return words_for(parameters).lines(ending)

@@ -17,21 +17,14 @@ from typing import NamedTuple
 import msgspec
 import numpy as np
 
-from earshot_protocol.messages import Result, Statistics
-from earshot_protocol.phase import Parameters, Step
-from earshot_protocol.privacy import accounting
-from earshot_protocol.privacy.mechanisms import BallotSum
+from earshot_protocol.phases.learning import LABEL_VOTE, Result
+from earshot_protocol.phases.parameters import Parameters
+from earshot_protocol.phases.plan import SecureSum
+from earshot_protocol.phases.statistics import HISTOGRAM, Statistics
 from earshot_server.records import PhaseRecord
 
 CONFIDENCE = 0.95
 """How often an interval holds the true number."""
-
-MASKED_INPUT = {
-    accounting.CENTROID_VOTE: Step.CENTROID_VOTE_MASK,
-    accounting.LABEL_VOTE: Step.LABEL_VOTE_MASK,
-    accounting.HISTOGRAM: Step.HISTOGRAM_MASK,
-}
-"""A sum → the step whose answers it adds up, noise included."""
 
 _FINEST_SCALE = 512.0
 """Noise of a larger scale is computed on a coarser grid."""
@@ -103,7 +96,7 @@ def private_histograms(records: Iterable[PhaseRecord]) -> tuple[Histogram, ...]:
 
 def contacts(record: PhaseRecord, published: Statistics) -> Histogram:
     """The histogram of one statistics phase."""
-    radius = sum_radius(record, accounting.HISTOGRAM)
+    radius = sum_radius(record, HISTOGRAM)
     counts = {
         name: Interval.around(count, radius)
         for name, count in zip(published.label_names, published.contacts, strict=True)
@@ -114,7 +107,7 @@ def contacts(record: PhaseRecord, published: Statistics) -> Histogram:
 def _of_environments(record: PhaseRecord, published: Result) -> Histogram:
     """The histogram of one learning phase."""
     votes = published.label_votes
-    radius = sum_radius(record, accounting.LABEL_VOTE, max(1, len(votes)))
+    radius = sum_radius(record, LABEL_VOTE, max(1, len(votes)))
     counts = {
         name: Interval.around(sum(row[index] for row in votes), radius)
         for index, name in enumerate(published.label_names)
@@ -146,17 +139,18 @@ def sum_radius(record: PhaseRecord, name: str, entries: int = 1) -> int:
 
     Args:
         record: of a published phase.
-        name: of the sum, as `earshot_protocol.privacy.accounting` calls its step.
+        name: of the part of the phase's plan.
         entries: how many entries of the sum are added up.
     """
     parameters = agreed_parameters(record)
-    mechanism = accounting.phase_mechanisms(parameters)[name]
-    if not isinstance(mechanism, BallotSum):
+    plan = parameters.plan()
+    part, step = plan.part(name), plan.released_in(name)
+    if not isinstance(part, SecureSum) or step is None:
         return 0
     inputs = next(
-        (step.answered for step in record.steps if step.step == MASKED_INPUT[name]),
-        parameters.phones,
+        (each.answered for each in record.steps if each.step == step.name), parameters.phones
     )
+    mechanism = part.mechanism
     return noise_radius(mechanism.scale, entries * inputs / mechanism.honest_survivors)
 
 

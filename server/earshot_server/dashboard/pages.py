@@ -9,10 +9,11 @@ from typing import Any, Protocol
 
 from flask import Blueprint, Response, make_response, render_template
 
-from earshot_protocol.messages import Result, Statistics
+from earshot_protocol.phases.learning import Result
+from earshot_protocol.phases.plan import Outcome
+from earshot_protocol.phases.statistics import Statistics
 from earshot_protocol.privacy.mechanisms import Unit
-from earshot_server.dashboard import charts, sentences, tables, wording
-from earshot_server.dashboard import histograms as statistics
+from earshot_server.dashboard import charts, histograms, outcomes, sentences, tables, wording
 from earshot_server.records import GATHERING, PUBLISHED, RUNNING, PhaseRecord
 from earshot_server.store.archive import Counts
 from earshot_server.store.database import DatabaseUnavailableError
@@ -91,24 +92,22 @@ class _Pages:
         record = self._archive.phase(bytes.fromhex(name)) if _NAME.fullmatch(name) else None
         if record is None:
             return self._message("No such phase", "unknown-phase", 404)
-        ending = record.ending
         return self._render(
             "phase.html",
             record=record,
             steps=tables.participation(record),
-            found=tables.environments(record, ending) if isinstance(ending, Result) else None,
-            bars=tables.histogram(record, ending) if isinstance(ending, Statistics) else None,
             privacy=tables.privacy(record),
             vacuous_epsilon=tables.VACUOUS_EPSILON,
             live=_is_under_way(record),
+            **_published(record),
         )
 
     def statistics(self) -> str:
         records = self._archive.phases(MOST_PHASES)
         return self._render(
             "statistics.html",
-            found=tables.over_time(statistics.global_histograms(records)),
-            counted=tables.over_time(statistics.private_histograms(records)),
+            found=tables.over_time(histograms.global_histograms(records)),
+            counted=tables.over_time(histograms.private_histograms(records)),
             most=MOST_PHASES,
         )
 
@@ -130,6 +129,22 @@ class _Pages:
             units=tuple(Unit),
             **shown,
         )
+
+
+def _published(record: PhaseRecord) -> dict[str, object]:
+    """The template of what a phase published, and what is shown in it; nothing before the end."""
+    shown: dict[str, object]
+    match record.ending:
+        case Result() as result:
+            shown = {"environments": tables.environments(record, result)}
+        case Statistics() as statistics:
+            shown = {"histogram": tables.histogram(record, statistics)}
+        case Outcome() as outcome:
+            shown = {"outcome": outcomes.plain_rows(outcome)}
+        case _:
+            return {"page": None}
+    figure = outcomes.words_for(record.parameters).figure(record.ending)
+    return {"page": f"dashboard/{next(iter(shown))}.html", "figure": figure, **shown}
 
 
 def _is_under_way(record: PhaseRecord) -> bool:

@@ -4,23 +4,19 @@ from __future__ import annotations
 
 import math
 
-from earshot_protocol.messages import Failed, Result, Statistics
-from earshot_protocol.phase import (
-    NEXT,
-    STATISTICS_STEPS,
-    STEPS,
-    PhaseParameters,
-    Step,
-)
+import msgspec
+
+from earshot_protocol.messages import Failed
+from earshot_protocol.phases.plan import LocalRelease, Outcome, Step
 from earshot_server.dashboard.histograms import agreed_parameters
+from earshot_server.dashboard.outcomes import words_for
 from earshot_server.dashboard.wording import counted, whole
 from earshot_server.records import FAILED, GATHERING, RUNNING, PhaseRecord, StepRecord
 
 
 def kind(record: PhaseRecord) -> str:
-    """Which type of phase it is."""
-    learning = isinstance(record.parameters, PhaseParameters)
-    return "Learning phase" if learning else "Statistics phase"
+    """Which kind of phase it is."""
+    return f"{record.parameters.kind.capitalize()} phase"
 
 
 def short(phase: bytes) -> str:
@@ -29,13 +25,14 @@ def short(phase: bytes) -> str:
 
 
 def all_steps(record: PhaseRecord) -> tuple[Step, ...]:
-    """The steps in which this type of phase asks phones, in order."""
-    return STEPS if isinstance(record.parameters, PhaseParameters) else STATISTICS_STEPS
+    """The steps in which phones are asked, in order."""
+    return record.parameters.plan().steps
 
 
 def asked_steps(record: PhaseRecord) -> tuple[StepRecord, ...]:
     """The steps so far in which phones were asked."""
-    return tuple(step for step in record.steps if step.step in NEXT)
+    names = {step.name for step in all_steps(record)}
+    return tuple(step for step in record.steps if step.step in names)
 
 
 def present_step(record: PhaseRecord) -> StepRecord | None:
@@ -46,14 +43,13 @@ def present_step(record: PhaseRecord) -> StepRecord | None:
 
 def step_number(record: PhaseRecord) -> int:
     """Which step is under way, from 1; 0 if none is."""
-    steps = all_steps(record)
-    return steps.index(Step(record.step)) + 1 if record.step in steps else 0
+    names = [step.name for step in all_steps(record)]
+    return names.index(record.step) + 1 if record.step in names else 0
 
 
 def least_answers(record: PhaseRecord) -> int:
     """How many phones must answer every step: those that joined, less the fraction ρ."""
-    # The product is rounded first so that 0.1 · 30 does not become 2.
-    return record.joined - math.floor(round(record.parameters.dropout * record.joined, 6))
+    return msgspec.structs.replace(record.parameters, phones=record.joined).least_survivors
 
 
 def stayed(record: PhaseRecord) -> int:
@@ -71,28 +67,17 @@ def headline(record: PhaseRecord) -> str:
         return f"{whole(present.answered)} of {counted(present.expected, 'phone')} have answered"
     if record.status == FAILED:
         return "This phase ended without a result"
-    return f"{whole(stayed(record))} of {counted(record.joined, 'phone')} {_achievement(record)}"
+    achievement = words_for(record.parameters).achievement(record.ending)
+    return f"{whole(stayed(record))} of {counted(record.joined, 'phone')} {achievement}"
 
 
 def outcome(record: PhaseRecord) -> str:
     """The result, or what is waited for, in a few words."""
-    if isinstance(record.ending, Result):
-        return counted(record.ending.centroids.rows, "environment")
-    if isinstance(record.ending, Statistics):
-        return f"{whole(max(0, sum(record.ending.contacts)))} contacts"
+    if isinstance(record.ending, Outcome):
+        return words_for(record.parameters).short(record.ending)
     if isinstance(record.ending, Failed):
         return record.ending.reason
     return "waits for phones to join" if record.status == GATHERING else record.step
-
-
-def _achievement(record: PhaseRecord) -> str:
-    if not isinstance(record.ending, Result):
-        return "stayed and counted their contacts"
-    found = counted(record.ending.centroids.rows, "environment")
-    named = sum(label >= 0 for label in record.ending.labels)
-    if named == record.ending.centroids.rows:
-        return f"stayed: they found and named {found}"
-    return f"stayed: they found {found} and named {whole(named)}"
 
 
 def summary(records: tuple[PhaseRecord, ...]) -> str:
@@ -100,7 +85,7 @@ def summary(records: tuple[PhaseRecord, ...]) -> str:
     if not records:
         return "Ready for the first phase"
     under_way = sum(record.status in (GATHERING, RUNNING) for record in records)
-    results = sum(isinstance(record.ending, Result | Statistics) for record in records)
+    results = sum(isinstance(record.ending, Outcome) for record in records)
     running = f"{counted(under_way, 'phase')} under way" if under_way else "Nothing is under way"
     return f"{running}, {counted(results, 'result')} published"
 
@@ -123,12 +108,10 @@ def what_to_do(record: PhaseRecord) -> str:
             "can answer, or let more of them vanish (--dropout). The step that lost the most "
             "phones stands out below."
         )
-    if last.step == Step.LOCAL_CENTROIDS:
-        return (
-            "Enough phones answered, but what they published does not gather anywhere. More "
-            "phones, a larger budget for the clustering (--budget clustering=…) or fewer "
-            "--local-centroids make groups stand out from the noise."
-        )
+    plan = record.parameters.plan()
+    step = plan.step(last.step)
+    if step and isinstance(plan.part(step.part), LocalRelease):
+        return words_for(record.parameters).nothing_found
     return (
         "Enough phones answered, but their answers did not add up. Start the phase again; if it "
         "fails at the same step, the server's log names the phones whose answers were left out."
@@ -164,7 +147,8 @@ def parameter_rows(record: PhaseRecord) -> tuple[tuple[str, str, object], ...]:
     budget = getattr(parameters, "budget", None)
     if budget is not None:
         values |= {name: getattr(budget, name) for name in budget.__struct_fields__}
-    return tuple((*words, values[name]) for name, words in _PARAMETERS.items() if name in values)
+    known = [(*words, values.pop(name)) for name, words in _PARAMETERS.items() if name in values]
+    return (*known, *((name.replace("_", " ").capitalize(), "", values[name]) for name in values))
 
 
 _PARAMETERS = {

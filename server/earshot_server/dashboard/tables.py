@@ -8,13 +8,13 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
-from earshot_protocol.messages import Result, Statistics
-from earshot_protocol.phase import Step
+from earshot_protocol.phases.learning import CENTROID_VOTE, LABEL_VOTE, Result
+from earshot_protocol.phases.plan import Outcome
+from earshot_protocol.phases.statistics import Statistics
 from earshot_protocol.privacy import accounting
 from earshot_protocol.privacy.accounting import Release
 from earshot_protocol.privacy.mechanisms import Cost, Unit
-from earshot_server.dashboard import charts, sentences
-from earshot_server.dashboard import histograms as statistics
+from earshot_server.dashboard import charts, histograms, sentences
 from earshot_server.dashboard.histograms import Histogram, Interval
 from earshot_server.records import FAILED, PUBLISHED, PhaseRecord, StepRecord
 
@@ -24,13 +24,6 @@ MOST_MULTIPLES = 12
 """Labels that have a chart of their own."""
 VACUOUS_EPSILON = 20.0
 VACUOUS_DELTA = 0.01
-
-_SPENT_IN = {
-    accounting.CLUSTER: Step.LOCAL_CENTROIDS,
-    accounting.SELECT: Step.LOCAL_CENTROIDS,
-    **statistics.MASKED_INPUT,
-}
-"""A private step → the step whose answer carries what it releases."""
 
 
 class Participation(NamedTuple):
@@ -47,12 +40,14 @@ def participation(record: PhaseRecord) -> tuple[Participation, ...]:
     least = sentences.least_answers(record)
     return tuple(
         Participation(
-            step,
-            found,
-            _participation_bar(found, record.joined, least) if found else None,
+            step.name,
+            asked.get(step.name),
+            _participation_bar(asked[step.name], record.joined, least)
+            if step.name in asked
+            else None,
         )
         for step in sentences.all_steps(record)
-        if (found := asked.get(step)) is not None or record.ending is None
+        if step.name in asked or record.ending is None
     )
 
 
@@ -135,8 +130,8 @@ def environments(record: PhaseRecord, result: Result) -> Environments:
         result.label_names,
         picture,
         explained,
-        statistics.sum_radius(record, accounting.CENTROID_VOTE),
-        statistics.sum_radius(record, accounting.LABEL_VOTE),
+        histograms.sum_radius(record, CENTROID_VOTE),
+        histograms.sum_radius(record, LABEL_VOTE),
     )
 
 
@@ -164,7 +159,7 @@ class Bar(NamedTuple):
 
 def histogram(record: PhaseRecord, published: Statistics) -> tuple[Bar, ...]:
     """The labels of a published statistics phase, the most frequent first."""
-    counted = statistics.contacts(record, published)
+    counted = histograms.contacts(record, published)
     largest = max((count.most for count in counted.counts.values()), default=0)
     return tuple(
         Bar(
@@ -172,7 +167,7 @@ def histogram(record: PhaseRecord, published: Statistics) -> tuple[Bar, ...]:
             counted.counts[label],
             charts.interval_bar(counted.counts[label], max(1, largest)),
         )
-        for label in statistics.by_frequency([counted])
+        for label in histograms.by_frequency([counted])
     )
 
 
@@ -210,12 +205,13 @@ def privacy(record: PhaseRecord) -> Privacy:
     A failed phase that never asked anything has no rows.
     """
     releases: tuple[Release, ...]
-    if isinstance(record.ending, Result | Statistics):
+    plan = histograms.agreed_parameters(record).plan()
+    if isinstance(record.ending, Outcome):
         releases = record.ending.privacy
     elif record.status == FAILED and not record.steps:
         releases = ()
     else:
-        releases = accounting.phase_releases(statistics.agreed_parameters(record))
+        releases = plan.releases()
     answered = {step.step for step in record.steps if step.answered}
     grouped: dict[tuple[str, str], list[Release]] = {}
     for release in releases:
@@ -223,7 +219,10 @@ def privacy(record: PhaseRecord) -> Privacy:
     published = record.status == PUBLISHED
     rows = tuple(
         Spending(
-            step, mechanism, accounting.total(group), published or _SPENT_IN.get(step) in answered
+            step,
+            mechanism,
+            accounting.total(group),
+            published or ((left := plan.released_in(step)) is not None and left.name in answered),
         )
         for (step, mechanism), group in grouped.items()
     )
@@ -263,19 +262,19 @@ class OverTime:
     largest: int
 
 
-def over_time(histograms: Sequence[Histogram]) -> OverTime:
+def over_time(published: Sequence[Histogram]) -> OverTime:
     """The course of each label.
 
     Args:
-        histograms: oldest first.
+        published: histograms, oldest first.
     """
-    labels = statistics.by_frequency(histograms)
+    labels = histograms.by_frequency(published)
     shown = labels[:MOST_MULTIPLES]
-    counts = {label: [each.counts.get(label) for each in histograms] for label in shown}
-    present = [count.most for course in counts.values() for count in course if count is not None]
+    counts = {label: [each.counts.get(label) for each in published] for label in shown}
+    present = [count.most for series in counts.values() for count in series if count is not None]
     largest = max([1, *present])
     courses = tuple(
         Course(label, counts[label][-1], charts.over_time(counts[label], largest))
         for label in shown
     )
-    return OverTime(tuple(reversed(histograms)), labels, courses, largest)
+    return OverTime(tuple(reversed(published)), labels, courses, largest)

@@ -1,9 +1,10 @@
 """The state machine of a phase, over a store; no I/O of its own, no clock.
 
-    local centroids ─▸ centroid vote (4 rounds) ─▸ label vote (4 rounds) ─▸ published
-           └───────────────────┴────────────────────────┴─▸ failed
+    step ─▸ step ─▸ … ─▸ published
+      └──────┴──────┴──▸ failed
 
-A statistics phase is one histogram (4 rounds) in the place of the first three.
+The steps are those of the phase's plan; what a kind of phase makes of the answers, and asks next,
+is its snapshot's business (`phases/learning.py`, `phases/statistics.py`).
 
 `task_for` says what a phone is to do, `accept` takes its answer and changes nothing if it raises,
 `advance` closes a step once all have answered or its time is over. A coordinator holds nothing
@@ -23,49 +24,50 @@ import numpy as np
 
 from earshot_protocol.errors import (
     EarshotError,
-    MalformedMessageError,
     RemoteError,
+    TooManyDropoutsError,
     UnexpectedMessageError,
     WrongStateError,
 )
-from earshot_protocol.messages import (
-    AdvertiseKeys,
-    Answer,
-    Cluster,
-    CountContacts,
-    GlobalCentroids,
-    LocalCentroids,
-    Matrix,
-    Result,
-    Statistics,
-    SumTask,
-    Task,
-    TopCentroids,
-    Wait,
-    decode_answer,
-    decode_task,
-    encode,
+from earshot_protocol.messages import Wait, decode_answer, decode_task
+from earshot_protocol.phases.parameters import Parameters
+from earshot_protocol.phases.plan import (
+    FAILED,
+    PUBLISHED,
+    Outcome,
+    PartTask,
+    Plan,
+    ReleaseTask,
+    SecureSum,
+    Step,
+    SumPartTask,
+    check_feasible,
 )
-from earshot_protocol.phase import NEXT, Parameters, PhaseParameters, Step
 from earshot_protocol.randomness import RandomBytes
-from earshot_protocol.secure_sum import answers as sum_answers
-from earshot_protocol.secure_sum.aggregator import Aggregator
+from earshot_protocol.secure_sum.bell import BELL
+from earshot_protocol.secure_sum.interface import Aggregator, Asks, Summation
+from earshot_protocol.secure_sum.messages import AdvertiseKeys, SumTask
 from earshot_protocol.secure_sum.parameters import SumParameters
+from earshot_protocol.wire import Answer, Task, encode
 from earshot_server.discovery.interface import Discovery
-from earshot_server.phases import stages
+from earshot_server.phases.kinds import KINDS, decode_snapshot
 from earshot_server.phases.snapshot import Snapshot
-from earshot_server.store.interface import Assignment, Opening, PhaseStore
+from earshot_server.store.interface import Assignment, PhaseStore, PresentStep
 
 _LARGEST_REASON = 1024
 _log = logging.getLogger(__name__)
 
 
-class _Held(NamedTuple):
-    """A phase as it was read: the number of its step, its snapshot, the sum under way."""
+class _Present(NamedTuple):
+    """A phase as it was read: the number of its step, what is known, the sum under way."""
 
     number: int
     state: Snapshot
     sum: Aggregator | None
+
+    @property
+    def plan(self) -> Plan:
+        return self.state.parameters.plan()
 
 
 class Coordinator:
@@ -75,7 +77,7 @@ class Coordinator:
         store: keeps the phase.
         discovery: finds global centroids.
         phase: which one.
-        aggregator: the server's side of a secure sum; replaced in simulations only.
+        summation: how ballots are added up; replaced in simulations only.
         random: draws the secure sums' graphs.
     """
 
@@ -85,15 +87,15 @@ class Coordinator:
         discovery: Discovery,
         phase: bytes,
         *,
-        aggregator: type[Aggregator] = Aggregator,
+        summation: Summation = BELL,
         random: RandomBytes = os.urandom,
     ) -> None:
         self._store = store
         self._discovery = discovery
         self._phase = phase
-        self._aggregator = aggregator
+        self._summation = summation
         self._random = random
-        self._held: _Held | None = None
+        self._present: _Present | None = None
 
     @classmethod
     def start(
@@ -104,7 +106,7 @@ class Coordinator:
         now: float,
         *,
         phase: bytes | None = None,
-        aggregator: type[Aggregator] = Aggregator,
+        summation: Summation = BELL,
         random: RandomBytes = os.urandom,
     ) -> Self:
         """Start a phase for phones 0 … n − 1.
@@ -115,25 +117,26 @@ class Coordinator:
             parameters: of the phase.
             now: seconds, on the clock that `advance` is told.
             phase: its identifier, 16 bytes; drawn at random by default.
-            aggregator: the server's side of a secure sum; replaced in simulations only.
+            summation: how ballots are added up; replaced in simulations only.
             random: draws the secure sums' graphs.
 
         Raises:
             InvalidParametersError: says which parameter is wrong and what would be accepted.
             InvalidInputError: the phase exists.
         """
-        stages.check_feasible(parameters)
+        check_feasible(parameters)
         phase = os.urandom(16) if phase is None else phase
-        coordinator = cls(store, discovery, phase, aggregator=aggregator, random=random)
-        opens = stages.first(parameters)
-        step = Step.LOCAL_CENTROIDS if opens is None else Step.HISTOGRAM_ADVERTISE
-        held = _Held(
-            0,
-            Snapshot(phase, parameters, step, now + parameters.step_seconds),
-            coordinator._new_sum(parameters, opens),
+        coordinator = cls(store, discovery, phase, summation=summation, random=random)
+        first = parameters.plan().steps[0]
+        state = KINDS[type(parameters)](
+            phase=phase,
+            parameters=parameters,
+            step=first.name,
+            deadline=now + parameters.step_seconds,
         )
-        store.create(phase, *_written(held))
-        coordinator._held = held
+        present = _Present(0, state, coordinator._sum_of(state, first))
+        store.create(phase, *_written(present))
+        coordinator._present = present
         return coordinator
 
     # ------------------------------------------------------------------------------- state
@@ -144,9 +147,9 @@ class Coordinator:
         return self._phase
 
     @property
-    def step(self) -> Step:
-        """Where the phase stands."""
-        return Step(self._store.opening(self._phase).step)
+    def step(self) -> str:
+        """Where the phase stands: the name of a step of its plan, `PUBLISHED` or `FAILED`."""
+        return self._store.present_step(self._phase).name
 
     @property
     def state(self) -> Snapshot:
@@ -155,33 +158,33 @@ class Coordinator:
 
     def missing(self) -> set[int]:
         """The phones whose answer to the present step is still awaited."""
-        held = self._read()
-        if held.state.step is Step.LOCAL_CENTROIDS:
-            expected = set(range(held.state.parameters.phones))
-        else:
-            expected = held.sum.expected() if held.sum else set()
-        return expected - {phone for phone, _ in self._store.answers(self._phase)}
+        present = self._read()
+        step = present.plan.step(present.state.step)
+        if step is None:
+            return set()
+        answered = {phone for phone, _ in self._store.answers(self._phase)}
+        return set(_asked(present, step)) - answered
 
-    def result(self) -> Result | Statistics:
+    def result(self) -> Outcome:
         """What is published at the end.
 
         Raises:
             WrongStateError: the phase has no result, or not yet.
         """
-        opening = self._store.opening(self._phase)
-        ending = decode_task(opening.common) if opening.over else None
-        if not isinstance(ending, Result | Statistics):
-            raise WrongStateError(f"no result: the phase is at '{opening.step}'")
+        step = self._store.present_step(self._phase)
+        ending = decode_task(step.common) if step.over else None
+        if not isinstance(ending, Outcome):
+            raise WrongStateError(f"no result: the phase is at '{step.name}'")
         return ending
 
-    def _read(self) -> _Held:
-        number = self._store.opening(self._phase).number
-        if self._held is None or self._held.number != number:
-            number, snapshot = self._store.snapshot(self._phase)
-            state = msgspec.msgpack.decode(snapshot, type=Snapshot)
-            running = self._aggregator.restore(state.sum) if state.sum else None
-            self._held = _Held(number, state, running)
-        return self._held
+    def _read(self) -> _Present:
+        number = self._store.present_step(self._phase).number
+        if self._present is None or self._present.number != number:
+            number, saved = self._store.snapshot(self._phase)
+            state = decode_snapshot(saved)
+            running = self._summation.aggregator.restore(state.sum) if state.sum else None
+            self._present = _Present(number, state, running)
+        return self._present
 
     # ------------------------------------------------------------------------------- tasks
 
@@ -191,12 +194,13 @@ class Coordinator:
         Raises:
             UnexpectedMessageError: the phone is not enrolled in this phase.
         """
-        held = self._store.assignment(self._phase, phone)
-        if held.opening.over:
-            return decode_task(held.opening.common)
-        task = _task_in(held, phone)
-        if task is None or held.answered or held.closed:
-            return Wait(seconds=held.opening.wait)
+        assignment = self._store.assignment(self._phase, phone)
+        step = assignment.step
+        if step.over:
+            return decode_task(step.common)
+        task = _task_in(assignment, phone)
+        if task is None or assignment.answered or assignment.closed:
+            return Wait(seconds=step.wait)
         return task
 
     # ----------------------------------------------------------------------------- answers
@@ -217,35 +221,35 @@ class Coordinator:
             RepeatedMessageError: the phone has given another answer to this step.
             MalformedMessageError: fields that contradict the task.
         """
-        held = self._store.assignment(self._phase, phone)
-        opening = held.opening
-        task = None if opening.over else _task_in(held, phone)
+        assignment = self._store.assignment(self._phase, phone)
+        step = assignment.step
+        task = None if step.over else _task_in(assignment, phone)
         if task is None:
             raise UnexpectedMessageError(
-                f"phone {phone}: nothing is asked of it in the step '{opening.step}'"
+                f"phone {phone}: nothing is asked of it in the step '{step.name}'"
             )
-        if isinstance(task, Cluster):
-            _check_centroids(task, phone, answer)
+        if isinstance(task, ReleaseTask):
+            task.check_answer(phone, answer)
         else:
-            sum_answers.check(_sum_task(task), phone, answer, _sum_parameters(opening))
-        self._store.add_answer(self._phase, opening.number, phone, encode(answer))
+            self._summation.check(_sum_task(task), phone, answer, _sum_parameters(step))
+        self._store.add_answer(self._phase, step.number, phone, encode(answer))
 
     # ------------------------------------------------------------------------------- steps
 
     def due(self, now: float) -> bool:
         """Whether `advance` would close the present step."""
-        return self._is_due(self._store.opening(self._phase), now)
+        return self._is_due(self._store.present_step(self._phase), now)
 
-    def _is_due(self, opening: Opening, now: float) -> bool:
-        return not opening.over and (
-            now >= opening.deadline or self._store.answer_count(self._phase) >= opening.expected
+    def _is_due(self, step: PresentStep, now: float) -> bool:
+        return not step.over and (
+            now >= step.deadline or self._store.answer_count(self._phase) >= step.expected
         )
 
     def advance(self, now: float) -> bool:
         """Close the present step if all have answered or its time is over.
 
         A step that cannot be closed well (too few phones, nothing found) ends the phase as
-        `Step.FAILED`, with the reason in `state.failure`.
+        `FAILED`, with the reason in `state.failure`.
 
         Args:
             now: seconds, on the clock that the phase was started with.
@@ -256,26 +260,25 @@ class Coordinator:
         Raises:
             WrongStateError: another process has closed the step in the meantime.
         """
-        opening = self._store.opening(self._phase)
-        if not self._is_due(opening, now):
+        step = self._store.present_step(self._phase)
+        if not self._is_due(step, now):
             return False
-        self._store.close(self._phase, opening.number)
-        held = self._take_over()
-        received = [
-            (phone, decode_answer(answer)) for phone, answer in self._store.answers(self._phase)
-        ]
-        state = held.state
+        self._store.close(self._phase, step.number)
+        present = self._take_over()
+        received = {
+            phone: decode_answer(answer) for phone, answer in self._store.answers(self._phase)
+        }
+        state = present.state
         try:
-            running = self._close(held, received)
-            state.step = NEXT[state.step]
+            running = self._close(present, received)
         except EarshotError as error:
             running = None
-            state.step, state.failure = Step.FAILED, str(error)[:_LARGEST_REASON]
-        self._go_on(_Held(held.number + 1, state, running), now)
+            state.step, state.failure = FAILED, str(error)[:_LARGEST_REASON]
+        self._go_on(_Present(present.number + 1, state, running), now)
         return True
 
     def stop(self, reason: str, now: float) -> bool:
-        """End the phase as `Step.FAILED`, for a reason that phones are told.
+        """End the phase as `FAILED`, for a reason that phones are told.
 
         Returns:
             Whether the phase was still under way.
@@ -283,158 +286,141 @@ class Coordinator:
         Raises:
             WrongStateError: another process has closed the step in the meantime.
         """
-        opening = self._store.opening(self._phase)
-        if opening.over:
+        if self._store.present_step(self._phase).over:
             return False
-        held = self._take_over()
-        held.state.step, held.state.failure = Step.FAILED, reason[:_LARGEST_REASON]
-        self._go_on(_Held(held.number + 1, held.state, None), now)
+        present = self._take_over()
+        present.state.step, present.state.failure = FAILED, reason[:_LARGEST_REASON]
+        self._go_on(_Present(present.number + 1, present.state, None), now)
         return True
 
-    def _take_over(self) -> _Held:
+    def _take_over(self) -> _Present:
         """The phase, to be changed: if the change is not kept, it has to be read again."""
-        held, self._held = self._read(), None
-        return held
+        present, self._present = self._read(), None
+        return present
 
-    def _go_on(self, held: _Held, now: float) -> None:
-        held.state.deadline = now + held.state.parameters.step_seconds
-        self._store.replace(self._phase, *_written(held))
-        self._held = held
+    def _go_on(self, present: _Present, now: float) -> None:
+        present.state.deadline = now + present.state.parameters.step_seconds
+        self._store.replace(self._phase, *_written(present))
+        self._present = present
 
-    def _close(self, held: _Held, received: list[tuple[int, Answer]]) -> Aggregator | None:
-        """Let the answers go into the phase.
+    def _close(self, present: _Present, received: dict[int, Answer]) -> Aggregator | None:
+        """Let the answers go into the phase, and move it to its next step.
 
         Returns:
             The sum that is under way from now on.
         """
-        state, running = held.state, held.sum
+        state, running, plan = present.state, present.sum, present.plan
+        step = plan.step(state.step)
+        if step is None:
+            raise WrongStateError(f"the phase is at '{state.step}', which is no step of its plan")
         if running is None:
-            published: dict[int, Matrix] = {
-                phone: answer.centroids
-                for phone, answer in received
-                if isinstance(answer, LocalCentroids)
-            }
-            return self._new_sum(
-                state.parameters, stages.discover(state, published, self._discovery)
-            )
-        for phone, answer in received:
-            try:
-                running.accept(phone, answer)  # type: ignore[arg-type]
-            except RemoteError as error:
-                # Each fits its own task; together two may not, as with a key that is not unique.
-                _log.warning("an answer is left out: %s", error)
-        running.advance()
-        made = stages.AFTER_SUM.get(state.step)
-        if made is None:
-            return running
-        return self._new_sum(state.parameters, made(state, running.result().astype(np.int64)))
-
-    def _new_sum(self, parameters: Parameters, opens: stages.Opens | None) -> Aggregator | None:
-        if opens is None:
-            return None
-        return self._aggregator(os.urandom(16), opens.parameters(parameters), self._random)
-
-
-_OPENINGS = (GlobalCentroids, TopCentroids, CountContacts)
-"""Tasks that open a secure sum."""
-
-
-def _written(held: _Held) -> tuple[bytes, Opening, Iterable[tuple[int, bytes]]]:
-    """What a store keeps of a phase: snapshot, opening, and the tasks of single phones."""
-    state, running = held.state, held.sum
-    state.sum = running.save() if running else b""
-    over = state.step not in NEXT
-    common: Task | None = None
-    tasks: Iterable[tuple[int, bytes]] = ()
-    expected = 0
-    if over:
-        common = state.ending()
-    elif running is None:
-        common = Cluster(phase=state.phase, index=0, parameters=state.learning)
-        expected = state.parameters.phones
-    else:
-        expected = len(running.expected())
-        opens = running.task_for(0)
-        if isinstance(opens, AdvertiseKeys):
-            common = _opening_task(state, opens)
+            _check_attendance(state.parameters, len(received))
+            state.take_answers(step.part, received, self._discovery)
         else:
-            tasks = (
-                (phone, encode(task))
-                for phone in sorted(running.expected())
-                if (task := running.task_for(phone)) is not None
-            )
-    opening = Opening(
-        number=held.number,
-        step=state.step,
+            _add_up(running, received)
+            if running.done:
+                state.take_total(step.part, running.result().astype(np.int64))
+        following = plan.after(step)
+        state.step = following.name if following else PUBLISHED
+        if following is None or following.part == step.part:
+            return running if following else None
+        return self._sum_of(state, following)
+
+    def _sum_of(self, state: Snapshot, step: Step) -> Aggregator | None:
+        """The sum that begins with a step; None where the step is a local release."""
+        part = state.parameters.plan().part(step.part)
+        if not isinstance(part, SecureSum):
+            return None
+        parameters = part.parameters(state.parameters, state.shape(part.name))
+        return self._summation.aggregator(os.urandom(16), parameters, self._random)
+
+
+def _check_attendance(parameters: Parameters, answered: int) -> None:
+    if answered < parameters.least_survivors:
+        raise TooManyDropoutsError(
+            f"{answered} of {parameters.phones} phones answered; "
+            f"at least {parameters.least_survivors} are needed"
+        )
+
+
+def _add_up(running: Aggregator, received: dict[int, Answer]) -> None:
+    for phone, answer in received.items():
+        try:
+            running.accept(phone, answer)
+        except RemoteError as error:
+            # Each fits its own task; together two may not, as with a key that is not unique.
+            _log.warning("an answer is left out: %s", error)
+    running.advance()
+
+
+def _asked(present: _Present, step: Step) -> Iterable[int]:
+    """The phones that have a task in the present step."""
+    if step.asks is Asks.EVERYONE or present.sum is None:
+        return range(present.state.parameters.phones)
+    return sorted(present.sum.expected())
+
+
+def _written(present: _Present) -> tuple[bytes, PresentStep, Iterable[tuple[int, bytes]]]:
+    """What a store keeps of a phase: snapshot, present step, and the tasks of single phones."""
+    state, running = present.state, present.sum
+    state.sum = running.save() if running else b""
+    step = present.plan.step(state.step)
+    asked = tuple(_asked(present, step)) if step else ()
+    common = b""
+    tasks: Iterable[tuple[int, bytes]] = ()
+    if step is None:
+        common = encode(state.ending())
+    elif step.asks is Asks.EVERYONE:
+        common = encode(_first_task(state, step, running))
+    elif running is not None:
+        given = ((phone, running.task_for(phone)) for phone in asked)
+        tasks = ((phone, encode(task)) for phone, task in given if task is not None)
+    written = PresentStep(
+        number=present.number,
+        name=state.step,
         deadline=state.deadline,
-        expected=expected,
-        common=encode(common) if common else b"",
-        sum=msgspec.msgpack.encode(running.parameters) if running and not over else b"",
-        over=over,
+        expected=len(asked),
+        common=common,
+        sum=msgspec.msgpack.encode(running.parameters) if running else b"",
+        over=step is None,
         wait=state.parameters.step_seconds / 10,
     )
-    return msgspec.msgpack.encode(state), opening, tasks
+    return msgspec.msgpack.encode(state), written, tasks
 
 
-def _opening_task(
-    state: Snapshot, advertise: AdvertiseKeys
-) -> GlobalCentroids | TopCentroids | CountContacts:
-    if not isinstance(state.parameters, PhaseParameters):
-        return CountContacts(phase=state.phase, parameters=state.parameters, advertise=advertise)
-    kind = GlobalCentroids if state.step is Step.CENTROID_VOTE_ADVERTISE else TopCentroids
-    return kind(phase=state.phase, centroids=state.candidates(), advertise=advertise)
+def _first_task(state: Snapshot, step: Step, running: Aggregator | None) -> PartTask:
+    """What begins a part: the same for all phones, but for their number."""
+    if running is None:
+        return state.release_task(step.part)
+    advertise = running.task_for(0)
+    if not isinstance(advertise, AdvertiseKeys):
+        raise WrongStateError(f"the sum of '{step.part}' does not begin with keys")
+    return state.sum_task(step.part, advertise)
 
 
-def _task_in(held: Assignment, phone: int) -> Task | None:
+def _task_in(assignment: Assignment, phone: int) -> Task | None:
     """The task of a phone in a step that is not over, answered or not; None if it has none.
 
     Raises:
         UnexpectedMessageError: the phone is not enrolled in this phase.
     """
-    if held.task is not None:
-        return decode_task(held.task)
-    common = decode_task(held.opening.common) if held.opening.common else None
-    phones = (
-        common.parameters.phones
-        if isinstance(common, Cluster)
-        else _sum_parameters(held.opening).phones
-    )
+    if assignment.task is not None:
+        return decode_task(assignment.task)
+    step = assignment.step
+    common = decode_task(step.common) if step.common else None
+    phones = _sum_parameters(step).phones if step.sum else step.expected
     if not 0 <= phone < phones:
         raise UnexpectedMessageError(f"phone {phone} is not enrolled in this phase")
-    if isinstance(common, Cluster):
-        return msgspec.structs.replace(common, index=phone)
-    if isinstance(common, _OPENINGS):
-        return msgspec.structs.replace(
-            common, advertise=msgspec.structs.replace(common.advertise, index=phone)
-        )
-    return None
+    return common.for_phone(phone) if isinstance(common, PartTask) else None
 
 
 def _sum_task(task: Task) -> SumTask:
-    if isinstance(task, _OPENINGS):
+    if isinstance(task, SumPartTask):
         return task.advertise
     if isinstance(task, SumTask):
         return task
     raise WrongStateError(f"a store holds {type(task).__name__} as a task")
 
 
-def _sum_parameters(opening: Opening) -> SumParameters:
-    return msgspec.msgpack.decode(opening.sum, type=SumParameters)
-
-
-def _check_centroids(task: Cluster, phone: int, answer: Answer) -> None:
-    if not isinstance(answer, LocalCentroids):
-        raise UnexpectedMessageError(
-            f"phone {phone}: {type(answer).__name__} where LocalCentroids is due"
-        )
-    if answer.phase != task.phase:
-        raise UnexpectedMessageError(f"phone {phone}: an answer to another phase")
-    if answer.sender != phone:
-        raise UnexpectedMessageError(f"phone {phone}: an answer in the name of {answer.sender}")
-    shape = (task.parameters.top_local_centroids, task.parameters.dimensions)
-    if (answer.centroids.rows, answer.centroids.columns) != shape:
-        raise MalformedMessageError(
-            f"phone {phone}: {answer.centroids.rows} × {answer.centroids.columns} centroids; "
-            f"this phase takes {shape[0]} × {shape[1]}"
-        )
-    answer.centroids.array()
+def _sum_parameters(step: PresentStep) -> SumParameters:
+    return msgspec.msgpack.decode(step.sum, type=SumParameters)

@@ -1,94 +1,89 @@
-"""All that is known of a phase at the start of a step."""
+"""All that is known of a phase at the start of a step, and what its kind makes of answers."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
 from earshot_protocol.errors import WrongStateError
-from earshot_protocol.messages import Failed, Matrix, Result, Statistics
-from earshot_protocol.phase import Parameters, PhaseParameters, Step
-from earshot_protocol.privacy import accounting
+from earshot_protocol.messages import Failed
+from earshot_protocol.phases.kinds import AnyParameters
+from earshot_protocol.phases.plan import FAILED, PUBLISHED, Outcome, PartTask
+from earshot_protocol.secure_sum.messages import AdvertiseKeys
+from earshot_protocol.wire import Ending
+from earshot_server.discovery.interface import Discovery
+
+Totals = npt.NDArray[np.int64]
 
 
-class Snapshot(msgspec.Struct):
+class Snapshot(msgspec.Struct, kw_only=True):
     """A phase at the start of a step: all that must survive but the answers of that step.
 
-    `local` is the union of what phones published, `clusters` the global centroid of each of its
-    rows (-1: none); `top` indexes the global centroids that the first vote kept; `contacts` is the
-    histogram of a statistics phase; `sum` is the state of the secure sum under way.
+    A kind of phase adds what it knows, and says what its parts make of it.
+
+    Attributes:
+        phase: identifier, 16 bytes.
+        parameters: of the phase.
+        step: the present one's name, or `PUBLISHED` or `FAILED`.
+        deadline: seconds since 1970, on the store's clock.
+        sum: the state of the secure sum under way.
+        failure: why the phase failed.
     """
 
     phase: bytes
-    parameters: Parameters
-    step: Step
+    parameters: AnyParameters
+    step: str
     deadline: float
-    local: bytes = b""
-    clusters: tuple[int, ...] = ()
-    centroids: Matrix | None = None
-    centroid_votes: tuple[int, ...] = ()
-    top: tuple[int, ...] = ()
-    label_votes: tuple[tuple[int, ...], ...] = ()
-    labels: tuple[int, ...] = ()
-    contacts: tuple[int, ...] = ()
     sum: bytes = b""
     failure: str = ""
 
-    @property
-    def learning(self) -> PhaseParameters:
-        """The parameters of a learning phase.
+    # What a kind of phase says of its parts.
+
+    def shape(self, part: str) -> tuple[int, ...]:
+        """Of an input of the secure sum that is about to begin."""
+        raise self._unknown(part)
+
+    def release_task(self, part: str) -> PartTask:
+        """What begins a local release, for the phone of number 0."""
+        raise self._unknown(part)
+
+    def sum_task(self, part: str, advertise: AdvertiseKeys) -> PartTask:
+        """What begins a secure sum, for the phone of number 0."""
+        raise self._unknown(part)
+
+    def take_answers(self, part: str, answers: Mapping[int, Any], discovery: Discovery) -> None:
+        """Let the answers to a local release, by phone, go into the phase.
 
         Raises:
-            WrongStateError: it is another type of phase.
+            EarshotError: nothing can be made of them; the phase ends.
         """
-        if not isinstance(self.parameters, PhaseParameters):
-            raise WrongStateError(f"phase {self.phase.hex()} is not a learning phase")
-        return self.parameters
+        raise self._unknown(part)
 
-    def local_centroids(self) -> npt.NDArray[np.float32] | None:
-        """What phones published, float32 of shape (points, dimensions); None before discovery."""
-        if not self.local:
-            return None
-        return np.frombuffer(self.local, dtype="<f4").reshape(-1, self.learning.dimensions)
+    def take_total(self, part: str, total: Totals) -> None:
+        """Let the total of a secure sum go into the phase."""
+        raise self._unknown(part)
 
-    def candidates(self) -> Matrix:
-        """The centroids that are voted on, or published: all of them, then the top ones.
+    def published(self) -> Outcome:
+        """What is published at the end."""
+        raise WrongStateError(f"this kind of phase publishes nothing: {type(self).__name__}")
 
-        Raises:
-            WrongStateError: none have been found yet.
-        """
-        if self.centroids is None:
-            raise WrongStateError("no centroids have been found yet")
-        if not self.top:
-            return self.centroids
-        return Matrix.of(self.centroids.array()[list(self.top)])
+    def _unknown(self, part: str) -> WrongStateError:
+        return WrongStateError(f"{type(self).__name__} knows nothing of a part '{part}'")
 
-    def ending(self) -> Result | Statistics | Failed:
+    # What is the same for all.
+
+    def ending(self) -> Ending:
         """What phones are told at the end.
 
         Raises:
             WrongStateError: the phase is not over.
         """
-        if self.step is Step.FAILED:
+        if self.step == FAILED:
             return Failed(phase=self.phase, reason=self.failure)
-        if self.step is not Step.PUBLISHED:
+        if self.step != PUBLISHED:
             raise WrongStateError(f"no result: the phase is at '{self.step}'")
-        privacy = accounting.phase_releases(self.parameters)
-        if not isinstance(self.parameters, PhaseParameters):
-            return Statistics(
-                phase=self.phase,
-                label_names=self.parameters.labels,
-                contacts=self.contacts,
-                privacy=privacy,
-            )
-        return Result(
-            phase=self.phase,
-            geometry=self.parameters.geometry,
-            centroids=self.candidates(),
-            labels=self.labels,
-            label_names=self.parameters.labels,
-            centroid_votes=tuple(self.centroid_votes[i] for i in self.top),
-            label_votes=self.label_votes,
-            privacy=privacy,
-        )
+        return self.published()

@@ -8,16 +8,12 @@ from typing import Any, LiteralString, NamedTuple
 import msgspec
 
 from earshot_protocol.errors import WrongStateError
-from earshot_protocol.messages import Failed, Result, Statistics, decode_task
-from earshot_protocol.phase import Parameters
-from earshot_server.records import (
-    FAILED,
-    GATHERING,
-    PUBLISHED,
-    RUNNING,
-    PhaseRecord,
-    StepRecord,
-)
+from earshot_protocol.messages import Failed, decode_task
+from earshot_protocol.phases.kinds import AnyParameters
+from earshot_protocol.phases.learning import Result
+from earshot_protocol.phases.statistics import Statistics
+from earshot_protocol.wire import Ending
+from earshot_server.records import FAILED, GATHERING, PUBLISHED, RUNNING, PhaseRecord, StepRecord
 from earshot_server.store.database import Database
 
 _PHASES: LiteralString = """
@@ -80,7 +76,7 @@ class Archive:
             )[0]
         )
 
-    def _published(self, kind: str, limit: int) -> list[Result | Statistics | Failed]:
+    def _published(self, kind: str, limit: int) -> list[Ending]:
         rows = self._database.query(
             "SELECT common FROM phases JOIN gatherings USING (phase)"
             " WHERE kind = %s AND step = 'published' ORDER BY finished DESC LIMIT %s",
@@ -98,7 +94,7 @@ class Archive:
 def _record(row: tuple[Any, ...], steps: tuple[StepRecord, ...]) -> PhaseRecord:
     phase, parameters, created, finished, wanted, least, joined, until, *present = row
     failure, step, deadline, over, common = present
-    ending: Result | Statistics | Failed | None = None
+    ending: Ending | None = None
     if common is not None:
         ending = _ending(common)
     elif failure is not None:
@@ -109,7 +105,7 @@ def _record(row: tuple[Any, ...], steps: tuple[StepRecord, ...]) -> PhaseRecord:
         status = GATHERING if step is None else RUNNING
     return PhaseRecord(
         phase=phase,
-        parameters=msgspec.msgpack.decode(parameters, type=Parameters),
+        parameters=msgspec.msgpack.decode(parameters, type=AnyParameters),
         status=status,
         created=created,
         finished=finished,
@@ -124,8 +120,8 @@ def _record(row: tuple[Any, ...], steps: tuple[StepRecord, ...]) -> PhaseRecord:
     )
 
 
-def _ending(common: bytes) -> Result | Statistics | Failed:
+def _ending(common: bytes) -> Ending:
     task = decode_task(common)
-    if not isinstance(task, Result | Statistics | Failed):
+    if not isinstance(task, Ending):
         raise WrongStateError(f"a phase is over, and its ending is a {type(task).__name__}")
     return task

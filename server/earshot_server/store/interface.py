@@ -8,12 +8,12 @@ from typing import Protocol
 
 
 @dataclass(frozen=True)
-class Opening:
+class PresentStep:
     """One step of a phase, as everyone who talks to phones must know it.
 
     Attributes:
         number: of the step within its phase: 0 for the first, and one more with every replacement.
-        step: its name, for people.
+        name: for people.
         deadline: seconds since 1970, on the store's clock.
         expected: how many phones have a task.
         common: the task of every phone that has none of its own, encoded; empty if there is none.
@@ -23,7 +23,7 @@ class Opening:
     """
 
     number: int
-    step: str
+    name: str
     deadline: float
     expected: int
     common: bytes = b""
@@ -37,13 +37,13 @@ class Assignment:
     """What a store knows of one phone in the present step.
 
     Attributes:
-        opening: the step.
+        step: the step.
         closed: whether the step takes no more answers.
         task: the phone's own task, encoded; None if it has none of its own.
         answered: whether its answer is in.
     """
 
-    opening: Opening
+    step: PresentStep
     closed: bool
     task: bytes | None
     answered: bool
@@ -57,7 +57,7 @@ class PhaseStore(Protocol):
     """
 
     def create(
-        self, phase: bytes, snapshot: bytes, opening: Opening, tasks: Iterable[tuple[int, bytes]]
+        self, phase: bytes, snapshot: bytes, step: PresentStep, tasks: Iterable[tuple[int, bytes]]
     ) -> None:
         """Add a phase, with the tasks (phone, encoded task) of its first step.
 
@@ -70,7 +70,7 @@ class PhaseStore(Protocol):
         """All phases, oldest first."""
         ...
 
-    def opening(self, phase: bytes) -> Opening:
+    def present_step(self, phase: bytes) -> PresentStep:
         """The present step.
 
         Raises:
@@ -131,13 +131,13 @@ class PhaseStore(Protocol):
         ...
 
     def replace(
-        self, phase: bytes, snapshot: bytes, opening: Opening, tasks: Iterable[tuple[int, bytes]]
+        self, phase: bytes, snapshot: bytes, step: PresentStep, tasks: Iterable[tuple[int, bytes]]
     ) -> None:
         """Open the next step: new snapshot and tasks; those of the last step and its answers go.
 
         Raises:
             InvalidInputError: no such phase.
-            WrongStateError: the present step is not number `opening.number` - 1: somebody else
+            WrongStateError: the present step is not number `step.number` - 1: somebody else
                 has opened the next one.
         """
         ...

@@ -11,13 +11,13 @@ from earshot_protocol.errors import (
     UnexpectedMessageError,
     WrongStateError,
 )
-from earshot_server.store.interface import Assignment, Opening
+from earshot_server.store.interface import Assignment, PresentStep
 
 
 @dataclasses.dataclass
 class _Phase:
     snapshot: bytes
-    opening: Opening
+    step: PresentStep
     tasks: dict[int, bytes]
     answers: dict[int, bytes] = dataclasses.field(default_factory=dict)
     closed: bool = False
@@ -30,37 +30,35 @@ class MemoryPhaseStore:
         self._phases: dict[bytes, _Phase] = {}
 
     def create(
-        self, phase: bytes, snapshot: bytes, opening: Opening, tasks: Iterable[tuple[int, bytes]]
+        self, phase: bytes, snapshot: bytes, step: PresentStep, tasks: Iterable[tuple[int, bytes]]
     ) -> None:
         """See `PhaseStore.create`."""
         if phase in self._phases:
             raise InvalidInputError(f"phase {phase.hex()} exists already")
-        self._phases[phase] = _Phase(snapshot, opening, dict(tasks))
+        self._phases[phase] = _Phase(snapshot, step, dict(tasks))
 
     def phases(self) -> tuple[bytes, ...]:
         """See `PhaseStore.phases`."""
         return tuple(self._phases)
 
-    def opening(self, phase: bytes) -> Opening:
-        """See `PhaseStore.opening`."""
-        return self._known(phase).opening
+    def present_step(self, phase: bytes) -> PresentStep:
+        """See `PhaseStore.present_step`."""
+        return self._known(phase).step
 
     def snapshot(self, phase: bytes) -> tuple[int, bytes]:
         """See `PhaseStore.snapshot`."""
         known = self._known(phase)
-        return known.opening.number, known.snapshot
+        return known.step.number, known.snapshot
 
     def assignment(self, phase: bytes, phone: int) -> Assignment:
         """See `PhaseStore.assignment`."""
         known = self._known(phase)
-        return Assignment(
-            known.opening, known.closed, known.tasks.get(phone), phone in known.answers
-        )
+        return Assignment(known.step, known.closed, known.tasks.get(phone), phone in known.answers)
 
     def add_answer(self, phase: bytes, number: int, phone: int, answer: bytes) -> None:
         """See `PhaseStore.add_answer`."""
         known = self._known(phase)
-        if known.opening.number != number:
+        if known.step.number != number:
             raise UnexpectedMessageError(f"phone {phone}: an answer to a step that is over")
         given = known.answers.get(phone)
         if given == answer:
@@ -78,7 +76,7 @@ class MemoryPhaseStore:
     def close(self, phase: bytes, number: int) -> None:
         """See `PhaseStore.close`."""
         known = self._known(phase)
-        if known.opening.number == number:
+        if known.step.number == number:
             known.closed = True
 
     def answers(self, phase: bytes) -> tuple[tuple[int, bytes], ...]:
@@ -86,15 +84,15 @@ class MemoryPhaseStore:
         return tuple(self._known(phase).answers.items())
 
     def replace(
-        self, phase: bytes, snapshot: bytes, opening: Opening, tasks: Iterable[tuple[int, bytes]]
+        self, phase: bytes, snapshot: bytes, step: PresentStep, tasks: Iterable[tuple[int, bytes]]
     ) -> None:
         """See `PhaseStore.replace`."""
-        present = self._known(phase).opening.number
-        if present != opening.number - 1:
+        present = self._known(phase).step.number
+        if present != step.number - 1:
             raise WrongStateError(
-                f"step {opening.number} cannot follow step {present}: somebody else has gone on"
+                f"step {step.number} cannot follow step {present}: somebody else has gone on"
             )
-        self._phases[phase] = _Phase(snapshot, opening, dict(tasks))
+        self._phases[phase] = _Phase(snapshot, step, dict(tasks))
 
     def _known(self, phase: bytes) -> _Phase:
         try:

@@ -19,7 +19,7 @@ from earshot_protocol.errors import (
     WrongStateError,
 )
 from earshot_server.store.database import Connection, Database
-from earshot_server.store.interface import Assignment, Opening
+from earshot_server.store.interface import Assignment, PresentStep
 
 
 class PostgresPhaseStore:
@@ -35,7 +35,7 @@ class PostgresPhaseStore:
         self._database = database
 
     def create(
-        self, phase: bytes, snapshot: bytes, opening: Opening, tasks: Iterable[tuple[int, bytes]]
+        self, phase: bytes, snapshot: bytes, step: PresentStep, tasks: Iterable[tuple[int, bytes]]
     ) -> None:
         """See `PhaseStore.create`."""
         try:
@@ -46,9 +46,9 @@ class PostgresPhaseStore:
                     " %(number)s, %(step)s, %(deadline)s, %(expected)s,"
                     " %(common)s, %(sum)s, %(over)s, %(wait)s,"
                     " CASE WHEN %(over)s THEN seconds_now() END)",
-                    _columns(phase, snapshot, opening),
+                    _columns(phase, snapshot, step),
                 )
-                _open_step(connection, phase, opening, tasks)
+                _begin_step(connection, phase, step, tasks)
         except errors.UniqueViolation as error:
             raise InvalidInputError(f"phase {phase.hex()} exists already") from error
 
@@ -62,14 +62,14 @@ class PostgresPhaseStore:
         rows = self._database.query("SELECT phase FROM phases WHERE NOT over ORDER BY position")
         return tuple(phase for (phase,) in rows)
 
-    def opening(self, phase: bytes) -> Opening:
-        """See `PhaseStore.opening`."""
+    def present_step(self, phase: bytes) -> PresentStep:
+        """See `PhaseStore.present_step`."""
         rows = self._database.query(
             "SELECT number, step, deadline, expected, common, sum, over, wait"
             " FROM phases WHERE phase = %s",
             (phase,),
         )
-        return Opening(*_only(rows, phase))
+        return PresentStep(*_only(rows, phase))
 
     def snapshot(self, phase: bytes) -> tuple[int, bytes]:
         """See `PhaseStore.snapshot`.
@@ -94,8 +94,8 @@ class PostgresPhaseStore:
             " FROM phases p WHERE phase = %(phase)s",
             {"phase": phase, "phone": phone},
         )
-        *opening, closed, task, answered = _only(rows, phase)
-        return Assignment(Opening(*opening), closed, task, answered)
+        *step, closed, task, answered = _only(rows, phase)
+        return Assignment(PresentStep(*step), closed, task, answered)
 
     def add_answer(self, phase: bytes, number: int, phone: int, answer: bytes) -> None:
         """See `PhaseStore.add_answer`."""
@@ -163,7 +163,7 @@ class PostgresPhaseStore:
         return tuple((phone, answer) for phone, answer in rows if phone is not None)
 
     def replace(
-        self, phase: bytes, snapshot: bytes, opening: Opening, tasks: Iterable[tuple[int, bytes]]
+        self, phase: bytes, snapshot: bytes, step: PresentStep, tasks: Iterable[tuple[int, bytes]]
     ) -> None:
         """See `PhaseStore.replace`."""
         with self._database.transaction() as connection:
@@ -173,10 +173,10 @@ class PostgresPhaseStore:
                 " sum = %(sum)s, over = %(over)s, wait = %(wait)s, closed = false,"
                 " finished = CASE WHEN %(over)s THEN extract(epoch FROM now()) END"
                 " WHERE phase = %(phase)s AND number = %(number)s - 1",
-                _columns(phase, snapshot, opening),
+                _columns(phase, snapshot, step),
             )
             if replaced.rowcount == 0:
-                _refuse(connection, phase, opening.number)
+                _refuse(connection, phase, step.number)
             connection.execute(
                 "UPDATE steps SET closed = extract(epoch FROM now()),"
                 " answered = (SELECT count(*) FROM answers WHERE phase = %(phase)s)"
@@ -185,16 +185,16 @@ class PostgresPhaseStore:
             )
             connection.execute("DELETE FROM answers WHERE phase = %s", (phase,))
             connection.execute("DELETE FROM tasks WHERE phase = %s", (phase,))
-            _open_step(connection, phase, opening, tasks)
+            _begin_step(connection, phase, step, tasks)
 
 
-def _open_step(
-    connection: Connection, phase: bytes, opening: Opening, tasks: Iterable[tuple[int, bytes]]
+def _begin_step(
+    connection: Connection, phase: bytes, step: PresentStep, tasks: Iterable[tuple[int, bytes]]
 ) -> None:
-    if not opening.over:
+    if not step.over:
         connection.execute(
             "INSERT INTO steps (phase, number, step, expected) VALUES (%s, %s, %s, %s)",
-            (phase, opening.number, opening.step, opening.expected),
+            (phase, step.number, step.name, step.expected),
         )
     with connection.cursor().copy(
         "COPY tasks (phase, phone, task) FROM STDIN (FORMAT BINARY)"
@@ -204,9 +204,10 @@ def _open_step(
             copy.write_row((phase, phone, task))
 
 
-def _columns(phase: bytes, snapshot: bytes, opening: Opening) -> dict[str, object]:
-    columns = {**dataclasses.asdict(opening), "phase": phase, "snapshot": snapshot}
-    return columns | {"step": str(opening.step)}  # an enumeration would be stored by its name
+def _columns(phase: bytes, snapshot: bytes, step: PresentStep) -> dict[str, object]:
+    columns = {**dataclasses.asdict(step), "phase": phase, "snapshot": snapshot}
+    columns["step"] = columns.pop("name")
+    return columns
 
 
 def _only(rows: list[tuple[Any, ...]], phase: bytes) -> tuple[Any, ...]:

@@ -9,10 +9,15 @@ import msgspec
 from psycopg import errors
 
 from earshot_protocol.errors import InvalidInputError, RemoteError
-from earshot_protocol.phase import Parameters
+from earshot_protocol.phases.kinds import KINDS, AnyParameters
+from earshot_protocol.phases.parameters import Parameters
 from earshot_server.store.database import Database
 
 _LARGEST_REASON = 1024
+_TOLD_TO_ALL = [
+    str(kind.parameters.__struct_config__.tag) for kind in KINDS if kind.outcome.told_to_all
+]
+"""The kinds of phase whose results concern every phone."""
 
 _STANDING = """
 WITH mine AS (
@@ -28,7 +33,7 @@ WITH mine AS (
     FROM gatherings LEFT JOIN phases USING (phase) WHERE phase = ANY(%(known)s)
 ), newest AS (
     SELECT phase FROM phases JOIN gatherings USING (phase)
-    WHERE kind = 'learning' AND step = 'published' ORDER BY finished DESC LIMIT 1
+    WHERE kind = ANY(%(told_to_all)s) AND step = 'published' ORDER BY finished DESC LIMIT 1
 )
 SELECT
     (SELECT phase FROM present),
@@ -143,7 +148,7 @@ class Registry:
             known: phases whose endings it says it has.
         """
         phase, index, *others = self._database.query(
-            _STANDING, {"phone": phone, "known": list(known)}
+            _STANDING, {"phone": phone, "known": list(known), "told_to_all": _TOLD_TO_ALL}
         )[0]
         return Standing(None if phase is None else (phase, index), *others)
 
@@ -168,7 +173,7 @@ class Registry:
                 (
                     phase,
                     msgspec.msgpack.encode(parameters),
-                    parameters.__struct_config__.tag,
+                    parameters.kind,
                     parameters.phones,
                     least,
                     until,
@@ -185,7 +190,7 @@ class Registry:
             " ORDER BY position"
         )
         return tuple(
-            Gathering(phase, msgspec.msgpack.decode(parameters, type=Parameters), *others)
+            Gathering(phase, msgspec.msgpack.decode(parameters, type=AnyParameters), *others)
             for phase, parameters, *others in rows
         )
 

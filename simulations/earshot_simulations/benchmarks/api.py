@@ -38,10 +38,11 @@ from earshot_client.transport.http import HttpTransport
 from earshot_protocol.api import ANSWER, ENROL, TASK, Invite, StartPhase
 from earshot_protocol.errors import EarshotError, LocalError
 from earshot_protocol.geometry import Geometry
-from earshot_protocol.messages import Failed, Result, Wait
-from earshot_protocol.phase import STEPS, Budget, PhaseParameters
+from earshot_protocol.messages import Wait
+from earshot_protocol.phases.learning import Budget, PhaseParameters, Result
+from earshot_protocol.wire import Ending
 from earshot_server.api.views import PhaseExport
-from earshot_simulations.engine.local import AGREES, HeardPoints
+from earshot_simulations.engine.interface import AGREES, HeardPoints
 from earshot_simulations.populations import Blobs, Population
 
 _T = TypeVar("_T")
@@ -244,13 +245,13 @@ def _run(
 
     client = OperatorClient(address, read_token(data))
     code = client.invite(Invite(uses=phones)).code
-    phase = client.start(
-        StartPhase(parameters=_parameters(phones, dropout, step_seconds), gather_seconds=_PATIENCE)
-    )
+    parameters = _parameters(phones, dropout, step_seconds)
+    phase = client.start(StartPhase(parameters=parameters, gather_seconds=_PATIENCE))
+    steps = len(parameters.plan().steps)
     random = np.random.default_rng([seed, 0xA])
-    answers = np.full(phones, len(STEPS))
+    answers = np.full(phones, steps)
     vanishing = random.choice(phones, int(dropout * phones), replace=False)
-    answers[vanishing] = random.integers(len(STEPS), size=len(vanishing))
+    answers[vanishing] = random.integers(steps, size=len(vanishing))
     with ProcessPoolExecutor(processes, mp_context=get_context("spawn")) as pool:
         futures = [
             pool.submit(
@@ -314,7 +315,7 @@ class _Member:
             timed(ENROL, lambda: self.transport.enrol(code))
             self.known = True
         task = timed(TASK, self.transport.task)
-        if isinstance(task, Result | Failed):
+        if isinstance(task, Ending):
             self.transport.close()
             return None
         answer = self._phone.answer(task)

@@ -18,16 +18,14 @@ import numpy as np
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from earshot_protocol.errors import InvalidParametersError
-from earshot_protocol.messages import (
-    AdvertiseKeys,
-    decode_answer,
-    decode_task,
-    encode,
-)
+from earshot_protocol.messages import decode_answer, decode_task
 from earshot_protocol.secure_sum import shamir
-from earshot_protocol.secure_sum.aggregator import Aggregator, Round
+from earshot_protocol.secure_sum.aggregator import Aggregator
+from earshot_protocol.secure_sum.messages import AdvertiseKeys
 from earshot_protocol.secure_sum.parameters import SumParameters, choose
 from earshot_protocol.secure_sum.participant import Participant
+from earshot_protocol.secure_sum.rounds import Round
+from earshot_protocol.wire import encode
 
 Progress = Callable[[str, int, int], None]
 
@@ -139,7 +137,7 @@ def _answer(
         measured.down[phone] += len(sent)
     measured.phones[current].append(clock.seconds)
     measured.up[phone] = measured.up.get(phone, 0) + len(answer)
-    measured.server.time(lambda: aggregator.accept(phone, decode_answer(answer)))  # type: ignore[arg-type]
+    measured.server.time(lambda: aggregator.accept(phone, decode_answer(answer)))
 
 
 def _wire(opening: AdvertiseKeys) -> bytes:

@@ -12,12 +12,12 @@ import typer
 from earshot_models.commands.progress import shown
 from earshot_protocol.errors import InvalidInputError
 from earshot_simulations.learning.settings import (
-    DiscoveryRoute,
-    EngineName,
+    Discovery,
+    Engine,
     Settings,
     Summation,
     default_budget,
-    parse_budget,
+    whole_budget,
 )
 
 app = typer.Typer(add_completion=False)
@@ -52,12 +52,12 @@ def simulate(
         ),
     ] = None,
     discovery: Annotated[
-        DiscoveryRoute, typer.Option(help="How global centroids are found.")
+        Discovery, typer.Option(help="How global centroids are found.")
     ] = _DEFAULT.discovery,
     summation: Annotated[
         Summation, typer.Option(help="ideal replaces the cryptography, and nothing else.")
     ] = _DEFAULT.summation,
-    engine: Annotated[EngineName, typer.Option(help="Where phones run.")] = _DEFAULT.engine,
+    engine: Annotated[Engine, typer.Option(help="Where phones run.")] = _DEFAULT.engine,
     jobs: Annotated[int, typer.Option(help="Processes.")] = os.cpu_count() or 1,
     seed: Annotated[int, typer.Option(help="Of everything but keys.")] = _DEFAULT.seed,
     dimensions: Annotated[
@@ -94,7 +94,7 @@ def simulate(
         labelled=labelled,
         dropout=dropout,
         corrupted=corrupted,
-        budget=default_budget(data) if budget is None else parse_budget(budget),
+        budget=default_budget(data) if budget is None else whole_budget(budget),
         discovery=discovery,
         summation=summation,
         engine=engine,

@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 
-from earshot_protocol.phase import STEPS, Step
+from earshot_protocol.phases.parameters import Parameters
 
 
-def draw_dropouts(phones: int, dropout: float, seed: int) -> dict[Step, tuple[int, ...]]:
+def draw_dropouts(parameters: Parameters, seed: int) -> dict[str, tuple[int, ...]]:
     """⌊ρn⌋ phones, each gone for good from a step drawn uniformly from all steps.
 
     Args:
-        phones: n.
-        dropout: ρ.
+        parameters: of the phase.
         seed: of the simulation.
 
     Returns:
-        Per step, the phones that vanish before they answer it, ascending.
+        By the name of the step, the phones that vanish before they answer it, ascending.
     """
     generator = np.random.default_rng([seed, 0xD])
-    total = math.floor(round(dropout * phones, 6))
-    vanishing = generator.choice(phones, total, replace=False)
-    steps = generator.integers(len(STEPS), size=total)
+    total = parameters.phones - parameters.least_survivors
+    vanishing = generator.choice(parameters.phones, total, replace=False)
+    steps = parameters.plan().steps
+    drawn = generator.integers(len(steps), size=total)
     return {
-        step: tuple(sorted(vanishing[steps == place].tolist())) for place, step in enumerate(STEPS)
+        step.name: tuple(sorted(vanishing[drawn == place].tolist()))
+        for place, step in enumerate(steps)
     }

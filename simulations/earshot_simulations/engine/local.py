@@ -1,8 +1,4 @@
-"""Runs one step of a phase over all phones, on all cores.
-
-A phone lives only while it answers: its store is rebuilt from bytes in whichever process takes its
-batch, and goes back as bytes. So memory holds the phones' states, never all phones.
-"""
+"""Phones on all cores of one machine."""
 
 from __future__ import annotations
 
@@ -10,78 +6,28 @@ import os
 import resource
 import sys
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from dataclasses import dataclass
+from itertools import islice
 
 import numpy as np
 import numpy.typing as npt
 
 from earshot_client.labels import LabelHierarchy
 from earshot_client.phone import Phone
-from earshot_client.policy import Policy
 from earshot_client.store.memory import MemoryStore
-from earshot_protocol.errors import EarshotError, WrongStateError
-from earshot_protocol.messages import (
-    Cluster,
-    GlobalCentroids,
-    TopCentroids,
-    decode_task,
-    encode,
-)
-from earshot_protocol.phase import STEPS, Step
-from earshot_protocol.secure_sum.participant import Participant
+from earshot_protocol.errors import EarshotError
+from earshot_protocol.messages import decode_task
+from earshot_protocol.phases.plan import PartTask
+from earshot_protocol.wire import encode
+from earshot_simulations.engine.interface import AGREES, HeardPoints, Outcome, Outcomes, Scenario
 from earshot_simulations.populations import Population
 
-_HEARD = (Cluster, GlobalCentroids, TopCentroids)
-"""The tasks for which a phone needs its recordings."""
 _LARGEST_BATCH = 128
 
-AGREES = Policy(
-    least_phones=1,
-    largest_epsilon=float("inf"),
-    largest_delta=1.0,
-    largest_lifetime_epsilon=float("inf"),
-    largest_lifetime_delta=1.0,
-    largest_dropout=1.0,
-    least_corrupted=0.0,
-    least_threshold=1,
-)
-"""The researcher sets the parameters of a simulation, so its phones agree to any that are valid."""
-
 
 @dataclass(frozen=True)
-class HeardPoints:
-    """An encoder in name: what simulated phones heard is points already."""
-
-    name: str
-    dimensions: int
-
-    def embed(self, samples: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-        """Refused: there is no sound to embed.
-
-        Raises:
-            WrongStateError: always.
-        """
-        raise WrongStateError("a simulated phone holds points, not sound")
-
-    def project(
-        self, embeddings: npt.NDArray[np.float32], dimensions: int
-    ) -> npt.NDArray[np.float32]:
-        """The points as they are."""
-        return embeddings
-
-
-@dataclass(frozen=True)
-class Scenario:
-    """What a process needs to bring any phone of the simulation to life."""
-
-    population: Population
-    seed: int
-    participant: type[Participant]
-
-
-@dataclass(frozen=True)
-class Job:
+class _Job:
     """One task for one phone."""
 
     phone: int
@@ -90,51 +36,78 @@ class Job:
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What one phone made of one task; `refusal` says why where there is no answer."""
+class _Batch:
+    """What one process made of some jobs: outcomes, new states, its peak memory in bytes."""
 
-    phone: int
-    state: bytes
-    answer: bytes
-    cpu_seconds: float
-    refusal: str = ""
-
-
-@dataclass(frozen=True)
-class Batch:
-    """What one process made of some jobs; its peak memory is in bytes."""
-
-    outcomes: tuple[Outcome, ...]
+    outcomes: Outcomes
+    states: dict[int, bytes]
     process: int
     peak_memory: int
 
 
-def answer_all(
-    scenario: Scenario, step: Step, jobs: Sequence[Job], processes: int
-) -> Iterator[Batch]:
-    """Let every phone answer its task; batches come back as they finish."""
-    from joblib import Parallel, delayed
+class LocalEngine:
+    """An `Engine` over processes of this machine.
 
-    size = max(1, min(_LARGEST_BATCH, -(-len(jobs) // (4 * processes))))
-    batches = (jobs[at : at + size] for at in range(0, len(jobs), size))
-    parallel = Parallel(n_jobs=processes, return_as="generator_unordered", pre_dispatch="2*n_jobs")
-    yield from parallel(delayed(_answer_batch)(scenario, step, batch) for batch in batches)
+    Args:
+        scenario: who the phones are.
+        processes: at a time; with one, phones run in this process.
+    """
+
+    def __init__(self, scenario: Scenario, processes: int) -> None:
+        self._scenario = scenario
+        self._processes = processes
+        self._states = dict.fromkeys(range(scenario.population.phones), b"")
+        self._peaks: dict[int, int] = {}
+
+    @property
+    def present(self) -> Set[int]:
+        """See `Engine.present`."""
+        return self._states.keys()
+
+    def drop(self, phones: Iterable[int]) -> None:
+        """See `Engine.drop`."""
+        for phone in phones:
+            del self._states[phone]
+
+    def answer(self, step: int, tasks: Iterable[tuple[int, bytes]]) -> Iterator[Outcomes]:
+        """See `Engine.answer`."""
+        from joblib import Parallel, delayed
+
+        jobs = (_Job(phone, self._states[phone], task) for phone, task in tasks)
+        size = max(1, min(_LARGEST_BATCH, -(-len(self._states) // (4 * self._processes))))
+        batches = iter(lambda: tuple(islice(jobs, size)), ())
+        parallel = Parallel(
+            n_jobs=self._processes, return_as="generator_unordered", pre_dispatch="2*n_jobs"
+        )
+        for batch in parallel(
+            delayed(_answer_batch)(self._scenario, step, batch) for batch in batches
+        ):
+            self._states |= batch.states
+            self._peaks[batch.process] = batch.peak_memory
+            yield batch.outcomes
+
+    def peak_memory(self) -> int:
+        """See `Engine.peak_memory`; this process is among them."""
+        return sum((self._peaks | {os.getpid(): _peak_memory()}).values())
 
 
-def peak_memory() -> int:
+def _peak_memory() -> int:
     """Largest resident size of this process so far, in bytes."""
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak if sys.platform == "darwin" else peak * 1024
 
 
-def _answer_batch(scenario: Scenario, step: Step, jobs: Sequence[Job]) -> Batch:
-    outcomes = tuple(_answer(scenario, step, job) for job in jobs)
-    return Batch(outcomes, os.getpid(), peak_memory())
+def _answer_batch(scenario: Scenario, step: int, jobs: Sequence[_Job]) -> _Batch:
+    states: dict[int, bytes] = {}
+    outcomes = tuple(_answer(scenario, step, job, states) for job in jobs)
+    return _Batch(outcomes, states, os.getpid(), _peak_memory())
 
 
-def _answer(scenario: Scenario, step: Step, job: Job) -> Outcome:
+def _answer(scenario: Scenario, step: int, job: _Job, states: dict[int, bytes]) -> Outcome:
+    population = scenario.population
     task = decode_task(job.task)
-    points, choices = _recordings(scenario.population, job.phone, isinstance(task, _HEARD))
+    # Only what begins a part of the phase looks at recordings.
+    points, choices = _recordings(population, job.phone, isinstance(task, PartTask))
     started = time.process_time()
     if job.state:
         store = MemoryStore.from_bytes(job.state, points, choices)
@@ -142,18 +115,19 @@ def _answer(scenario: Scenario, step: Step, job: Job) -> Outcome:
         store = MemoryStore(points, choices)
     phone = Phone(
         store,
-        HeardPoints(scenario.population.name, scenario.population.dimensions),
+        HeardPoints(population.name, population.dimensions),
         AGREES,
-        hierarchy=LabelHierarchy.flat(scenario.population.labels),
-        random=np.random.default_rng([scenario.seed, 0xA, job.phone, STEPS.index(step)]).bytes,
-        participant=scenario.participant,
+        hierarchy=LabelHierarchy.flat(population.labels),
+        random=np.random.default_rng([scenario.seed, 0xA, job.phone, step]).bytes,
+        summation=scenario.summation,
     )
     try:
         answer = phone.answer(task)
     except EarshotError as error:
-        return Outcome(job.phone, job.state, b"", time.process_time() - started, str(error))
+        return Outcome(job.phone, b"", time.process_time() - started, str(error))
     encoded = encode(answer) if answer is not None else b""
-    return Outcome(job.phone, store.to_bytes(), encoded, time.process_time() - started)
+    states[job.phone] = store.to_bytes()
+    return Outcome(job.phone, encoded, time.process_time() - started)
 
 
 def _recordings(
@@ -161,6 +135,6 @@ def _recordings(
 ) -> tuple[npt.NDArray[np.float32], tuple[str | None, ...]]:
     if not wanted:
         return np.empty((0, population.dimensions), dtype=np.float32), ()
-    heard = population.recordings(phone)
+    recordings = population.recordings(phone)
     names = (*population.labels, None)  # so that -1, unlabelled, is None
-    return heard.points, tuple(names[label] for label in heard.labels.tolist())
+    return recordings.points, tuple(names[label] for label in recordings.labels.tolist())

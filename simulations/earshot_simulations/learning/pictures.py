@@ -19,7 +19,8 @@ import numpy.typing as npt
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-from earshot_simulations.learning.run import NOBODY, Floats, Integers, Run, StepRecord
+from earshot_simulations.engine.course import StepRecord
+from earshot_simulations.learning.run import NOBODY, Floats, Integers, Run
 from earshot_simulations.learning.wording import byte_size, counted, duration, printable, whole
 
 PALETTE = (

@@ -14,6 +14,7 @@ import numpy.typing as npt
 
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.privacy.accounting import Release, total
+from earshot_simulations.engine.course import StepRecord
 from earshot_simulations.populations.population import Skipped
 
 Floats = npt.NDArray[np.float32]
@@ -21,37 +22,6 @@ Integers = npt.NDArray[np.integer[Any]]
 
 NOBODY = -1
 """In `Run.labels`: nobody voted. In `Run.local_clusters`: the centroid is an outlier."""
-
-
-@dataclass(frozen=True, kw_only=True)
-class StepRecord:
-    """One step of the phase: who answered, and what it took.
-
-    Attributes:
-        step: a value of `earshot_protocol.phase.Step`, or "discover" for the server's own step.
-        asked: phones that were asked.
-        answered: phones whose answer was accepted.
-        dropped: numbers of the phones that vanished in this step.
-        seconds: wall-clock time of the step.
-        phone_cpu_seconds: CPU time, summed over phones.
-        server_cpu_seconds: CPU time of the server.
-        bytes_up: bytes from phones to server, summed over phones.
-        bytes_down: bytes from server to phones, summed over phones.
-    """
-
-    step: str
-    asked: int = 0
-    answered: int = 0
-    dropped: tuple[int, ...] = ()
-    seconds: float = 0.0
-    phone_cpu_seconds: float = 0.0
-    server_cpu_seconds: float = 0.0
-    bytes_up: int = 0
-    bytes_down: int = 0
-
-    def per_phone(self, amount: float) -> float:
-        """A sum over phones as a mean over the phones that answered; 0 if none did."""
-        return amount / self.answered if self.answered else 0.0
 
 
 def _no_integers() -> Integers:

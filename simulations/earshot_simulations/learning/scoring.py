@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from earshot_protocol.geometry import nearest
-from earshot_protocol.messages import Result
+from earshot_protocol.phases.learning import Result
 from earshot_simulations.populations import Recordings
 
 Labels = npt.NDArray[np.int64]

@@ -6,10 +6,12 @@ import enum
 import os
 from dataclasses import dataclass, field
 
+from earshot_protocol import checks
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.geometry import Geometry
-from earshot_protocol.phase import Budget, PhaseParameters
-from earshot_server.phases.stages import check_feasible
+from earshot_protocol.phases.learning import Budget, PhaseParameters
+from earshot_protocol.phases.parameters import parse_budget
+from earshot_protocol.phases.plan import check_feasible
 from earshot_simulations.populations import Population
 
 BLOBS = "blobs"
@@ -36,13 +38,13 @@ class Summation(enum.StrEnum):
     IDEAL = "ideal"
 
 
-class DiscoveryRoute(enum.StrEnum):
+class Discovery(enum.StrEnum):
     """How global centroids are found."""
 
     LOCAL = "local"
 
 
-class EngineName(enum.StrEnum):
+class Engine(enum.StrEnum):
     """Where the phones run."""
 
     LOCAL = "local"
@@ -60,9 +62,9 @@ class Settings:
     dropout: float = 0.0
     corrupted: float = 0.0
     budget: Budget = _POINTS_BUDGET
-    discovery: DiscoveryRoute = DiscoveryRoute.LOCAL
+    discovery: Discovery = Discovery.LOCAL
     summation: Summation = Summation.REAL
-    engine: EngineName = EngineName.LOCAL
+    engine: Engine = Engine.LOCAL
     jobs: int = field(default_factory=lambda: os.cpu_count() or 1)
     seed: int = 0
     dimensions: int = 8
@@ -79,14 +81,9 @@ class Settings:
             InvalidParametersError: says which setting is wrong and what would be accepted.
         """
         for name in ("recordings", "scenes", "jobs"):
-            if getattr(self, name) < 1:
-                raise InvalidParametersError(f"{name}={getattr(self, name)}: must be at least 1")
-        if not 0 <= self.labelled <= 1:
-            raise InvalidParametersError(
-                f"labelled={self.labelled}: a fraction lies between 0 and 1"
-            )
-        if self.seed < 0:
-            raise InvalidParametersError(f"seed={self.seed}: must not be negative")
+            checks.whole(name, getattr(self, name))
+        checks.share("labelled", self.labelled)
+        checks.whole("seed", self.seed, 0)
         check_feasible(self._parameters("", Geometry.EUCLIDEAN, self.dimensions, ("any label",)))
 
     def parameters(self, population: Population) -> PhaseParameters:
@@ -119,7 +116,7 @@ class Settings:
         )
 
 
-def parse_budget(text: str) -> Budget:
+def whole_budget(text: str) -> Budget:
     """Read `clustering=…,selection=…,centroid-vote=…,label-vote=…`, or `none`.
 
     `none` is an ε at which every mechanism's noise vanishes: what the system does without privacy.
@@ -127,23 +124,11 @@ def parse_budget(text: str) -> Budget:
     Raises:
         InvalidParametersError: a name that is unknown, missing or repeated, or not a number.
     """
-    names = [name.replace("_", "-") for name in Budget.__struct_fields__]
+    names = Budget.names()
     if text.strip() == "none":
-        return Budget(**dict.fromkeys(Budget.__struct_fields__, _NO_NOISE))
-    expected = ",".join(f"{name}=ε" for name in names) + ", or none"
-    values: dict[str, float] = {}
-    for part in text.split(","):
-        name, separator, value = part.strip().partition("=")
-        if not separator or name not in names or name in values:
-            raise InvalidParametersError(f"budget '{text}': give each once, as {expected}")
-        try:
-            values[name] = float(value)
-        except ValueError as error:
-            raise InvalidParametersError(
-                f"budget {name}={value}: a budget is a positive number"
-            ) from error
+        return Budget(*(_NO_NOISE for _ in names))
+    values = parse_budget(text, names)
     if len(values) != len(names):
-        raise InvalidParametersError(f"budget '{text}': give each once, as {expected}")
-    budget = Budget(**{name.replace("-", "_"): value for name, value in values.items()})
-    budget.check()
-    return budget
+        expected = ",".join(f"{name}=ε" for name in names)
+        raise InvalidParametersError(f"budget '{text}': give each once, as {expected}, or none")
+    return Budget(*(values[name] for name in names))

@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-import os
 import time
-from collections.abc import Callable
+from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import asdict
 from importlib.metadata import version
@@ -13,46 +12,35 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
-from earshot_protocol.errors import RemoteError
-from earshot_protocol.messages import Matrix, Result, decode_answer, encode
-from earshot_protocol.phase import STEPS, Step
-from earshot_protocol.privacy.accounting import (
-    CENTROID_VOTE,
-    CLUSTER,
-    LABEL_VOTE,
-    SELECT,
-    Release,
-    phase_releases,
-)
-from earshot_protocol.secure_sum.aggregator import Aggregator
-from earshot_protocol.secure_sum.participant import Participant
+from earshot_protocol.phases.learning import Result
+from earshot_protocol.phases.plan import PUBLISHED
+from earshot_protocol.privacy.accounting import Release
+from earshot_protocol.secure_sum.bell import BELL
+from earshot_protocol.secure_sum.interface import Summation
+from earshot_protocol.wire import Matrix
+from earshot_server.discovery.interface import Discovery
 from earshot_server.discovery.optics import Optics
-from earshot_server.phases.coordinator import Coordinator
-from earshot_server.store.memory import MemoryPhaseStore
-from earshot_simulations.engine.dropouts import draw_dropouts
-from earshot_simulations.engine.ideal import IdealAggregator, IdealParticipant
-from earshot_simulations.engine.local import Job, Scenario, answer_all, peak_memory
-from earshot_simulations.learning.run import Run, StepRecord
+from earshot_server.phases.learning import LearningPhase
+from earshot_simulations.engine.course import Course, Progress
+from earshot_simulations.engine.ideal import IDEAL
+from earshot_simulations.engine.interface import Engine, Scenario
+from earshot_simulations.engine.local import LocalEngine
+from earshot_simulations.learning import settings as names
+from earshot_simulations.learning.run import Run
 from earshot_simulations.learning.scoring import score
-from earshot_simulations.learning.settings import BLOBS, SOUNDSCAPES, Settings, Summation
+from earshot_simulations.learning.settings import Settings
 from earshot_simulations.populations import Blobs, Population, Recordings, SoundFolder, Soundscapes
 
-Progress = Callable[[str, int, int], None]
-"""Told what is going on, how many phones or recordings are done, and of how many."""
-
-DISCOVER = "discover"
-_RELEASED_IN = {
-    Step.LOCAL_CENTROIDS: (CLUSTER, SELECT),
-    Step.CENTROID_VOTE_MASK: (CENTROID_VOTE,),
-    Step.LABEL_VOTE_MASK: (LABEL_VOTE,),
+SUMMATIONS: Mapping[names.Summation, Summation] = {
+    names.Summation.REAL: BELL,
+    names.Summation.IDEAL: IDEAL,
 }
-"""The step in which something leaves the phones, and which private steps it pays for."""
+DISCOVERIES: Mapping[names.Discovery, type[Discovery]] = {names.Discovery.LOCAL: Optics}
+ENGINES: Mapping[names.Engine, type[LocalEngine]] = {names.Engine.LOCAL: LocalEngine}
+"""What the settings name."""
+
 _PICTURED_POINTS = 4000
 _PICTURED_PHONES = 200
-_SIDES: dict[Summation, tuple[type[Participant], type[Aggregator]]] = {
-    Summation.REAL: (Participant, Aggregator),
-    Summation.IDEAL: (IdealParticipant, IdealAggregator),
-}
 
 
 def simulate(settings: Settings, progress: Progress = lambda what, done, total: None) -> Run:
@@ -85,7 +73,7 @@ def simulate(settings: Settings, progress: Progress = lambda what, done, total: 
 
 
 def _open_population(settings: Settings, progress: Progress) -> Population:
-    if settings.data == BLOBS:
+    if settings.data == names.BLOBS:
         return Blobs(
             settings.phones,
             settings.recordings,
@@ -97,7 +85,7 @@ def _open_population(settings: Settings, progress: Progress) -> Population:
     def hearing(done: int, total: int) -> None:
         progress("hear", done, total)
 
-    if settings.data == SOUNDSCAPES:
+    if settings.data == names.SOUNDSCAPES:
         return Soundscapes(
             settings.phones,
             settings.recordings,
@@ -127,104 +115,41 @@ class _Simulation:
         self.settings = settings
         self.population = population
         self.progress = progress
-        self.at = "hear"
         self.interrupted: str | None = None
-        self.steps: list[StepRecord] = []
-        self.notes: list[str] = []
-        participant, aggregator = _SIDES[settings.summation]
-        self._scenario = Scenario(population, settings.seed, participant)
-        self._aggregator = aggregator
-        self._coordinator: Coordinator | None = None
-        self._states = dict.fromkeys(range(settings.phones), b"")
-        self._peaks: dict[int, int] = {}
+        self._summation = SUMMATIONS[settings.summation]
+        scenario = Scenario(population, settings.seed, self._summation)
+        self._engine: Engine = ENGINES[settings.engine](scenario, settings.jobs)
+        self._course: Course | None = None
+
+    @property
+    def at(self) -> str:
+        """What is under way."""
+        return self._course.at if self._course else "hear"
 
     def run(self) -> None:
         """All steps, until the phase is over."""
-        dropouts = draw_dropouts(self.settings.phones, self.settings.dropout, self.settings.seed)
-        self._coordinator = Coordinator.start(
-            MemoryPhaseStore(),
-            Optics(),
+        self._course = Course(
             self.settings.parameters(self.population),
-            now=0.0,
-            aggregator=self._aggregator,
+            self._engine,
+            self._summation,
+            DISCOVERIES[self.settings.discovery](),
+            self.settings.seed,
+            self.progress,
         )
-        for number, step in enumerate(STEPS, start=1):
-            self.at = step
-            self._step(self._coordinator, step, dropouts[step], float(number))
-            if self._coordinator.step is Step.FAILED:
-                self.interrupted = f"the phase failed: {self._coordinator.state.failure}"
-                return
-
-    def _step(
-        self, coordinator: Coordinator, step: Step, dropped: tuple[int, ...], number: float
-    ) -> None:
-        """One step: the phones that vanish now are gone, all others answer, the step is closed."""
-        for phone in dropped:
-            del self._states[phone]
-        asked = len(self._states) + len(dropped)
-        began, server_began = time.perf_counter(), time.process_time()
-        jobs = [
-            Job(phone, state, encode(coordinator.task_for(phone)))
-            for phone, state in self._states.items()
-        ]
-        server_cpu = time.process_time() - server_began
-        phone_cpu, bytes_up, answered = 0.0, 0, 0
-        self.progress(step, 0, len(jobs))
-        for batch in answer_all(self._scenario, step, jobs, self.settings.jobs):
-            self._peaks[batch.process] = batch.peak_memory
-            server_began = time.process_time()
-            for outcome in batch.outcomes:
-                phone_cpu += outcome.cpu_seconds
-                self._states[outcome.phone] = outcome.state
-                if outcome.refusal:
-                    self._note(f"phone {outcome.phone}, {step}: {outcome.refusal}")
-                    continue
-                try:
-                    coordinator.accept(outcome.phone, decode_answer(outcome.answer))
-                except RemoteError as error:
-                    self._note(f"server, {step}: {error}")
-                    continue
-                bytes_up += len(outcome.answer)
-                answered += 1
-            server_cpu += time.process_time() - server_began
-            self.progress(step, answered, len(jobs))
-        seconds = time.perf_counter() - began
-        began, server_began = time.perf_counter(), time.process_time()
-        # The clock runs past the deadline: whoever has not answered by now is gone.
-        coordinator.advance(number * 2 * coordinator.state.parameters.step_seconds)
-        closing, closing_cpu = time.perf_counter() - began, time.process_time() - server_began
-        discovers = step is Step.LOCAL_CENTROIDS
-        self.steps.append(
-            StepRecord(
-                step=step.value,
-                asked=asked,
-                answered=answered,
-                dropped=dropped,
-                seconds=seconds + (0.0 if discovers else closing),
-                phone_cpu_seconds=phone_cpu,
-                server_cpu_seconds=server_cpu + (0.0 if discovers else closing_cpu),
-                bytes_up=bytes_up,
-                bytes_down=sum(len(job.task) for job in jobs),
-            )
-        )
-        if discovers:
-            self.steps.append(
-                StepRecord(step=DISCOVER, seconds=closing, server_cpu_seconds=closing_cpu)
-            )
-
-    def _note(self, note: str) -> None:
-        if len(self.notes) < 100:
-            self.notes.append(note)
+        self._course.run()
+        if self._course.failure is not None:
+            self.interrupted = f"the phase failed: {self._course.failure}"
 
     # ----------------------------------------------------------------------------- the record
 
     def record(self, seconds: float) -> Run:
         """Everything that is known, whether or not the phase came to its end."""
-        settings, population, coordinator = self.settings, self.population, self._coordinator
-        state = coordinator.state if coordinator else None
-        done = coordinator is not None and coordinator.step is Step.PUBLISHED
-        heard = self._heard() if self.at != "hear" else None
-        result = coordinator.result() if coordinator and done else None
+        settings, population, course = self.settings, self.population, self._course
+        state = course.coordinator.state if course else None
+        state = state if isinstance(state, LearningPhase) else None
+        heard = self._heard() if course else None
+        done = state is not None and state.step == PUBLISHED
+        result = course.coordinator.result() if course and done else None
         scores = (
             score(result, heard, population.held_out())
             if isinstance(result, Result) and heard
@@ -238,13 +163,12 @@ class _Simulation:
             np.empty(0, np.int16),
         )
         sample = slice(0, _PICTURED_POINTS)
-        self._peaks[os.getpid()] = peak_memory()
         return Run(
             version=version("earshot"),
             configuration=_configuration(settings),
             population=population.name,
             phones=settings.phones,
-            survivors=len(self._states),
+            survivors=len(self._engine.present),
             geometry=population.geometry,
             label_names=population.labels,
             scene_names=population.labels,
@@ -263,21 +187,23 @@ class _Simulation:
             privacy=self._spent(),
             label_histogram=scores.published if scores else zeros,
             true_histogram=scores.true if scores else zeros,
-            steps=tuple(self.steps),
+            steps=tuple(course.steps) if course else (),
             skipped=population.skipped,
-            notes=(*self._reading(), *self.notes),
+            notes=(*self._reading(), *(course.notes if course else ())),
             interrupted=self.interrupted,
-            peak_memory_mb=sum(self._peaks.values()) / 2**20,
+            peak_memory_mb=self._engine.peak_memory() / 2**20,
             seconds=seconds,
         )
 
     def _spent(self) -> tuple[Release, ...]:
         """What has left the phones so far."""
+        if self._course is None:
+            return ()
         # A step that was interrupted counts in full: some phones may have answered.
-        done = {record.step for record in self.steps if record.answered} | {self.at}
-        released = {name for step, names in _RELEASED_IN.items() if step in done for name in names}
-        parameters = self.settings.parameters(self.population)
-        return tuple(r for r in phase_releases(parameters) if r.step in released)
+        done = {record.step for record in self._course.steps if record.answered} | {self.at}
+        plan = self.settings.parameters(self.population).plan()
+        left = {name for step in plan.steps if step.name in done for name in step.releases}
+        return tuple(release for release in plan.releases() if release.step in left)
 
     def _heard(self) -> Recordings:
         """What some phones heard: enough to score and to draw."""
@@ -294,7 +220,7 @@ class _Simulation:
     def _reading(self) -> tuple[str, ...]:
         """What a reader should know before trusting the figures."""
         notes = []
-        if self.settings.summation is Summation.IDEAL:
+        if self.settings.summation is names.Summation.IDEAL:
             notes.append("The secure sum was replaced by plain addition: nothing was protected.")
         if self.population.geometry == "spherical":
             notes.append(

@@ -1,0 +1,46 @@
+"""What a kind of phase is to a phone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from earshot_client.phases.memory import Memory
+from earshot_protocol.phases.kind import Kind
+from earshot_protocol.phases.plan import PartTask, ReleaseAnswer
+
+Input = npt.NDArray[np.int64]
+"""What a phone puts into a secure sum, before noise."""
+
+Contribute = Callable[[Memory, Any, Any], Input | ReleaseAnswer]
+"""Takes what the phone knows, the phase's parameters and the task that begins a part."""
+
+
+def _nothing(memory: Memory, what: Any) -> None:
+    """Nothing to check, or to keep."""
+
+
+@dataclass(frozen=True)
+class PhoneKind:
+    """A phone's side of one kind of phase.
+
+    Attributes:
+        kind: on the wire.
+        contribute: for each task that begins a part: an input of its sum, or the answer that the
+            phone made private itself.
+        describe: an ending in plain types, for the phone's user.
+        check: refuses parameters that do not suit this phone, beyond what its policy refuses for
+            every kind; raises `RefusedError`.
+        finish: keeps what the phone needs of the ending; raises `UnexpectedMessageError` if that
+            makes no sense.
+    """
+
+    kind: Kind
+    contribute: Mapping[type[PartTask], Contribute]
+    describe: Callable[[Any], dict[str, Any]]
+    check: Callable[[Memory, Any], None] = _nothing
+    finish: Callable[[Memory, Any], None] = _nothing

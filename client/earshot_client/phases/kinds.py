@@ -1,0 +1,20 @@
+"""The kinds of phase that there are: the phone's list."""
+
+from __future__ import annotations
+
+from earshot_client.phases import learning, statistics
+from earshot_client.phases.kind import PhoneKind
+from earshot_protocol.phases.parameters import Parameters
+from earshot_protocol.wire import Ending
+
+KINDS: tuple[PhoneKind, ...] = (learning.LEARNING, statistics.STATISTICS)
+
+
+def kind_of(parameters: Parameters) -> PhoneKind:
+    """The kind of a phase with these parameters."""
+    return next(kind for kind in KINDS if isinstance(parameters, kind.kind.parameters))
+
+
+def kind_ending(ending: Ending) -> PhoneKind | None:
+    """The kind of phase that ends like this; None if it failed."""
+    return next((kind for kind in KINDS if isinstance(ending, kind.kind.outcome)), None)

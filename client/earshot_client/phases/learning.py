@@ -1,0 +1,128 @@
+"""A phone's part in a learning phase (thesis, Algorithm 1)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from earshot_client import clustering, selection
+from earshot_client.labels import UNLABELLED, label_counts
+from earshot_client.phases.kind import Input, PhoneKind
+from earshot_client.phases.memory import Memory
+from earshot_protocol.errors import RefusedError, UnexpectedMessageError
+from earshot_protocol.geometry import Geometry, counts
+from earshot_protocol.phases import learning
+from earshot_protocol.phases.learning import (
+    Cluster,
+    GlobalCentroids,
+    LocalCentroids,
+    PhaseParameters,
+    Result,
+    TopCentroids,
+)
+from earshot_protocol.voting import ballots
+from earshot_protocol.wire import Matrix
+
+
+def _check(memory: Memory, parameters: PhaseParameters) -> None:
+    """Refuse points of another encoder, or of more dimensions than this phone's have."""
+    encoder = memory.encoder
+    if parameters.encoder != encoder.name:
+        raise RefusedError(
+            f"the phase clusters embeddings of '{parameters.encoder}'; "
+            f"this phone's are of '{encoder.name}'"
+        )
+    if parameters.dimensions > encoder.dimensions:
+        raise RefusedError(
+            f"dimensions={parameters.dimensions}: an embedding has {encoder.dimensions}"
+        )
+
+
+def _local_centroids(memory: Memory, parameters: PhaseParameters, task: Cluster) -> LocalCentroids:
+    """Steps 3 to 5: cluster privately, choose the top centroids privately, publish them."""
+    points, _ = memory.points(parameters.dimensions)
+    centroids = _local_clustering(parameters).cluster(points, memory.random)
+    top = selection.top_centroids(
+        counts(points, centroids, parameters.geometry),
+        parameters.top_local_centroids,
+        parameters.budget.selection,
+        random=memory.random,
+    )
+    return LocalCentroids(phase=task.phase, sender=task.index, centroids=Matrix.of(centroids[top]))
+
+
+def _centroid_ballot(memory: Memory, parameters: PhaseParameters, task: GlobalCentroids) -> Input:
+    """Step 8: ones for the candidates that most recordings are closest to."""
+    centroids = _checked_centroids(task.centroids, parameters)
+    points, _ = memory.points(parameters.dimensions)
+    votes = min(parameters.centroid_votes, len(centroids))
+    return ballots.top_votes(counts(points, centroids, parameters.geometry), votes)
+
+
+def _label_ballot(memory: Memory, parameters: PhaseParameters, task: TopCentroids) -> Input:
+    """Step 12: ones for the majority labels of the centroids that this phone knows best."""
+    centroids, names = _checked_centroids(task.centroids, parameters), parameters.labels
+    points, choices = memory.points(parameters.dimensions)
+    classes = [memory.class_of(choice) for choice in choices]
+    labels = np.array(
+        [names.index(name) if name in names else UNLABELLED for name in classes], dtype=np.int16
+    )
+    table = label_counts(points, labels, centroids, len(names), parameters.geometry)
+    return ballots.label_votes(table, min(parameters.label_votes, len(centroids)))
+
+
+def _finish(memory: Memory, result: Result) -> None:
+    """Keep the labelled centroids, by which the phone names scenes."""
+    centroids = result.centroids.array()
+    if not len(centroids) or centroids.shape[1] > memory.encoder.dimensions:
+        raise UnexpectedMessageError(
+            f"a result with centroids of shape {centroids.shape}; an embedding has "
+            f"{memory.encoder.dimensions} dimensions"
+        )
+    if len(result.labels) != len(centroids) or any(
+        label >= len(result.label_names) for label in result.labels
+    ):
+        raise UnexpectedMessageError("a result whose labels do not fit its centroids")
+    memory.keep_result(result)
+
+
+def _describe(result: Result) -> dict[str, Any]:
+    return {"environments": [name or "without a name" for name in result.names]}
+
+
+def _local_clustering(parameters: PhaseParameters) -> clustering.LocalClustering:
+    if parameters.geometry is Geometry.SPHERICAL:
+        return clustering.SphericalDPLloyd(
+            parameters.local_centroids,
+            parameters.budget.clustering,
+            parameters.delta,
+            parameters.recordings,
+        )
+    return clustering.DPLloyd(
+        parameters.local_centroids, parameters.budget.clustering, parameters.recordings
+    )
+
+
+def _checked_centroids(matrix: Matrix, parameters: PhaseParameters) -> npt.NDArray[np.float32]:
+    centroids = matrix.array()
+    if not len(centroids) or centroids.shape[1] != parameters.dimensions:
+        raise RefusedError(
+            f"centroids of shape {centroids.shape}; this phase has {parameters.dimensions} "
+            "dimensions and at least one centroid"
+        )
+    return centroids
+
+
+LEARNING = PhoneKind(
+    kind=learning.LEARNING,
+    contribute={
+        Cluster: _local_centroids,
+        GlobalCentroids: _centroid_ballot,
+        TopCentroids: _label_ballot,
+    },
+    describe=_describe,
+    check=_check,
+    finish=_finish,
+)

@@ -1,0 +1,1 @@
+"""Phases: their parameters, their plans, and a file for each kind."""

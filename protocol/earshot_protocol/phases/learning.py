@@ -1,0 +1,216 @@
+"""A learning phase finds and names environments (thesis, Algorithm 1)."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import msgspec
+from msgspec import Meta
+
+from earshot_protocol import checks
+from earshot_protocol.errors import MalformedMessageError, UnexpectedMessageError
+from earshot_protocol.geometry import Geometry
+from earshot_protocol.phases.kind import Kind
+from earshot_protocol.phases.parameters import LARGEST_LABELS, LabelName, Parameters
+from earshot_protocol.phases.plan import (
+    LocalRelease,
+    Outcome,
+    Plan,
+    ReleaseAnswer,
+    ReleaseTask,
+    SecureSum,
+    SumPartTask,
+)
+from earshot_protocol.privacy.accounting import Release
+from earshot_protocol.privacy.mechanisms import (
+    BallotSum,
+    GaussianLloyd,
+    LaplaceLloyd,
+    Mechanism,
+    NoisyMax,
+)
+from earshot_protocol.secure_sum.messages import AdvertiseKeys
+from earshot_protocol.wire import LARGEST_DIMENSIONS, Answer, Matrix
+
+LOCAL_CENTROIDS = "local centroids"
+CENTROID_VOTE = "centroid vote"
+LABEL_VOTE = "label vote"
+"""The parts of the plan; each vote is also the name of its private step."""
+CLUSTER = "cluster"
+SELECT = "select"
+"""The private steps behind local centroids."""
+
+LARGEST_LOCAL_CENTROIDS = 256
+LARGEST_GLOBAL_CENTROIDS = 4096
+LARGEST_RELEASES = 4096
+
+PerCentroid = Meta(max_length=LARGEST_GLOBAL_CENTROIDS)
+PerLabel = Meta(max_length=LARGEST_LABELS)
+
+
+class Budget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """Privacy budget of each private step, as ε in the recording unit.
+
+    ε1 to ε4 of the thesis: `selection` is spent once per published local centroid.
+    """
+
+    clustering: float
+    selection: float
+    centroid_vote: float
+    label_vote: float
+
+    @classmethod
+    def names(cls) -> tuple[str, ...]:
+        """The names of its values, as people write them."""
+        return tuple(name.replace("_", "-") for name in cls.__struct_fields__)
+
+    def check(self) -> None:
+        """Refuse what is not a budget.
+
+        Raises:
+            InvalidParametersError: a value is not a positive, finite number.
+        """
+        for name, value in zip(self.names(), msgspec.structs.astuple(self), strict=True):
+            checks.positive(f"budget {name}", value)
+
+
+class PhaseParameters(Parameters, frozen=True, kw_only=True, tag="learning"):
+    """Everything that phones and server must agree on before a learning phase.
+
+    Attributes:
+        phones: n, the phones that are enrolled.
+        recordings: N, the public, nominal number of recordings of a phone; noise and iterations
+            depend on it, never on the true number.
+        dimensions: of the points that phones cluster.
+        geometry: how distances between points are taken.
+        encoder: name of the encoder whose embeddings are clustered.
+        labels: L, the equivalence classes of environments.
+        local_centroids: k, centroids a phone computes.
+        top_local_centroids: k*, of those, how many it publishes.
+        top_global_centroids: g*, how many global centroids the first vote keeps.
+        centroid_votes: v_centroids, ones allowed in a ballot of the first vote.
+        label_votes: v_labels, ones allowed in a ballot of the second vote.
+        dropout: ρ, the largest fraction of phones that may vanish.
+        corrupted: γ, the largest fraction of phones that an adversary may control.
+        budget: ε1 to ε4.
+        delta: δ of the clustering step, used where its noise is Gaussian (spherical geometry).
+        step_seconds: how long a step waits for phones, in seconds.
+    """
+
+    recordings: int
+    dimensions: int
+    geometry: Geometry
+    encoder: str
+    local_centroids: int
+    top_local_centroids: int
+    top_global_centroids: int
+    centroid_votes: int
+    label_votes: int
+    budget: Budget
+    delta: float = 1e-6
+
+    def plan(self) -> Plan:
+        """Local centroids, the vote for centroids, the vote for labels."""
+        budget, recordings = self.budget, self.recordings
+        clustering: Mechanism = (
+            GaussianLloyd(budget.clustering, self.delta, recordings)
+            if self.geometry is Geometry.SPHERICAL
+            else LaplaceLloyd(budget.clustering, recordings)
+        )
+        selection = NoisyMax(budget.selection, self.top_local_centroids, recordings)
+        survivors = self.honest_survivors
+        centroid_vote = BallotSum(budget.centroid_vote, self.centroid_votes, survivors)
+        label_vote = BallotSum(budget.label_vote, self.label_votes, survivors)
+        return Plan(
+            (
+                LocalRelease(LOCAL_CENTROIDS, Cluster, {CLUSTER: clustering, SELECT: selection}),
+                SecureSum(CENTROID_VOTE, GlobalCentroids, centroid_vote),
+                SecureSum(LABEL_VOTE, TopCentroids, label_vote),
+            )
+        )
+
+    def check(self) -> None:
+        """Refuse parameters under which no phase should run.
+
+        Raises:
+            InvalidParametersError: says which value is wrong and what would be accepted.
+        """
+        self.budget.check()
+        super().check()
+        checks.whole("recordings", self.recordings, 1, 10**6)
+        checks.whole("dimensions", self.dimensions, 1, LARGEST_DIMENSIONS)
+        checks.whole("local_centroids", self.local_centroids, 1, LARGEST_LOCAL_CENTROIDS)
+        checks.whole("top_local_centroids", self.top_local_centroids, 1, self.local_centroids)
+        checks.whole("top_global_centroids", self.top_global_centroids, 1, LARGEST_GLOBAL_CENTROIDS)
+        checks.whole("centroid_votes", self.centroid_votes, 1, self.top_global_centroids)
+        checks.whole("label_votes", self.label_votes, 1, self.top_global_centroids)
+        checks.probability("delta", self.delta)
+
+
+class Cluster(ReleaseTask, frozen=True, kw_only=True, tag="cluster"):
+    """Steps 3 to 5: cluster your points, select the top centroids, publish them."""
+
+    parameters: PhaseParameters
+
+    def check_answer(self, phone: int, answer: Answer) -> None:
+        """See `ReleaseTask.check_answer`; the matrix is k* × d."""
+        super().check_answer(phone, answer)
+        if not isinstance(answer, LocalCentroids):
+            raise UnexpectedMessageError(
+                f"phone {phone}: {type(answer).__name__} where LocalCentroids is due"
+            )
+        rows, columns = self.parameters.top_local_centroids, self.parameters.dimensions
+        matrix = answer.centroids
+        if (matrix.rows, matrix.columns) != (rows, columns):
+            raise MalformedMessageError(
+                f"phone {phone}: {matrix.rows} × {matrix.columns} centroids; this phase takes "
+                f"{rows} × {columns}"
+            )
+        matrix.array()
+
+
+class LocalCentroids(ReleaseAnswer, frozen=True, kw_only=True, tag="local-centroids"):
+    """The k* noisy centroids of one phone."""
+
+    centroids: Matrix
+
+
+class GlobalCentroids(SumPartTask, frozen=True, kw_only=True, tag="global-centroids"):
+    """Step 7: the candidates of the centroid vote; opens its secure sum."""
+
+    centroids: Matrix
+    advertise: AdvertiseKeys
+
+
+class TopCentroids(SumPartTask, frozen=True, kw_only=True, tag="top-centroids"):
+    """Step 11: the centroids that were kept, to be labelled; opens the second secure sum."""
+
+    centroids: Matrix
+    advertise: AdvertiseKeys
+
+
+class Result(Outcome, frozen=True, kw_only=True, tag="result"):
+    """The labelled centroids and the privacy spent: the end of a phase.
+
+    `labels` holds, per centroid, an index into the phase's label names; -1 where nobody voted.
+    """
+
+    told_to_all = True
+
+    geometry: Geometry
+    centroids: Matrix
+    labels: Annotated[tuple[Annotated[int, Meta(ge=-1, lt=LARGEST_LABELS)], ...], PerCentroid]
+    label_names: Annotated[tuple[LabelName, ...], PerLabel]
+    centroid_votes: Annotated[tuple[int, ...], PerCentroid]
+    label_votes: Annotated[tuple[Annotated[tuple[int, ...], PerLabel], ...], PerCentroid]
+    privacy: Annotated[tuple[Release, ...], Meta(max_length=LARGEST_RELEASES)]
+
+    @property
+    def names(self) -> tuple[str | None, ...]:
+        """The label of each centroid; None where nobody voted."""
+        return tuple(self.label_names[label] if label >= 0 else None for label in self.labels)
+
+
+LEARNING = Kind(
+    PhaseParameters, (Cluster, GlobalCentroids, TopCentroids), (LocalCentroids,), Result
+)

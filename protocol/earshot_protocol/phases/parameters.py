@@ -1,0 +1,116 @@
+"""What phones and server agree on before a phase, whatever its kind.
+
+Symbols are those of Table 5.1 of the thesis (docs/references.md).
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Collection
+from typing import TYPE_CHECKING, Annotated
+
+import msgspec
+from msgspec import Meta
+
+from earshot_protocol import checks
+from earshot_protocol.errors import InvalidParametersError
+
+if TYPE_CHECKING:
+    from earshot_protocol.phases.plan import Plan
+
+LabelName = Annotated[str, Meta(min_length=1, max_length=64)]
+
+LARGEST_LABELS = 256
+
+
+class Parameters(
+    msgspec.Struct,
+    frozen=True,
+    kw_only=True,
+    forbid_unknown_fields=True,
+    omit_defaults=True,
+    tag_field="type",
+):
+    """What every kind of phase says about its phones; each kind documents these fields.
+
+    Attributes:
+        phones: n, the phones that are enrolled.
+        labels: L, the names of what is published.
+        dropout: ρ, the largest fraction of phones that may vanish.
+        corrupted: γ, the largest fraction of phones that an adversary may control.
+        step_seconds: how long a step waits for phones, in seconds.
+    """
+
+    phones: int
+    labels: tuple[LabelName, ...]
+    dropout: float
+    corrupted: float
+    step_seconds: float = 86_400.0
+
+    @property
+    def kind(self) -> str:
+        """The name of the phase's kind: its `type` on the wire."""
+        return str(self.__struct_config__.tag)
+
+    @property
+    def honest_survivors(self) -> int:
+        """The count n' = ⌈(1 − ρ − γ) n⌉, the phones whose noise can be counted on."""
+        # The product is rounded first so that 0.9 · 500 does not become 451.
+        return math.ceil(round((1.0 - self.dropout - self.corrupted) * self.phones, 6))
+
+    @property
+    def least_survivors(self) -> int:
+        """The count n − ⌊ρn⌋, the phones that must answer every step."""
+        return self.phones - math.floor(round(self.dropout * self.phones, 6))
+
+    def plan(self) -> Plan:
+        """The parts of the phase, as phone and server derive them alike.
+
+        Raises:
+            InvalidParametersError: a value from which no mechanism can be made.
+        """
+        raise NotImplementedError
+
+    def check(self) -> None:
+        """Refuse parameters under which no phase should run.
+
+        The conditions of the secure sum (k, t, n) are checked where its parameters are chosen.
+
+        Raises:
+            InvalidParametersError: says which value is wrong and what would be accepted.
+        """
+        checks.whole("phones", self.phones, 3, 10**8)
+        checks.whole("the number of labels", len(self.labels), 1, LARGEST_LABELS)
+        checks.fraction("dropout", self.dropout)
+        checks.fraction("corrupted", self.corrupted)
+        checks.positive("step_seconds", self.step_seconds)
+        if len(set(self.labels)) != len(self.labels):
+            raise InvalidParametersError("labels repeat: every equivalence class is named once")
+
+
+def parse_budget(text: str, names: Collection[str]) -> dict[str, float]:
+    """Read ε of several steps as people write them: `clustering=1,selection=0.25`.
+
+    Args:
+        text: NAME=ε, by commas; perhaps nothing.
+        names: the names that are accepted.
+
+    Returns:
+        What was given, by name.
+
+    Raises:
+        InvalidParametersError: an unknown or repeated name, or not a positive number.
+    """
+    budget: dict[str, float] = {}
+    for part in text.split(",") if text.strip() else ():
+        name, _, value = (word.strip() for word in part.partition("="))
+        if not value or name not in names or name in budget:
+            expected = ",".join(f"{each}=ε" for each in names)
+            raise InvalidParametersError(f"budget '{text}': give each once, as {expected}")
+        try:
+            budget[name] = checks.positive(f"budget {name}", float(value))
+        except ValueError:
+            raise InvalidParametersError(
+                f"budget {name}={value}: a budget is a positive number"
+            ) from None
+    return budget

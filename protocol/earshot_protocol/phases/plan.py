@@ -1,0 +1,287 @@
+"""A phase is a plan: parts that follow one another, each answered by phones in one or more steps.
+
+Phone and server derive the same plan from a phase's parameters. A part is one of two: a
+`LocalRelease`, in which every phone sends one answer in the clear that it made private itself, or a
+`SecureSum`, in the rounds of its summation. A step is one round of one part. Whoever wants to know
+what a step releases, or when it leaves the phone, reads it here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from earshot_protocol.errors import InvalidParametersError, UnexpectedMessageError
+from earshot_protocol.phases.parameters import Parameters
+from earshot_protocol.privacy.accounting import Expense, Release, expenses
+from earshot_protocol.privacy.mechanisms import Mechanism, SumMechanism, Unit
+from earshot_protocol.privacy.noise import LARGEST_SHARED_SCALE
+from earshot_protocol.secure_sum.bell import BELL
+from earshot_protocol.secure_sum.interface import Asks, SumRound
+from earshot_protocol.secure_sum.messages import AdvertiseKeys
+from earshot_protocol.secure_sum.parameters import SumParameters
+from earshot_protocol.voting.sums import sum_parameters
+from earshot_protocol.wire import Answer, Ending, Identifier, PhoneIndex, Task
+
+PUBLISHED = "published"
+"""Where a phase stands when it has a result."""
+FAILED = "failed"
+"""Where a phase stands when it ended without one."""
+
+
+class _PartTask(Task, frozen=True, kw_only=True):
+    """What begins a part of a phase; that of the first part has the phase's `parameters`."""
+
+    phase: Identifier
+
+
+class ReleaseTask(_PartTask, frozen=True, kw_only=True):
+    """Begins a `LocalRelease`."""
+
+    index: PhoneIndex
+
+    def for_phone(self, phone: int) -> ReleaseTask:
+        """The same task for the phone of that number."""
+        return msgspec.structs.replace(self, index=phone)
+
+    def check_answer(self, phone: int, answer: Answer) -> None:
+        """Refuse an answer that does not fit this task.
+
+        Args:
+            phone: who sent it, as authenticated by the caller.
+            answer: any answer.
+
+        Raises:
+            UnexpectedMessageError: of another phase or step, or in another's name.
+            MalformedMessageError: sizes or fields that contradict the task.
+        """
+        if not isinstance(answer, ReleaseAnswer) or answer.phase != self.phase:
+            raise UnexpectedMessageError(f"phone {phone}: an answer to another phase or step")
+        if answer.sender != phone:
+            raise UnexpectedMessageError(f"phone {phone}: an answer in the name of {answer.sender}")
+
+
+class SumPartTask(_PartTask, frozen=True, kw_only=True):
+    """Begins a `SecureSum`: holds the first task of its summation."""
+
+    if TYPE_CHECKING:  # every message declares it where it stands on the wire
+        advertise: AdvertiseKeys
+
+    @property
+    def index(self) -> int:
+        """The phone's number."""
+        return self.advertise.index
+
+    def for_phone(self, phone: int) -> SumPartTask:
+        """The same task for the phone of that number."""
+        return msgspec.structs.replace(
+            self, advertise=msgspec.structs.replace(self.advertise, index=phone)
+        )
+
+
+PartTask = ReleaseTask | SumPartTask
+
+
+class ReleaseAnswer(Answer, frozen=True, kw_only=True):
+    """Answers a `ReleaseTask`."""
+
+    phase: Identifier
+    sender: PhoneIndex
+
+
+class Outcome(Ending, frozen=True, kw_only=True):
+    """What a phase publishes, with the privacy that it cost."""
+
+    if TYPE_CHECKING:  # every message declares it where it stands on the wire
+        privacy: tuple[Release, ...]
+
+
+class Step(NamedTuple):
+    """One round of one part.
+
+    Attributes:
+        name: for people, and in stores.
+        part: the part's name.
+        asks: which phones.
+        releases: the private steps whose results leave the phone with its answer.
+    """
+
+    name: str
+    part: str
+    asks: Asks
+    releases: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class LocalRelease:
+    """A part in which every phone sends one answer in the clear, made private on the phone.
+
+    Attributes:
+        name: of the part, and of its one step.
+        task: what begins it.
+        mechanisms: the private steps behind an answer, by name.
+    """
+
+    name: str
+    task: type[ReleaseTask]
+    mechanisms: Mapping[str, Mechanism]
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """Its only one."""
+        return (Step(self.name, self.name, Asks.EVERYONE, tuple(self.mechanisms)),)
+
+
+@dataclass(frozen=True)
+class SecureSum:
+    """A part in which phones send inputs with noise shares, of which the sum alone is revealed.
+
+    Attributes:
+        name: of the part, and of its private step.
+        task: what begins it.
+        mechanism: whose noise the phones share.
+        rounds: of its summation.
+    """
+
+    name: str
+    task: type[SumPartTask]
+    mechanism: SumMechanism
+    rounds: tuple[SumRound, ...] = BELL.rounds
+
+    @property
+    def mechanisms(self) -> Mapping[str, Mechanism]:
+        """The only one, by the part's name."""
+        return {self.name: self.mechanism}
+
+    @property
+    def steps(self) -> tuple[Step, ...]:
+        """One for each round; the noisy input leaves the phone in one of them."""
+        return tuple(
+            Step(
+                f"{self.name}: {each.name}",
+                self.name,
+                each.asks,
+                (self.name,) if each.carries_input else (),
+            )
+            for each in self.rounds
+        )
+
+    def carries_input(self, current: str) -> bool:
+        """Whether the phones' inputs leave them in the round of this name."""
+        return any(each.carries_input for each in self.rounds if each.name == current)
+
+    def parameters(self, phase: Parameters, shape: tuple[int, ...]) -> SumParameters:
+        """Of the sum over inputs of this shape, as phone and server derive them.
+
+        Raises:
+            InvalidParametersError: no safe graph exists for these fractions and this many phones.
+        """
+        return sum_parameters(self.mechanism, shape, phase.phones, phase.dropout, phase.corrupted)
+
+    def check_feasible(self, phase: Parameters) -> None:
+        """Refuse noise that cannot be shared, and a crowd for which no sum is safe.
+
+        Raises:
+            InvalidParametersError: says what would be accepted.
+        """
+        scale = self.mechanism.scale
+        if scale > LARGEST_SHARED_SCALE:
+            epsilon = self.mechanism.cost(Unit.RECORDING).epsilon
+            raise InvalidParametersError(
+                f"budget {self.name.replace(' ', '-')}={epsilon}: must be at least "
+                f"{epsilon * scale / LARGEST_SHARED_SCALE:.3g}"
+            )
+        self.parameters(phase, (1,))
+
+
+Part = LocalRelease | SecureSum
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The parts of a phase, in order.
+
+    Attributes:
+        parts: at least one.
+    """
+
+    parts: tuple[Part, ...]
+
+    @cached_property
+    def steps(self) -> tuple[Step, ...]:
+        """The steps of all parts, in each of which phones answer."""
+        return tuple(step for part in self.parts for step in part.steps)
+
+    @property
+    def mechanisms(self) -> dict[str, Mechanism]:
+        """The mechanism of every private step, in order, by the step's name."""
+        return {name: each for part in self.parts for name, each in part.mechanisms.items()}
+
+    def part(self, name: str) -> Part:
+        """The part of that name.
+
+        Raises:
+            UnexpectedMessageError: there is none.
+        """
+        for part in self.parts:
+            if part.name == name:
+                return part
+        raise UnexpectedMessageError(f"this kind of phase has no part '{name}'")
+
+    def part_of(self, task: PartTask) -> Part:
+        """The part that the task begins.
+
+        Raises:
+            UnexpectedMessageError: there is none.
+        """
+        for part in self.parts:
+            if isinstance(task, part.task):
+                return part
+        raise UnexpectedMessageError(
+            f"{type(task).__name__} in a phase that has no such part: its parts are "
+            f"{', '.join(part.name for part in self.parts)}"
+        )
+
+    def released_in(self, name: str) -> Step | None:
+        """The step in which what this private step releases leaves the phones."""
+        return next((step for step in self.steps if name in step.releases), None)
+
+    def step(self, name: str) -> Step | None:
+        """The step of that name; None where phones are not asked."""
+        return next((step for step in self.steps if step.name == name), None)
+
+    def after(self, step: Step) -> Step | None:
+        """The step that follows; None after the last."""
+        place = self.steps.index(step) + 1
+        return self.steps[place] if place < len(self.steps) else None
+
+    def expenses(self) -> tuple[Expense, ...]:
+        """Everything that a phase of this plan releases, in each unit."""
+        return tuple(
+            expense for name, each in self.mechanisms.items() for expense in expenses(name, each)
+        )
+
+    def releases(self) -> tuple[Release, ...]:
+        """The same, as it is published."""
+        return tuple(expense.release for expense in self.expenses())
+
+
+def check_feasible(parameters: Parameters) -> None:
+    """Refuse parameters under which no phase can run, before any work.
+
+    Raises:
+        InvalidParametersError: says which parameter is wrong and what would be accepted.
+    """
+    parameters.check()
+    if parameters.honest_survivors < 1:
+        raise InvalidParametersError(
+            f"dropout={parameters.dropout} and corrupted={parameters.corrupted}: together they "
+            "must stay below 1"
+        )
+    for part in parameters.plan().parts:
+        if isinstance(part, SecureSum):
+            part.check_feasible(parameters)

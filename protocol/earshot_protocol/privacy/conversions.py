@@ -1,0 +1,82 @@
+"""From one notion of privacy to another: ρ-zCDP, sums through a secure summation, (ε, δ)."""
+
+from __future__ import annotations
+
+import functools
+import math
+
+import numpy as np
+
+from earshot_protocol import checks
+
+
+def secure_sum_delta(
+    epsilon: float, statistical_security: float = 40, computational_security: float = 128
+) -> float:
+    """δ = (1 + e^ε)(2^-σ + 2^-λ) of an ε-DP release through the secure sum, at most 1.
+
+    Thesis Theorem 8.2: the sum is within 2^-σ + 2^-λ of an ideal one.
+
+    Args:
+        epsilon: ε of the release through an ideal sum.
+        statistical_security: σ, in bits.
+        computational_security: λ, in bits.
+    """
+    distance = 2.0**-statistical_security + 2.0**-computational_security
+    log_delta = float(np.logaddexp(0.0, epsilon)) + math.log(distance)
+    return math.exp(min(0.0, log_delta))
+
+
+def zcdp_delta(rho: float, epsilon: float) -> float:
+    """A δ such that ρ-zCDP implies (ε, δ)-DP.
+
+    The infimum over α > 1 of exp((α − 1)(αρ − ε)) / (α − 1) · (1 − 1/α)^α (Canonne, Kamath and
+    Steinke, NeurIPS 2020, Corollary 13). Every α gives a valid bound; bisection on the derivative
+    of its logarithm, which grows with α, finds the best.
+    """
+    low, high = 1.0, (epsilon + 1) / (2 * rho) + 2
+    for _ in range(50):
+        order = (low + high) / 2
+        if (2 * order - 1) * rho - epsilon + math.log1p(-1 / order) < 0:
+            low = order
+        else:
+            high = order
+    log_delta = (high - 1) * (high * rho - epsilon + math.log1p(-1 / high)) - math.log(high)
+    return math.exp(min(0.0, log_delta))
+
+
+@functools.lru_cache(maxsize=256)
+def zcdp_epsilon(rho: float, delta: float) -> float:
+    """The smallest ε such that ρ-zCDP implies (ε, δ)-DP by `zcdp_delta`.
+
+    Raises:
+        InvalidParametersError: ρ is not positive, or δ not between 0 and 1.
+    """
+    checks.positive("rho", rho)
+    checks.probability("delta", delta)
+    # Bun and Steinke's Proposition 3 is looser, so it bounds the search.
+    low, high = 0.0, rho + 2 * math.sqrt(-rho * math.log(delta))
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (low, middle) if zcdp_delta(rho, middle) <= delta else (middle, high)
+    return high
+
+
+@functools.lru_cache(maxsize=256)
+def zcdp_rho(epsilon: float, delta: float) -> float:
+    """The largest ρ such that ρ-zCDP implies (ε, δ)-DP by `zcdp_delta`.
+
+    Raises:
+        InvalidParametersError: ε is not positive, or δ not between 0 and 1.
+    """
+    checks.positive("epsilon", epsilon)
+    checks.probability("delta", delta)
+    # The start satisfies Bun and Steinke's ε = ρ + 2√(ρ ln 1/δ), so it is private enough.
+    low = (math.sqrt(epsilon - math.log(delta)) - math.sqrt(-math.log(delta))) ** 2
+    high = 2 * low
+    while zcdp_delta(high, epsilon) <= delta:
+        high *= 2
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if zcdp_delta(middle, epsilon) <= delta else (low, middle)
+    return low

@@ -1,0 +1,100 @@
+"""The messages of one secure sum: four tasks to a phone and what answers each of them."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from earshot_protocol.secure_sum.parameters import LARGEST_DEGREE, SumParameters
+from earshot_protocol.wire import (
+    LARGEST_ANSWER_BYTES,
+    Answer,
+    Identifier,
+    PhoneIndex,
+    PublicKey,
+    Task,
+)
+
+SEALED_SHARES_BYTES = 12 + 1 + 32 + 32 + 16
+"""Nonce, share index, two shares, authentication tag."""
+REVEALED_SHARE_BYTES = 1 + 32
+"""Share index (0: this phone holds no share of that neighbour) and share."""
+
+Neighbours = Annotated[tuple[PhoneIndex, ...], Meta(max_length=LARGEST_DEGREE)]
+KeyList = Annotated[bytes, Meta(max_length=32 * LARGEST_DEGREE)]
+Ciphertext = Annotated[bytes, Meta(min_length=SEALED_SHARES_BYTES, max_length=SEALED_SHARES_BYTES)]
+Ciphertexts = Annotated[tuple[Ciphertext, ...], Meta(max_length=LARGEST_DEGREE)]
+
+
+class SumTask(Task, frozen=True, kw_only=True):
+    """A round of one sum, as a phone is told of it."""
+
+    sum_id: Identifier
+
+
+class SumAnswer(Answer, frozen=True, kw_only=True):
+    """A phone's part in one round of one sum."""
+
+    sum_id: Identifier
+    sender: PhoneIndex
+
+
+class AdvertiseKeys(SumTask, frozen=True, kw_only=True, tag="advertise-keys"):
+    """Round 0: make two key pairs for this sum and send their public halves."""
+
+    index: PhoneIndex
+    parameters: SumParameters
+
+
+class ShareKeys(SumTask, frozen=True, kw_only=True, tag="share-keys"):
+    """Round 1: here are your neighbours (ascending) and their public keys, 32 bytes each."""
+
+    neighbours: Neighbours
+    cipher_keys: KeyList
+    mask_keys: KeyList
+
+
+class MaskInput(SumTask, frozen=True, kw_only=True, tag="mask-input"):
+    """Round 2: these neighbours shared their keys (A1); what they sealed for you is here."""
+
+    senders: Neighbours
+    ciphertexts: Ciphertexts
+
+
+class Unmask(SumTask, frozen=True, kw_only=True, tag="unmask"):
+    """Round 3: of your neighbours in A1, these sent their input (A2), these did not."""
+
+    survivors: Neighbours
+    dropped: Neighbours
+
+
+class AdvertisedKeys(SumAnswer, frozen=True, kw_only=True, tag="advertised-keys"):
+    """Round 0: the public halves of the cipher pair and of the mask pair."""
+
+    cipher_key: PublicKey
+    mask_key: PublicKey
+
+
+class SharedKeys(SumAnswer, frozen=True, kw_only=True, tag="shared-keys"):
+    """Round 1: one ciphertext per neighbour, in their order, and a commitment to the seed."""
+
+    ciphertexts: Ciphertexts
+    commitment: Annotated[bytes, Meta(min_length=32, max_length=32)]
+
+
+class MaskedInput(SumAnswer, frozen=True, kw_only=True, tag="masked-input"):
+    """Round 2: the masked vector, `modulus_bits` bits an entry."""
+
+    vector: Annotated[bytes, Meta(max_length=LARGEST_ANSWER_BYTES)]
+
+
+class Unmasked(SumAnswer, frozen=True, kw_only=True, tag="unmasked"):
+    """Round 3: one revealed share per survivor, then one per dropped neighbour, in their order."""
+
+    shares: Annotated[bytes, Meta(max_length=REVEALED_SHARE_BYTES * LARGEST_DEGREE)]
+
+
+LATER_TASKS = (ShareKeys, MaskInput, Unmask)
+"""Those that travel alone; `AdvertiseKeys` travels in the task that begins a part of a phase."""
+ANSWERS = (AdvertisedKeys, SharedKeys, MaskedInput, Unmasked)

@@ -1,0 +1,20 @@
+"""The rounds of the summation of Bell et al. (CCS 2020)."""
+
+from __future__ import annotations
+
+import enum
+
+
+class Round(enum.StrEnum):
+    """Where one side of a sum stands: the round whose tasks it gives, or answers, next."""
+
+    ADVERTISE_KEYS = "advertise keys"
+    SHARE_KEYS = "share keys"
+    MASKED_INPUT = "masked input"
+    UNMASK = "unmask"
+    DONE = "done"
+    FAILED = "failed"
+
+
+NEXT: dict[Round, Round] = dict(zip(tuple(Round)[:4], tuple(Round)[1:5], strict=True))
+"""The only way forward; a sum that cannot go on moves to `FAILED` instead."""

@@ -1,0 +1,124 @@
+"""The last step of a sum: the masks that the total still carries, rebuilt from revealed shares.
+
+Every secret is rebuilt before any is used, so that a sum whose secrets cannot all be found opens
+nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+from earshot_protocol.secure_sum import masks
+from earshot_protocol.secure_sum.decoding import UnrecoverableSecretError, recover_checked
+from earshot_protocol.secure_sum.messages import REVEALED_SHARE_BYTES
+from earshot_protocol.secure_sum.parameters import SumParameters
+
+_Shares = dict[int, dict[int, int]]
+"""Owner → share index → share."""
+
+
+@dataclass(frozen=True)
+class Unmasking:
+    """What is known of a sum when its last round closes.
+
+    Attributes:
+        sum_id: 16 bytes.
+        parameters: of the sum.
+        mask_keys: phone → the public mask key that it advertised.
+        commitments: phone of A1 → the commitment to its seed.
+        neighbours: phone → its neighbours that advertised keys, ascending.
+        senders: phone of A1 → those of its neighbours that are in A1.
+        survivors: A2, the phones whose input is in the total.
+        revealed: phone → the shares that it revealed: of its surviving, then of its dropped
+            neighbours.
+    """
+
+    sum_id: bytes
+    parameters: SumParameters
+    mask_keys: Mapping[int, bytes]
+    commitments: Mapping[int, bytes]
+    neighbours: Mapping[int, tuple[int, ...]]
+    senders: Mapping[int, tuple[int, ...]]
+    survivors: set[int]
+    revealed: Mapping[int, bytes]
+
+    def masks(self) -> masks.Words:
+        """The sum of all masks that are left in the total, `length` words.
+
+        Raises:
+            UnrecoverableSecretError: the shares do not determine a mask that must be removed.
+        """
+        parameters = self.parameters
+        word = masks.word_type(parameters.modulus_bits)
+        shares = self._collected()
+        added = [self._seed(phone, shares[phone]) for phone in sorted(self.survivors)]
+        removed: list[bytes] = []
+        for phone in sorted(self.commitments.keys() - self.survivors):
+            others = self.survived(phone)[0]
+            if not others:
+                continue
+            private = self._mask_key(phone, shares[phone])
+            for other in others:
+                key = self.mask_keys[other]
+                seed = masks.agree(private, key, masks.MASK, self.sum_id, phone, other)
+                (added if phone > other else removed).append(seed)
+        total = masks.expand_sum(added, parameters.length, word)
+        total -= masks.expand_sum(removed, parameters.length, word)
+        return total
+
+    def survived(self, phone: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
+        """Of the phone's neighbours in A1: those in A2, and the others."""
+        return split(self.senders[phone], self.survivors)
+
+    def _collected(self) -> _Shares:
+        """The shares of each owner.
+
+        A share whose index is not its holder's place among the owner's neighbours is left out.
+        """
+        size = REVEALED_SHARE_BYTES
+        places = {
+            owner: {holder: place for place, holder in enumerate(self.neighbours[owner], 1)}
+            for owner in self.commitments
+        }
+        collected: _Shares = {owner: {} for owner in self.commitments}
+        for holder, revealed in self.revealed.items():
+            survivors, dropped = self.survived(holder)
+            for at, owner in zip(range(0, len(revealed), size), survivors + dropped, strict=True):
+                index = revealed[at]
+                if index == places[owner][holder]:
+                    collected[owner][index] = int.from_bytes(revealed[at + 1 : at + size])
+        return collected
+
+    def _seed(self, phone: int, shares: dict[int, int]) -> bytes:
+        def matches(seed: bytes) -> bool:
+            return masks.commitment(seed, self.sum_id, phone) == self.commitments[phone]
+
+        return self._rebuilt("seed", phone, shares, matches)
+
+    def _mask_key(self, phone: int, shares: dict[int, int]) -> X25519PrivateKey:
+        def matches(private: bytes) -> bool:
+            public = X25519PrivateKey.from_private_bytes(private).public_key()
+            return public.public_bytes_raw() == self.mask_keys[phone]
+
+        private = self._rebuilt("mask key", phone, shares, matches)
+        return X25519PrivateKey.from_private_bytes(private)
+
+    def _rebuilt(
+        self, what: str, phone: int, shares: dict[int, int], matches: Callable[[bytes], bool]
+    ) -> bytes:
+        count = len(self.neighbours[phone])
+        try:
+            return recover_checked(shares, self.parameters.threshold, count, matches)
+        except UnrecoverableSecretError as error:
+            raise UnrecoverableSecretError(f"{what} of phone {phone}: {error}") from error
+
+
+def split(phones: tuple[int, ...], survivors: set[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
+    """The phones that survived, and those that dropped, each in the order given."""
+    return (
+        tuple(phone for phone in phones if phone in survivors),
+        tuple(phone for phone in phones if phone not in survivors),
+    )

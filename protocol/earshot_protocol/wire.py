@@ -1,0 +1,111 @@
+"""What every message is made of: its base, its fields, and how it becomes bytes.
+
+A message is a typed struct with size limits: a `Task` goes down to a phone, an `Answer` up to the
+server. On the wire it is a MessagePack map tagged by `type`.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar, TypeVar
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+from msgspec import Meta
+
+from earshot_protocol.errors import InvalidInputError, MalformedMessageError
+
+Identifier = Annotated[bytes, Meta(min_length=16, max_length=16)]
+"""Of a phase or of a sum: 16 bytes."""
+
+PublicKey = Annotated[bytes, Meta(min_length=32, max_length=32)]
+PhoneIndex = Annotated[int, Meta(ge=0, lt=2**32)]
+"""A phone's number within its phase."""
+
+LARGEST_DIMENSIONS = 1024
+LARGEST_ROWS = 65_536
+"""Of a matrix in a message."""
+LARGEST_TASK_BYTES = 64 * 2**20
+LARGEST_ANSWER_BYTES = 16 * 2**20
+
+
+class Message(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """What all messages share: they are immutable and name no unknown fields."""
+
+
+class Task(Message, frozen=True, kw_only=True):
+    """What a phone is to do, or to know."""
+
+
+class Answer(Message, frozen=True, kw_only=True):
+    """What a phone sends; it names its phase or sum, and its sender."""
+
+
+class Ending(Task, frozen=True, kw_only=True):
+    """What a phone is told when a phase is over."""
+
+    told_to_all: ClassVar[bool] = False
+    """Whether every phone is told, and not those alone that took part."""
+
+    phase: Identifier
+
+
+class Matrix(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A float32 matrix on the wire: little-endian, row by row."""
+
+    rows: Annotated[int, Meta(ge=0, le=LARGEST_ROWS)]
+    columns: Annotated[int, Meta(ge=1, le=LARGEST_DIMENSIONS)]
+    data: Annotated[bytes, Meta(max_length=32 * 2**20)]
+
+    @classmethod
+    def of(cls, array: npt.NDArray[np.floating]) -> Matrix:
+        """Pack an array of shape (rows, columns) whose entries are finite as float32.
+
+        Raises:
+            InvalidInputError: the array is no such matrix.
+        """
+        with np.errstate(over="ignore"):  # what overflows is not finite
+            packed = array.astype("<f4")
+        if packed.ndim != 2 or not np.isfinite(packed).all():
+            raise InvalidInputError(f"not a finite matrix of float32: shape {array.shape}")
+        if len(packed) > LARGEST_ROWS:
+            raise InvalidInputError(f"{len(packed)} rows; a message takes {LARGEST_ROWS}")
+        return cls(packed.shape[0], packed.shape[1], packed.tobytes())
+
+    def array(self) -> npt.NDArray[np.float32]:
+        """The array of shape (rows, columns), float32.
+
+        Raises:
+            MalformedMessageError: the data do not fill the shape, or are not finite.
+        """
+        if len(self.data) != 4 * self.rows * self.columns:
+            raise MalformedMessageError(
+                f"{len(self.data)} bytes do not hold a {self.rows} × {self.columns} matrix"
+            )
+        array = np.frombuffer(self.data, dtype="<f4").reshape(self.rows, self.columns)
+        if not np.isfinite(array).all():
+            raise MalformedMessageError("a matrix with entries that are not finite")
+        return array.astype(np.float32)
+
+
+_encoder = msgspec.msgpack.Encoder()
+_T = TypeVar("_T")
+
+
+def encode(message: Message) -> bytes:
+    """The message as MessagePack."""
+    return _encoder.encode(message)
+
+
+def decode(decoder: msgspec.msgpack.Decoder[_T], data: bytes, limit: int) -> _T:
+    """Read a message.
+
+    Raises:
+        MalformedMessageError: more than `limit` bytes, or not a message that the decoder reads.
+    """
+    if len(data) > limit:
+        raise MalformedMessageError(f"a message of {len(data)} bytes; at most {limit} are taken")
+    try:
+        return decoder.decode(data)
+    except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
+        raise MalformedMessageError(f"not a message: {error}") from error

@@ -1,0 +1,100 @@
+"""What each kind of phase published, in words; a kind without words of its own gets plain ones."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from earshot_protocol.phases.learning import PhaseParameters, Result
+from earshot_protocol.phases.parameters import Parameters
+from earshot_protocol.phases.plan import Outcome
+from earshot_protocol.phases.statistics import Statistics, StatisticsParameters
+from earshot_server.dashboard.wording import counted, whole
+
+
+@dataclass(frozen=True)
+class Words:
+    """How people are told of an outcome.
+
+    Attributes:
+        short: in a few words.
+        achievement: what phones did, after "3 of 4 phones".
+        lines: the whole of it, for a terminal.
+        figure: its most important number: what it counts, and the number itself; None if none is.
+        nothing_found: what to do where enough phones answered a local release, but nothing could
+            be made of it.
+    """
+
+    short: Callable[[Any], str]
+    achievement: Callable[[Any], str]
+    lines: Callable[[Any], list[str]]
+    figure: Callable[[Any], tuple[str, int] | None]
+    nothing_found: str = (
+        "Enough phones answered, but nothing could be made of what they published. More phones, "
+        "or a larger budget, make it stand out from the noise."
+    )
+
+
+def words_for(parameters: Parameters) -> Words:
+    """The words for a phase with these parameters."""
+    return _WORDS.get(type(parameters), _PLAIN)
+
+
+def plain_rows(outcome: Outcome) -> list[tuple[str, str]]:
+    """The fields of an outcome, but for its phase and its privacy, and their values in JSON."""
+    return [
+        (name.replace("_", " "), msgspec.json.encode(getattr(outcome, name)).decode())
+        for name in outcome.__struct_fields__
+        if name not in ("phase", "privacy")
+    ]
+
+
+def _named(result: Result) -> str:
+    environments = counted(result.centroids.rows, "environment")
+    named = sum(name is not None for name in result.names)
+    if named == result.centroids.rows:
+        return f"stayed: they found and named {environments}"
+    return f"stayed: they found {environments} and named {whole(named)}"
+
+
+def _environments(result: Result) -> list[str]:
+    votes = zip(result.names, result.centroid_votes, strict=True)
+    return [
+        f"environment {number}: {name or 'no label'}, {vote} votes"
+        for number, (name, vote) in enumerate(votes, start=1)
+    ]
+
+
+def _contacts(published: Statistics) -> list[str]:
+    counts = zip(published.label_names, published.contacts, strict=True)
+    return [f"{name}: {contacts}" for name, contacts in counts]
+
+
+_PLAIN = Words(
+    short=lambda outcome: "published",
+    achievement=lambda outcome: "stayed to the end",
+    lines=lambda outcome: [f"{name}: {value}" for name, value in plain_rows(outcome)],
+    figure=lambda outcome: None,
+)
+_WORDS: dict[type[Parameters], Words] = {
+    PhaseParameters: Words(
+        short=lambda result: counted(result.centroids.rows, "environment"),
+        achievement=_named,
+        lines=_environments,
+        figure=lambda result: ("environments found", result.centroids.rows),
+        nothing_found=(
+            "Enough phones answered, but what they published does not gather anywhere. More "
+            "phones, a larger budget for the clustering (--budget clustering=…) or fewer "
+            "--local-centroids make groups stand out from the noise."
+        ),
+    ),
+    StatisticsParameters: Words(
+        short=lambda published: f"{whole(max(0, sum(published.contacts)))} contacts",
+        achievement=lambda published: "stayed and counted their contacts",
+        lines=_contacts,
+        figure=lambda published: ("contacts counted", sum(published.contacts)),
+    ),
+}

@@ -1,0 +1,119 @@
+"""The server's part in a learning phase (thesis, Algorithm 1)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import numpy.typing as npt
+
+from earshot_protocol.errors import WrongStateError
+from earshot_protocol.phases.learning import (
+    LABEL_VOTE,
+    Cluster,
+    GlobalCentroids,
+    LocalCentroids,
+    PhaseParameters,
+    Result,
+    TopCentroids,
+)
+from earshot_protocol.phases.plan import PartTask
+from earshot_protocol.secure_sum.messages import AdvertiseKeys
+from earshot_protocol.voting import ballots
+from earshot_protocol.wire import Matrix
+from earshot_server.discovery.interface import Discovery
+from earshot_server.phases.snapshot import Snapshot, Totals
+
+
+class LearningPhase(Snapshot, kw_only=True):
+    """A learning phase at the start of a step.
+
+    Attributes:
+        parameters: of the phase.
+        local: the union of what phones published, float32.
+        clusters: the global centroid of each of its rows; -1: none.
+        centroids: the global centroids.
+        centroid_votes: for each of them.
+        top: which of them the first vote kept.
+        label_votes: for each of those, by label.
+        labels: of each of those; -1 where nobody voted.
+    """
+
+    parameters: PhaseParameters
+    local: bytes = b""
+    clusters: tuple[int, ...] = ()
+    centroids: Matrix | None = None
+    centroid_votes: tuple[int, ...] = ()
+    top: tuple[int, ...] = ()
+    label_votes: tuple[tuple[int, ...], ...] = ()
+    labels: tuple[int, ...] = ()
+
+    def shape(self, part: str) -> tuple[int, ...]:
+        """See `Snapshot.shape`: one entry a candidate, then one a centroid and label."""
+        if part == LABEL_VOTE:
+            return len(self.top), len(self.parameters.labels)
+        return (self.candidates().rows,)
+
+    def release_task(self, part: str) -> PartTask:
+        """See `Snapshot.release_task`."""
+        return Cluster(phase=self.phase, index=0, parameters=self.parameters)
+
+    def sum_task(self, part: str, advertise: AdvertiseKeys) -> PartTask:
+        """See `Snapshot.sum_task`."""
+        kind = TopCentroids if part == LABEL_VOTE else GlobalCentroids
+        return kind(phase=self.phase, centroids=self.candidates(), advertise=advertise)
+
+    def take_answers(
+        self, part: str, answers: Mapping[int, LocalCentroids], discovery: Discovery
+    ) -> None:
+        """Step 6 of Algorithm 1: cluster what phones published."""
+        points = np.concatenate([answers[phone].centroids.array() for phone in sorted(answers)])
+        self.local = points.astype("<f4").tobytes()
+        discovered = discovery.discover(points, self.parameters.geometry)
+        self.clusters = tuple(discovered.clusters.tolist())
+        self.centroids = Matrix.of(discovered.centroids)
+
+    def take_total(self, part: str, total: Totals) -> None:
+        """Steps 9 and 10 keep the best centroids; steps 13 and 14 label them.
+
+        A centroid for which noise left no positive count has no label.
+        """
+        if part == LABEL_VOTE:
+            winners = np.where(total.max(axis=1) > 0, ballots.winning_labels(total), -1)
+            self.label_votes = tuple(map(tuple, total.tolist()))
+            self.labels = tuple(winners.tolist())
+        else:
+            most = min(self.parameters.top_global_centroids, len(total))
+            self.centroid_votes = tuple(total.tolist())
+            self.top = tuple(ballots.top_candidates(total, most).tolist())
+
+    def published(self) -> Result:
+        """See `Snapshot.published`."""
+        return Result(
+            phase=self.phase,
+            geometry=self.parameters.geometry,
+            centroids=self.candidates(),
+            labels=self.labels,
+            label_names=self.parameters.labels,
+            centroid_votes=tuple(self.centroid_votes[place] for place in self.top),
+            label_votes=self.label_votes,
+            privacy=self.parameters.plan().releases(),
+        )
+
+    def local_centroids(self) -> npt.NDArray[np.float32] | None:
+        """What phones published, float32 of shape (points, dimensions); None before discovery."""
+        if not self.local:
+            return None
+        return np.frombuffer(self.local, dtype="<f4").reshape(-1, self.parameters.dimensions)
+
+    def candidates(self) -> Matrix:
+        """The centroids that are voted on, or published: all of them, then the top ones.
+
+        Raises:
+            WrongStateError: none have been found yet.
+        """
+        if self.centroids is None:
+            raise WrongStateError("no centroids have been found yet")
+        if not self.top:
+            return self.centroids
+        return Matrix.of(self.centroids.array()[list(self.top)])

@@ -1,0 +1,41 @@
+"""The server's part in a statistics phase (thesis, section 7.2)."""
+
+from __future__ import annotations
+
+from earshot_protocol.phases.plan import PartTask
+from earshot_protocol.phases.statistics import CountContacts, Statistics, StatisticsParameters
+from earshot_protocol.secure_sum.messages import AdvertiseKeys
+from earshot_server.phases.snapshot import Snapshot, Totals
+
+
+class StatisticsPhase(Snapshot, kw_only=True):
+    """A statistics phase at the start of a step.
+
+    Attributes:
+        parameters: of the phase.
+        contacts: the histogram.
+    """
+
+    parameters: StatisticsParameters
+    contacts: tuple[int, ...] = ()
+
+    def shape(self, part: str) -> tuple[int, ...]:
+        """See `Snapshot.shape`."""
+        return (len(self.parameters.labels),)
+
+    def sum_task(self, part: str, advertise: AdvertiseKeys) -> PartTask:
+        """See `Snapshot.sum_task`."""
+        return CountContacts(phase=self.phase, parameters=self.parameters, advertise=advertise)
+
+    def take_total(self, part: str, total: Totals) -> None:
+        """The noisy counts are the statistics."""
+        self.contacts = tuple(total.tolist())
+
+    def published(self) -> Statistics:
+        """See `Snapshot.published`."""
+        return Statistics(
+            phase=self.phase,
+            label_names=self.parameters.labels,
+            contacts=self.contacts,
+            privacy=self.parameters.plan().releases(),
+        )

@@ -1,0 +1,183 @@
+"""The course of one phase, of whatever kind, over an engine's phones."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TypeVar
+
+from earshot_protocol.errors import RemoteError
+from earshot_protocol.messages import decode_answer
+from earshot_protocol.phases.parameters import Parameters
+from earshot_protocol.phases.plan import FAILED, LocalRelease, Step
+from earshot_protocol.secure_sum.interface import Summation
+from earshot_protocol.wire import encode
+from earshot_server.discovery.interface import Discovery
+from earshot_server.phases.coordinator import Coordinator
+from earshot_server.store.memory import MemoryPhaseStore
+from earshot_simulations.engine.dropouts import draw_dropouts
+from earshot_simulations.engine.interface import Engine, Outcome
+
+Progress = Callable[[str, int, int], None]
+"""Told what is going on, how many phones or recordings are done, and of how many."""
+
+DISCOVER = "discover"
+"""The server's own step: what it makes of what phones published."""
+_MOST_NOTES = 100
+_T = TypeVar("_T")
+
+
+@dataclass(frozen=True, kw_only=True)
+class StepRecord:
+    """One step of the phase: who answered, and what it took.
+
+    Attributes:
+        step: of the phase's plan, or `DISCOVER` for the server's own.
+        asked: phones that were asked.
+        answered: phones whose answer was accepted.
+        dropped: numbers of the phones that vanished in this step.
+        seconds: wall-clock time of the step.
+        phone_cpu_seconds: CPU time, summed over phones.
+        server_cpu_seconds: CPU time of the server.
+        bytes_up: bytes from phones to server, summed over phones.
+        bytes_down: bytes from server to phones, summed over phones.
+    """
+
+    step: str
+    asked: int = 0
+    answered: int = 0
+    dropped: tuple[int, ...] = ()
+    seconds: float = 0.0
+    phone_cpu_seconds: float = 0.0
+    server_cpu_seconds: float = 0.0
+    bytes_up: int = 0
+    bytes_down: int = 0
+
+    def per_phone(self, amount: float) -> float:
+        """A sum over phones as a mean over the phones that answered; 0 if none did."""
+        return amount / self.answered if self.answered else 0.0
+
+
+class Course:
+    """One phase from its start to its end.
+
+    Attributes:
+        coordinator: of the phase.
+        steps: what happened so far.
+        at: the step that is under way.
+        failure: why the phase failed; None if it did not.
+        notes: refusals, and what the server refused, in sentences.
+    """
+
+    def __init__(
+        self,
+        parameters: Parameters,
+        engine: Engine,
+        summation: Summation,
+        discovery: Discovery,
+        seed: int,
+        progress: Progress = lambda what, done, total: None,
+    ) -> None:
+        """Start the phase.
+
+        Args:
+            parameters: of the phase.
+            engine: runs the phones.
+            summation: how the server adds ballots up.
+            discovery: finds global centroids.
+            seed: of the dropouts: ⌊ρn⌋ phones, each in a step of its own.
+            progress: called as work goes on.
+
+        Raises:
+            InvalidParametersError: parameters under which no phase can run.
+        """
+        self.coordinator = Coordinator.start(
+            MemoryPhaseStore(), discovery, parameters, now=0.0, summation=summation
+        )
+        self.steps: list[StepRecord] = []
+        self.notes: list[str] = []
+        self.failure: str | None = None
+        self.at = parameters.plan().steps[0].name
+        self._parameters = parameters
+        self._engine = engine
+        self._dropouts = draw_dropouts(parameters, seed)
+        self._progress = progress
+        self._server_cpu = 0.0
+
+    def run(self) -> None:
+        """All steps, until the phase is over."""
+        for number, step in enumerate(self._parameters.plan().steps):
+            self.at = step.name
+            self._engine.drop(self._dropouts[step.name])
+            self._step(number, step)
+            if self.coordinator.step == FAILED:
+                self.failure = self.coordinator.state.failure
+                return
+
+    def _step(self, number: int, step: Step) -> None:
+        """All phones that are left answer, and the step is closed."""
+        asked = len(self._engine.present)
+        began, self._server_cpu = time.perf_counter(), 0.0
+        phone_cpu, bytes_up, answered = 0.0, 0, 0
+        tasks = self._timed(
+            lambda: [
+                (phone, encode(self.coordinator.task_for(phone)))
+                for phone in sorted(self._engine.present)
+            ]
+        )
+        self._progress(step.name, 0, asked)
+        for batch in self._engine.answer(number, tasks):
+            accepted = self._timed(lambda: [self._accept(step, each) for each in batch])  # noqa: B023
+            phone_cpu += sum(outcome.cpu_seconds for outcome in batch)
+            bytes_up += sum(accepted)
+            answered += sum(map(bool, accepted))
+            self._progress(step.name, answered, asked)
+        answering, server_cpu = time.perf_counter() - began, self._server_cpu
+        # The clock runs past the deadline: whoever has not answered by now is gone.
+        late = (number + 1) * 2 * self._parameters.step_seconds
+        self._timed(lambda: self.coordinator.advance(late))
+        closing = time.perf_counter() - began - answering, self._server_cpu - server_cpu
+        discovers = isinstance(self._parameters.plan().part(step.part), LocalRelease)
+        own = (0.0, 0.0) if discovers else closing
+        self.steps.append(
+            StepRecord(
+                step=step.name,
+                asked=asked + len(self._dropouts[step.name]),
+                answered=answered,
+                dropped=self._dropouts[step.name],
+                seconds=answering + own[0],
+                phone_cpu_seconds=phone_cpu,
+                server_cpu_seconds=server_cpu + own[1],
+                bytes_up=bytes_up,
+                bytes_down=sum(len(task) for _, task in tasks),
+            )
+        )
+        if discovers:
+            self.steps.append(
+                StepRecord(step=DISCOVER, seconds=closing[0], server_cpu_seconds=closing[1])
+            )
+
+    def _accept(self, step: Step, outcome: Outcome) -> int:
+        """Hand an answer in; its size in bytes, 0 if there is none or it was refused."""
+        if outcome.refusal:
+            self._note(f"phone {outcome.phone}, {step.name}: {outcome.refusal}")
+            return 0
+        try:
+            self.coordinator.accept(outcome.phone, decode_answer(outcome.answer))
+        except RemoteError as error:
+            self._note(f"server, {step.name}: {error}")
+            return 0
+        return len(outcome.answer)
+
+    def _note(self, note: str) -> None:
+        if len(self.notes) < _MOST_NOTES:
+            self.notes.append(note)
+
+    def _timed(self, work: Callable[[], _T]) -> _T:
+        """The server's work, whose CPU time is counted."""
+        began = time.process_time()
+        try:
+            return work()
+        finally:
+            self._server_cpu += time.process_time() - began

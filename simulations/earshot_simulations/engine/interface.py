@@ -1,0 +1,106 @@
+"""What a simulation asks of whatever runs its phones.
+
+An engine owns the phones' states. A phone lives only while it answers: its store is rebuilt from
+its state where it runs, and goes back to bytes. So memory holds states, never all phones.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Set
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+import numpy.typing as npt
+
+from earshot_client.policy import Policy
+from earshot_protocol.errors import WrongStateError
+from earshot_protocol.secure_sum.interface import Summation
+from earshot_simulations.populations import Population
+
+AGREES = Policy(
+    least_phones=1,
+    largest_epsilon=float("inf"),
+    largest_delta=1.0,
+    largest_lifetime_epsilon=float("inf"),
+    largest_lifetime_delta=1.0,
+    largest_dropout=1.0,
+    least_corrupted=0.0,
+    least_threshold=1,
+)
+"""The researcher sets the parameters of a simulation, so its phones agree to any that are valid."""
+
+
+@dataclass(frozen=True)
+class HeardPoints:
+    """An encoder in name: what simulated phones heard is points already."""
+
+    name: str
+    dimensions: int
+
+    def embed(self, samples: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        """Refused: there is no sound to embed.
+
+        Raises:
+            WrongStateError: always.
+        """
+        raise WrongStateError("a simulated phone holds points, not sound")
+
+    def project(
+        self, embeddings: npt.NDArray[np.float32], dimensions: int
+    ) -> npt.NDArray[np.float32]:
+        """The points as they are."""
+        return embeddings
+
+
+@dataclass(frozen=True)
+class Scenario:
+    """What it takes to bring any phone of a simulation to life.
+
+    Attributes:
+        population: what each phone has heard.
+        seed: of the phones' noise; keys come from the operating system all the same.
+        summation: how ballots are added up.
+    """
+
+    population: Population
+    seed: int
+    summation: Summation
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What one phone made of one task; `refusal` says why where there is no answer."""
+
+    phone: int
+    answer: bytes
+    cpu_seconds: float
+    refusal: str = ""
+
+
+Outcomes = tuple[Outcome, ...]
+
+
+class Engine(Protocol):
+    """Runs the phones of one simulation, and keeps their states between the steps."""
+
+    @property
+    def present(self) -> Set[int]:
+        """The phones that have not vanished."""
+
+    def drop(self, phones: Iterable[int]) -> None:
+        """Let phones vanish for good."""
+
+    def answer(self, step: int, tasks: Iterable[tuple[int, bytes]]) -> Iterator[Outcomes]:
+        """Let phones answer their tasks.
+
+        Args:
+            step: its number, from 0.
+            tasks: phones that are present, each with its encoded task.
+
+        Yields:
+            Outcomes, in batches, as they come.
+        """
+
+    def peak_memory(self) -> int:
+        """The largest resident size of all processes that ran phones, added up, in bytes."""
