@@ -13,8 +13,8 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from earshot_models.audio import RATE, WINDOW
 from earshot_protocol.errors import InvalidParametersError
+from earshot_protocol.spectrum import SAMPLE_RATE, WINDOW
 
 _BINS = WINDOW // 2 + 1
 _ROOMS = 256
@@ -188,7 +188,7 @@ def _rooms() -> NDArray[np.complex64]:
     """
     generator = np.random.default_rng(8000)
     time = np.arange(_ROOM_SAMPLES)
-    decay = generator.uniform(0.02, 0.15, (_ROOMS, 1)) * RATE
+    decay = generator.uniform(0.02, 0.15, (_ROOMS, 1)) * SAMPLE_RATE
     echo = generator.standard_normal((_ROOMS, _ROOM_SAMPLES)) * np.exp(-time / decay)
     response = generator.uniform(0.05, 0.4, (_ROOMS, 1)) * echo
     response[:, 0] = 1

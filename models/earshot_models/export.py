@@ -19,8 +19,9 @@ from keras import ops
 from numpy.typing import NDArray
 
 from earshot_models.batches import in_batches
-from earshot_models.network import BANDS, DIMENSIONS, FRAMES
+from earshot_models.network import DIMENSIONS
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
+from earshot_protocol.spectrum import BANDS, FRAMES
 
 FORMAT = 1
 FEATURES = "log-mel 61x64 at 8 kHz, unit rms"

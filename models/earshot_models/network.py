@@ -9,9 +9,7 @@ import keras
 from keras import layers, ops
 
 from earshot_protocol.errors import InvalidParametersError
-
-FRAMES, BANDS = 61, 64
-"""Of the log-mel spectrum of one second."""
+from earshot_protocol.spectrum import BANDS, FRAMES
 
 DIMENSIONS = 128
 """Length of an embedding."""

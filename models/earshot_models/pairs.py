@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from earshot_models import augmentations as augment
-from earshot_models.audio import RATE, WINDOW
 from earshot_models.augmentations import Augmentations, Variant
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
+from earshot_protocol.spectrum import SAMPLE_RATE, WINDOW
 
 LEAST_RMS = 1e-3
 """A window below this is not paired: what it holds says little."""
@@ -158,7 +158,7 @@ class _Audible:
             other = int(generator.choice(self.siblings[recording]))
             starts = self.starts[other]
         else:
-            starts = starts[np.abs(starts - start) <= augmentations.offset * RATE]
+            starts = starts[np.abs(starts - start) <= augmentations.offset * SAMPLE_RATE]
         again = int(generator.choice(starts))
         second = self._window(other, again, augment.length(augmentations, of, generator), generator)
         return first, second, recording

@@ -19,10 +19,10 @@ from sklearn.metrics import adjusted_rand_score
 from earshot_client import encoder as module
 from earshot_client.encoder import default_encoder
 from earshot_client.encoder_file import DIMENSIONS, DamagedEncoderError
-from earshot_client.features import WINDOW
 from earshot_client.lite_rt_encoder import LiteRtEncoder, MissingRuntimeError
 from earshot_models.soundscapes import SCENES, synthesize
 from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.spectrum import WINDOW
 from earshot_server.commands import phase
 
 
