@@ -12,9 +12,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from earshot_client import encoder_file
-from earshot_client.encoder_file import DIMENSIONS, DamagedEncoderError
 from earshot_client.features import log_mel
+from earshot_protocol import encoder_file
+from earshot_protocol.encoder_file import DIMENSIONS, DamagedEncoderError
 from earshot_protocol.errors import InvalidInputError, LocalError
 from earshot_protocol.spectrum import BANDS, FRAMES, SILENT_RMS, WINDOW
 

@@ -8,11 +8,9 @@ from typing import Any
 import keras
 from keras import layers, ops
 
+from earshot_protocol.encoder_file import DIMENSIONS
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.spectrum import BANDS, FRAMES
-
-DIMENSIONS = 128
-"""Length of an embedding."""
 
 MOST_PARAMETERS = 205_000
 """With what stands beside a network, and the rotation, a phone carries 400,000 at most."""
