@@ -13,6 +13,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
+from earshot_protocol.checks import between, share
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.spectrum import SAMPLE_RATE, WINDOW
 
@@ -65,17 +66,11 @@ class Augmentations:
 
     def __post_init__(self) -> None:
         for name in ("room", "company", "overdrive", "background", "noise"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise InvalidParametersError(
-                    f"{name} must be a chance, 0 to 1, not {getattr(self, name)}"
-                )
+            share(name, getattr(self, name))
         for name, most in (("pitch", 1), ("speed", 1), ("colour", 24), ("tilt", 24)):
-            if not 0 <= getattr(self, name) <= most:
-                raise InvalidParametersError(
-                    f"{name} must be 0 to {most}, not {getattr(self, name)}"
-                )
-        if self.offset is not None and not self.offset >= 0:
-            raise InvalidParametersError(f"offset must be at least 0 seconds, not {self.offset}")
+            between(name, getattr(self, name), 0, most)
+        if self.offset is not None:
+            between("offset", self.offset, 0)
         for name in ("company_snr", "background_snr"):
             least, most = getattr(self, name)
             if not least <= most:

@@ -15,8 +15,9 @@ from keras import ops
 from numpy.typing import NDArray
 
 from earshot_models.batches import in_batches
+from earshot_protocol.checks import between
 from earshot_protocol.encoder_file import DIMENSIONS, pack
-from earshot_protocol.errors import InvalidInputError, InvalidParametersError
+from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.spectrum import BANDS, FRAMES
 
 _LEAST_DEVIATION = 1e-6
@@ -75,8 +76,7 @@ def public_components(embeddings: NDArray[np.floating], whitening: float) -> Com
         )
     if not np.isfinite(embeddings).all():
         raise InvalidInputError("embeddings must be finite")
-    if not 0 <= whitening <= 0.5:
-        raise InvalidParametersError(f"whitening must be 0 to 0.5, not {whitening}")
+    between("whitening", whitening, 0, 0.5)
     rows = embeddings.astype(np.float64)
     rotation = np.linalg.eigh(np.cov(rows, rowvar=False))[1][:, ::-1][:, :DIMENSIONS]
     largest = np.abs(rotation).argmax(axis=0)

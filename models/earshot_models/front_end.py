@@ -11,7 +11,7 @@ import keras
 import numpy as np
 from keras import ops
 
-from earshot_protocol.errors import InvalidParametersError
+from earshot_protocol.checks import share, whole
 from earshot_protocol.spectrum import (
     BANDS,
     FRAME,
@@ -48,13 +48,11 @@ class LogMel(keras.layers.Layer):  # type: ignore[misc]  # Keras has no types
             InvalidParametersError: if one is out of range.
         """
         super().__init__(**kwargs)
-        if not 0 <= mask <= 1 or not 1 <= bands <= BANDS // 2 or not 1 <= frames <= FRAMES // 2:
-            raise InvalidParametersError(
-                f"mask must be a chance, bands 1 to {BANDS // 2} and frames 1 to {FRAMES // 2}; "
-                f"not {mask}, {bands} and {frames}"
-            )
-        self._mask = mask
-        self._widest = {1: frames, 2: bands}
+        self._mask = share("mask", mask)
+        self._widest = {
+            1: whole("frames", frames, 1, FRAMES // 2),
+            2: whole("bands", bands, 1, BANDS // 2),
+        }
         self._seeds = keras.random.SeedGenerator(seed)
         # Copies: PyTorch warns of arrays that it could write to and must not.
         self._window, self._filters = np.array(hann_window()), np.array(mel_filters())

@@ -8,6 +8,7 @@ from typing import Any
 import keras
 from keras import layers, ops
 
+from earshot_protocol.checks import between, fraction
 from earshot_protocol.encoder_file import DIMENSIONS
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.spectrum import BANDS, FRAMES
@@ -36,11 +37,8 @@ class NetworkSettings:
     dropout: float = 0.1
 
     def __post_init__(self) -> None:
-        if not 0.25 <= self.width <= 2 or not 0 <= self.dropout < 1:
-            raise InvalidParametersError(
-                "width must be 0.25 to 2 and dropout 0 to below 1, not "
-                f"{self.width} and {self.dropout}"
-            )
+        between("width", self.width, 0.25, 2)
+        fraction("dropout", self.dropout)
 
 
 def build(settings: NetworkSettings) -> keras.Model:

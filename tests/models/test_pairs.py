@@ -240,7 +240,7 @@ def test_bad_input_is_named() -> None:
         Pool([tone(1), tone(2)], np.array([0]), 1.0)
     with pytest.raises(InvalidParametersError, match="share"):
         Pool([tone(1)], np.array([0]), 0.0)
-    with pytest.raises(InvalidParametersError, match="batch"):
+    with pytest.raises(InvalidParametersError, match=r"batch=1: .* at least 2"):
         Pairs(pools(), NONE, 1, 0)
     with pytest.raises(InvalidInputError, match="pool"):
         Pairs([], NONE, 2, 0)
