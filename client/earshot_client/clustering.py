@@ -221,7 +221,7 @@ class KMeans:
         radius: of the box in which Euclidean start centroids lie.
 
     Raises:
-        InvalidParametersError: a value that is not positive, or a geometry that there is not.
+        InvalidParametersError: a value that is not positive, or an unknown geometry.
     """
 
     local_centroids: int

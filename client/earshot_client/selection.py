@@ -42,8 +42,8 @@ def top_centroids(
 
     Raises:
         InvalidInputError: counts that are not a vector of whole numbers.
-        InvalidParametersError: more to choose than there are, an ε that is not positive, or a
-            method that there is not.
+        InvalidParametersError: more to choose than there are, an ε that is not positive, or an
+            unknown method.
     """
     counts = np.asarray(counts)
     if counts.ndim != 1 or counts.dtype.kind not in "iu":
