@@ -16,6 +16,7 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
+from earshot_protocol.checks import positive, whole
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.geometry import Geometry, finite_rows, nearest, unit_rows
 from earshot_protocol.privacy.mechanisms import GaussianLloyd, LaplaceLloyd, Mechanism
@@ -80,8 +81,8 @@ class DPLloyd:
     radius: float = 1.0
 
     def __post_init__(self) -> None:
-        _check_whole("local_centroids", self.local_centroids)
-        _check_radius(self.radius)
+        whole("local_centroids", self.local_centroids)
+        positive("radius", self.radius)
         _ = self.mechanism  # checks ε and the recordings
 
     @property
@@ -165,8 +166,8 @@ class SphericalDPLloyd:
     iterations: int = 6
 
     def __post_init__(self) -> None:
-        _check_whole("local_centroids", self.local_centroids)
-        _check_whole("iterations", self.iterations)
+        whole("local_centroids", self.local_centroids)
+        whole("iterations", self.iterations)
         _ = self.mechanism  # checks ε, δ and the recordings
 
     @property
@@ -220,7 +221,7 @@ class KMeans:
         radius: of the box in which Euclidean start centroids lie.
 
     Raises:
-        InvalidParametersError: a value that is not positive, or a geometry that there is not.
+        InvalidParametersError: a value that is not positive, or an unknown geometry.
     """
 
     local_centroids: int
@@ -228,8 +229,8 @@ class KMeans:
     radius: float = 1.0
 
     def __post_init__(self) -> None:
-        _check_whole("local_centroids", self.local_centroids)
-        _check_radius(self.radius)
+        whole("local_centroids", self.local_centroids)
+        positive("radius", self.radius)
         if self.geometry not in tuple(Geometry):
             raise InvalidParametersError(
                 f"geometry={self.geometry!r}: give one of {', '.join(Geometry)}"
@@ -383,13 +384,3 @@ def _sphere_packing(count: int, dimensions: int) -> npt.NDArray[np.float64]:
         packing = np.vstack([packing, candidates[farthest]])
     packing.setflags(write=False)
     return packing
-
-
-def _check_whole(name: str, value: int) -> None:
-    if not isinstance(value, int) or value < 1:
-        raise InvalidParametersError(f"{name}={value}: give a whole number, at least 1")
-
-
-def _check_radius(radius: float) -> None:
-    if not (math.isfinite(radius) and radius > 0):
-        raise InvalidParametersError(f"radius={radius}: give a positive, finite number")

@@ -14,8 +14,8 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from earshot_client.encoder_file import DamagedEncoderError
 from earshot_client.lite_rt_encoder import LiteRtEncoder
+from earshot_protocol.encoder_file import DamagedEncoderError
 
 SHIPPED_SHA256 = "622142b15ef98273a8225aa2adcc1b90486152e775367086d8ec031f7c112816"
 """Digest of data/encoder.tflite: the encoder must be the one that all phones share."""

@@ -6,45 +6,29 @@ Only numpy: this file runs on the phone.
 from __future__ import annotations
 
 from enum import StrEnum
-from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
 from earshot_protocol.errors import InvalidInputError
-
-SAMPLE_RATE = 8000
-"""Samples per second that every encoder expects."""
-
-WINDOW = 8000
-"""Samples of one recording: one second."""
-
-FRAME = 256
-"""Samples of one analysis frame (32 ms)."""
-
-HOP = 128
-"""Samples from one frame to the next (16 ms)."""
-
-FRAMES = 1 + (WINDOW - FRAME) // HOP
-MELS = 64
-
-LOWEST_HERTZ = 50.0
-"""The lowest mel band starts here: below it a phone's microphone hears mostly handling."""
-
-POWER_FLOOR = 1e-8
-"""Added to each band's mean power before the logarithm: 80 dB below full scale."""
-
-SILENT_RMS = 1e-4
-"""A second whose root mean square is below this (80 dB below full scale) is silent."""
+from earshot_protocol.spectrum import (
+    BANDS,
+    FRAME,
+    FRAMES,
+    HOP,
+    POWER_FLOOR,
+    RATES,
+    SILENT_RMS,
+    WINDOW,
+    hann_window,
+    mel_filters,
+)
 
 FULL_SCALE = 0.999
 """A sample at or above this magnitude counts as clipped."""
 
 CLIPPED_FRACTION = 0.001
 """A second with more than this fraction of samples at full scale is clipped."""
-
-RATES = (1000, 768_000)
-"""Sample rates that `one_second` accepts, in hertz."""
 
 
 class Unusable(StrEnum):
@@ -104,10 +88,8 @@ def one_second(samples: NDArray[np.generic], rate: int) -> NDArray[np.float32]:
 def log_mel(samples: NDArray[np.floating]) -> NDArray[np.float32]:
     """Log-mel spectrogram: periodic Hann window, 32 ms frames every 16 ms, 64 bands.
 
-    Bands are triangles, evenly spaced on Slaney's mel scale (M. Slaney, Auditory Toolbox, 1998:
-    linear below 1 kHz, logarithmic above) from 50 Hz to 4 kHz. The weights of a band sum to one
-    and the power of a frame is divided by the energy of the window, so white noise of variance v
-    reads log(v) in every band.
+    The weights of a band sum to one (`mel_filters`) and the power of a frame is divided by the
+    energy of the window, so white noise of variance v reads log(v) in every band.
 
     Args:
         samples: floats (batch, 8000) at 8 kHz.
@@ -123,13 +105,12 @@ def log_mel(samples: NDArray[np.floating]) -> NDArray[np.float32]:
             f"samples must be floats of shape (batch, {WINDOW}), not {samples.dtype} of shape "
             f"{samples.shape}"
         )
-    window, bands = _window(), _mel_bands()
     sound = samples.astype(np.float32, copy=False)
     frames = np.lib.stride_tricks.sliding_window_view(sound, FRAME, axis=1)[:, ::HOP]
-    spectrum = np.fft.rfft(frames * window, axis=2)
+    spectrum = np.fft.rfft(frames * hann_window(), axis=2)
     power = (spectrum.real**2 + spectrum.imag**2).astype(np.float32, copy=False)
-    mel = power.reshape(-1, power.shape[2]) @ bands
-    logarithm = np.log(mel + np.float32(POWER_FLOOR)).reshape(len(sound), FRAMES, MELS)
+    mel = power.reshape(-1, power.shape[2]) @ mel_filters()
+    logarithm = np.log(mel + np.float32(POWER_FLOOR)).reshape(len(sound), FRAMES, BANDS)
     return np.asarray(logarithm, dtype=np.float32)
 
 
@@ -177,40 +158,3 @@ def _resample(mono: NDArray[np.float64]) -> NDArray[np.float64]:
     bins = min(WINDOW // 2, (len(mono) + 1) // 2)
     kept[:bins] = spectrum[:bins]
     return np.fft.irfft(kept, WINDOW) * (WINDOW / len(mono))
-
-
-@cache
-def _window() -> NDArray[np.float32]:
-    """Periodic Hann window of unit energy."""
-    hann = 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(FRAME) / FRAME)
-    return np.asarray(hann / np.sqrt(np.sum(hann**2)), dtype=np.float32)
-
-
-@cache
-def _mel_bands() -> NDArray[np.float32]:
-    """Triangular filters float32 (129, 64), each of unit sum."""
-    ends = _hertz_to_mel(np.array([LOWEST_HERTZ, SAMPLE_RATE / 2]))
-    edges = _mel_to_hertz(np.linspace(ends[0], ends[1], MELS + 2))
-    low, centre, high = edges[:-2], edges[1:-1], edges[2:]
-    hertz = np.arange(FRAME // 2 + 1)[:, np.newaxis] * (SAMPLE_RATE / FRAME)
-    rise = (hertz - low) / (centre - low)
-    fall = (high - hertz) / (high - centre)
-    triangles = np.maximum(0.0, np.minimum(rise, fall))
-    return np.asarray(triangles / triangles.sum(axis=0), dtype=np.float32)
-
-
-# Slaney's scale: 15 mel at 1 kHz, and 27 mel for each further factor of 6.4.
-_BREAK_HERTZ, _BREAK_MEL = 1000.0, 15.0
-_LOG_STEP = np.log(6.4) / 27
-
-
-def _hertz_to_mel(hertz: NDArray[np.float64]) -> NDArray[np.float64]:
-    above = np.log(np.maximum(hertz, _BREAK_HERTZ) / _BREAK_HERTZ) / _LOG_STEP
-    below = np.minimum(hertz, _BREAK_HERTZ) * (_BREAK_MEL / _BREAK_HERTZ)
-    return np.asarray(below + above, dtype=np.float64)
-
-
-def _mel_to_hertz(mel: NDArray[np.float64]) -> NDArray[np.float64]:
-    below = np.minimum(mel, _BREAK_MEL) * (_BREAK_HERTZ / _BREAK_MEL)
-    above = np.exp(np.maximum(mel - _BREAK_MEL, 0.0) * _LOG_STEP)
-    return np.asarray(below * above, dtype=np.float64)

@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from earshot_protocol.environments import DEFAULT_ENVIRONMENTS
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.geometry import Geometry, nearest
 
@@ -146,31 +147,8 @@ class Poll:
 
 
 def default_hierarchy() -> LabelHierarchy:
-    """Eleven environments of everyday life, after Figure 7.1 of the thesis."""
-    return LabelHierarchy(
-        {
-            "public transport": (
-                "train",
-                "underground",
-                "tram",
-                "bus",
-                "train station",
-                "bus stop",
-                "airport",
-                "ferry",
-            ),
-            "car": ("car", "taxi", "car park"),
-            "street": ("traffic", "siren", "pedestrian street", "crossing", "construction site"),
-            "nature": ("park", "forest", "birds", "rain", "wind", "waves", "beach", "garden"),
-            "gastronomy": ("café", "restaurant", "bar", "canteen", "beer garden"),
-            "home": ("living room", "kitchen", "stairwell", "visiting friends"),
-            "office": ("desk", "open-plan office", "meeting room", "classroom", "library"),
-            "shop": ("supermarket", "shopping centre", "bakery", "market", "hairdresser"),
-            "event": ("crowd", "concert", "cinema", "stadium", "party", "worship"),
-            "workshop": ("machine hum", "factory", "garage", "laboratory", "warehouse"),
-            "sport": ("gym", "swimming pool", "sports hall", "playing field"),
-        }
-    )
+    """The environments of everyday life that phones and phases agree on."""
+    return LabelHierarchy(DEFAULT_ENVIRONMENTS)
 
 
 def label_counts(

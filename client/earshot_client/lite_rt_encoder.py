@@ -12,10 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from earshot_client import encoder_file
-from earshot_client.encoder_file import DIMENSIONS, DamagedEncoderError
-from earshot_client.features import FRAMES, MELS, SILENT_RMS, WINDOW, log_mel
+from earshot_client.features import log_mel
+from earshot_protocol import encoder_file
+from earshot_protocol.encoder_file import DIMENSIONS, DamagedEncoderError
 from earshot_protocol.errors import InvalidInputError, LocalError
+from earshot_protocol.spectrum import BANDS, FRAMES, SILENT_RMS, WINDOW
 
 _BATCH = 32
 """Seconds at a time: their spectra stay in the cache, and memory does not grow with the input."""
@@ -169,7 +170,7 @@ class _Network:
     def _resize(self, batch: int) -> None:
         self._input = self._interpreter.get_input_details()[0]["index"]
         self._output = self._interpreter.get_output_details()[0]["index"]
-        self._interpreter.resize_tensor_input(self._input, (batch, FRAMES, MELS, 1), strict=True)
+        self._interpreter.resize_tensor_input(self._input, (batch, FRAMES, BANDS, 1), strict=True)
         self._interpreter.allocate_tensors()
         self._batch = batch
 

@@ -7,9 +7,9 @@ import secrets
 import numpy as np
 from numpy.typing import NDArray
 
-from earshot_client.features import SAMPLE_RATE
 from earshot_client.hearing import Second
 from earshot_protocol.errors import LocalError
+from earshot_protocol.spectrum import SAMPLE_RATE
 
 
 class MicrophoneError(LocalError):

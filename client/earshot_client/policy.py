@@ -10,6 +10,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
 
+from earshot_protocol.checks import between
 from earshot_protocol.errors import InvalidParametersError, RefusedError
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.privacy.accounting import Release, total
@@ -57,9 +58,7 @@ class Policy:
 
     def __post_init__(self) -> None:
         for limit in fields(self):
-            value = getattr(self, limit.name)
-            if not value >= 0:
-                raise InvalidParametersError(f"{limit.name}={value}: a limit is a number from 0 up")
+            between(limit.name, getattr(self, limit.name), 0)
 
     def check_phase(
         self, parameters: Parameters, planned: Sequence[Release], ledger: Ledger

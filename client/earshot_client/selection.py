@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import itertools
-import math
 import os
 from collections.abc import Callable
 
 import numpy as np
 import numpy.typing as npt
 
-from earshot_protocol.errors import InvalidInputError, InvalidParametersError
+from earshot_protocol.checks import positive, whole
+from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.privacy.mechanisms import SelectionMethod, selection_method
 from earshot_protocol.privacy.noise import bernoulli_exp, discrete_laplace, grid_exp
 from earshot_protocol.randomness import RandomBytes
@@ -42,18 +42,16 @@ def top_centroids(
 
     Raises:
         InvalidInputError: counts that are not a vector of whole numbers.
-        InvalidParametersError: more to choose than there are, an ε that is not positive, or a
-            method that there is not.
+        InvalidParametersError: more to choose than there are, an ε that is not positive, or an
+            unknown method.
     """
     counts = np.asarray(counts)
     if counts.ndim != 1 or counts.dtype.kind not in "iu":
         raise InvalidInputError(
             f"counts of shape {counts.shape} and type {counts.dtype}: give a vector of integers"
         )
-    if not (isinstance(top, int) and 1 <= top <= len(counts)):
-        raise InvalidParametersError(f"top={top}: give 1 to {len(counts)}, the number of counts")
-    if not (math.isfinite(epsilon) and epsilon > 0):
-        raise InvalidParametersError(f"epsilon={epsilon}: give a positive, finite number")
+    whole("top", top, 1, len(counts))
+    positive("epsilon", epsilon)
     choose = _METHODS[selection_method(method)]
     left = np.arange(len(counts))
     chosen = []

@@ -8,18 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from earshot_protocol.errors import InvalidInputError
-
-RATE = 8000
-"""Samples per second of all sound that a model learns from."""
-
-WINDOW = 8000
-"""Samples of a second."""
-
-RATES = (1000, 768_000)
-"""Sample rates that are read, in hertz."""
-
-SILENT_RMS = 1e-4
-"""A second below this root mean square, 80 dB below full scale, is silent."""
+from earshot_protocol.spectrum import RATES, SAMPLE_RATE, SILENT_RMS, WINDOW
 
 SUFFIXES = (".au", ".flac", ".mp3", ".ogg", ".wav")
 """Audio files that are read, whatever the case of the suffix."""
@@ -75,11 +64,11 @@ def resample(samples: NDArray[np.float32], rate: int) -> NDArray[np.float32]:
     Returns:
         float32 (samples at 8 kHz,).
     """
-    if rate == RATE:
+    if rate == SAMPLE_RATE:
         return samples
     import soxr
 
-    return np.asarray(soxr.resample(samples, rate, RATE, quality="HQ"), dtype=np.float32)
+    return np.asarray(soxr.resample(samples, rate, SAMPLE_RATE, quality="HQ"), dtype=np.float32)
 
 
 def windows(samples: NDArray[np.float32], hop: int) -> NDArray[np.float32]:

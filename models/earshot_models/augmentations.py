@@ -13,8 +13,9 @@ from functools import cache
 import numpy as np
 from numpy.typing import NDArray
 
-from earshot_models.audio import RATE, WINDOW
+from earshot_protocol.checks import between, share
 from earshot_protocol.errors import InvalidParametersError
+from earshot_protocol.spectrum import SAMPLE_RATE, WINDOW
 
 _BINS = WINDOW // 2 + 1
 _ROOMS = 256
@@ -65,17 +66,11 @@ class Augmentations:
 
     def __post_init__(self) -> None:
         for name in ("room", "company", "overdrive", "background", "noise"):
-            if not 0 <= getattr(self, name) <= 1:
-                raise InvalidParametersError(
-                    f"{name} must be a chance, 0 to 1, not {getattr(self, name)}"
-                )
+            share(name, getattr(self, name))
         for name, most in (("pitch", 1), ("speed", 1), ("colour", 24), ("tilt", 24)):
-            if not 0 <= getattr(self, name) <= most:
-                raise InvalidParametersError(
-                    f"{name} must be 0 to {most}, not {getattr(self, name)}"
-                )
-        if self.offset is not None and not self.offset >= 0:
-            raise InvalidParametersError(f"offset must be at least 0 seconds, not {self.offset}")
+            between(name, getattr(self, name), 0, most)
+        if self.offset is not None:
+            between("offset", self.offset, 0)
         for name in ("company_snr", "background_snr"):
             least, most = getattr(self, name)
             if not least <= most:
@@ -188,7 +183,7 @@ def _rooms() -> NDArray[np.complex64]:
     """
     generator = np.random.default_rng(8000)
     time = np.arange(_ROOM_SAMPLES)
-    decay = generator.uniform(0.02, 0.15, (_ROOMS, 1)) * RATE
+    decay = generator.uniform(0.02, 0.15, (_ROOMS, 1)) * SAMPLE_RATE
     echo = generator.standard_normal((_ROOMS, _ROOM_SAMPLES)) * np.exp(-time / decay)
     response = generator.uniform(0.05, 0.4, (_ROOMS, 1)) * echo
     response[:, 0] = 1

@@ -2,12 +2,8 @@
 
 from __future__ import annotations
 
-import hashlib
-import io
-import json
 import os
 import tempfile
-import zipfile
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,13 +15,11 @@ from keras import ops
 from numpy.typing import NDArray
 
 from earshot_models.batches import in_batches
-from earshot_models.network import BANDS, DIMENSIONS, FRAMES
-from earshot_protocol.errors import InvalidInputError, InvalidParametersError
+from earshot_protocol.checks import between
+from earshot_protocol.encoder_file import DIMENSIONS, pack
+from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.spectrum import BANDS, FRAMES
 
-FORMAT = 1
-FEATURES = "log-mel 61x64 at 8 kHz, unit rms"
-_CARD, _CREDITS = "encoder.json", "CREDITS.txt"
-_EARLIEST = (1980, 1, 1, 0, 0, 0)
 _LEAST_DEVIATION = 1e-6
 
 
@@ -82,8 +76,7 @@ def public_components(embeddings: NDArray[np.floating], whitening: float) -> Com
         )
     if not np.isfinite(embeddings).all():
         raise InvalidInputError("embeddings must be finite")
-    if not 0 <= whitening <= 0.5:
-        raise InvalidParametersError(f"whitening must be 0 to 0.5, not {whitening}")
+    between("whitening", whitening, 0, 0.5)
     rows = embeddings.astype(np.float64)
     rotation = np.linalg.eigh(np.cov(rows, rowvar=False))[1][:, ::-1][:, :DIMENSIONS]
     largest = np.abs(rotation).argmax(axis=0)
@@ -188,7 +181,7 @@ def write_encoder(
     trained: dict[str, Any],
     credits_: str,
 ) -> None:
-    """Write the encoder file: the flatbuffer, and an archive with its card appended.
+    """Write the encoder file.
 
     Args:
         path: replaced as a whole.
@@ -199,26 +192,10 @@ def write_encoder(
         trained: how it came about.
         credits_: of the sound that it was trained on.
     """
-    card = {
-        "format": FORMAT,
-        "name": name,
-        "dimensions": DIMENSIONS,
-        "sha256": hashlib.sha256(flatbuffer).hexdigest(),
-        "length": len(flatbuffer),
-        "quantization": "int8" if int8 else "float32",
-        "features": FEATURES,
-        "mean": [round(float(each), 7) for each in components.mean],
-        "scale": [round(float(each), 5) for each in components.scale],
-        "trained": trained,
-    }
-    file = io.BytesIO()
-    file.write(flatbuffer)
-    with zipfile.ZipFile(file, "a", zipfile.ZIP_STORED) as archive:
-        for entry, text in ((_CARD, json.dumps(card, indent=1)), (_CREDITS, credits_)):
-            archive.writestr(zipfile.ZipInfo(entry, _EARLIEST), text)
+    data = pack(flatbuffer, name, int8, components.mean, components.scale, trained, credits_)
     path.parent.mkdir(parents=True, exist_ok=True)
     new = path.with_name(path.name + ".new")
-    new.write_bytes(file.getvalue())
+    new.write_bytes(data)
     os.replace(new, path)
 
 

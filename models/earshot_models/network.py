@@ -8,13 +8,10 @@ from typing import Any
 import keras
 from keras import layers, ops
 
+from earshot_protocol.checks import between, fraction
+from earshot_protocol.encoder_file import DIMENSIONS
 from earshot_protocol.errors import InvalidParametersError
-
-FRAMES, BANDS = 61, 64
-"""Of the log-mel spectrum of one second."""
-
-DIMENSIONS = 128
-"""Length of an embedding."""
+from earshot_protocol.spectrum import BANDS, FRAMES
 
 MOST_PARAMETERS = 205_000
 """With what stands beside a network, and the rotation, a phone carries 400,000 at most."""
@@ -40,11 +37,8 @@ class NetworkSettings:
     dropout: float = 0.1
 
     def __post_init__(self) -> None:
-        if not 0.25 <= self.width <= 2 or not 0 <= self.dropout < 1:
-            raise InvalidParametersError(
-                "width must be 0.25 to 2 and dropout 0 to below 1, not "
-                f"{self.width} and {self.dropout}"
-            )
+        between("width", self.width, 0.25, 2)
+        fraction("dropout", self.dropout)
 
 
 def build(settings: NetworkSettings) -> keras.Model:

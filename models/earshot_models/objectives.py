@@ -14,7 +14,7 @@ from typing import Any
 import keras
 from keras import layers, ops
 
-from earshot_protocol.errors import InvalidParametersError
+from earshot_protocol.checks import fraction, positive, whole
 
 _NEVER = -1e9
 """Logit of what is no candidate."""
@@ -27,9 +27,7 @@ class Objective(keras.layers.Layer):  # type: ignore[misc]  # Keras has no types
 
     def __init__(self, temperature: float, **kwargs: Any) -> None:
         super().__init__(**kwargs)
-        if not 0 < temperature <= 10:
-            raise InvalidParametersError(f"temperature must be above 0, to 10, not {temperature}")
-        self.temperature = temperature
+        self.temperature = positive("temperature", temperature, 10)
 
     @abstractmethod
     def loss(self, first: Any, second: Any, recordings: Any) -> Any:
@@ -99,12 +97,8 @@ class MomentumContrast(Objective):
             InvalidParametersError: if `queue` is below 2, or `momentum` not 0 to below 1.
         """
         super().__init__(temperature, **kwargs)
-        if queue < 2 or not 0 <= momentum < 1:
-            raise InvalidParametersError(
-                f"queue must be at least 2 and momentum 0 to below 1, not {queue} and {momentum}"
-            )
-        self.momentum = momentum
-        self._size = queue
+        self.momentum = fraction("momentum", momentum)
+        self._size = whole("queue", queue, 2)
         self._dimensions = dimensions
         self._head = _head(hidden, dimensions)
         self._key_head = _head(hidden, dimensions)

@@ -9,9 +9,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from earshot_models import augmentations as augment
-from earshot_models.audio import RATE, WINDOW
 from earshot_models.augmentations import Augmentations, Variant
-from earshot_protocol.errors import InvalidInputError, InvalidParametersError
+from earshot_protocol.checks import positive, whole
+from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.spectrum import SAMPLE_RATE, WINDOW
 
 LEAST_RMS = 1e-3
 """A window below this is not paired: what it holds says little."""
@@ -42,8 +43,7 @@ class Pool:
                 f"a pool needs sounds and as many recordings, not {len(self.sounds)} and "
                 f"{len(self.recordings)}"
             )
-        if not self.share > 0:
-            raise InvalidParametersError(f"share must be above 0, not {self.share}")
+        positive("share", self.share)
 
 
 class Pairs:
@@ -68,13 +68,9 @@ class Pairs:
             InvalidParametersError: if `batch` or `seed` is out of range.
             InvalidInputError: if a pool is silent.
         """
-        if batch < 2 or seed < 0:
-            raise InvalidParametersError(
-                f"batch must be at least 2 and seed at least 0, not {batch} and {seed}"
-            )
         self._augmentations = augmentations
-        self._batch = batch
-        self._seed = seed
+        self._batch = whole("batch", batch, 2)
+        self._seed = whole("seed", seed, 0)
         self._pools = [_Audible.of(pool) for pool in pools]
         if not self._pools:
             raise InvalidInputError("there must be a pool to draw from")
@@ -158,7 +154,7 @@ class _Audible:
             other = int(generator.choice(self.siblings[recording]))
             starts = self.starts[other]
         else:
-            starts = starts[np.abs(starts - start) <= augmentations.offset * RATE]
+            starts = starts[np.abs(starts - start) <= augmentations.offset * SAMPLE_RATE]
         again = int(generator.choice(starts))
         second = self._window(other, again, augment.length(augmentations, of, generator), generator)
         return first, second, recording

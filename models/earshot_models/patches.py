@@ -16,8 +16,8 @@ import numpy as np
 from keras import ops
 from numpy.typing import NDArray
 
-from earshot_models.network import BANDS
 from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.spectrum import BANDS
 
 LENGTH = 12
 """Frames of a patch."""

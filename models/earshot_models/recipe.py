@@ -21,6 +21,7 @@ from earshot_models.datasets.waveforms import waveforms
 from earshot_models.pairs import Pairs, Pool
 from earshot_models.training_schedule import Schedule
 from earshot_models.voice_removal import remove_voice
+from earshot_protocol.checks import positive, share
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 
 if TYPE_CHECKING:
@@ -91,11 +92,8 @@ class Recipe:
             raise InvalidParametersError(
                 f"objective must be one of {', '.join(OBJECTIVES)}; not {self.objective!r}"
             )
-        if not 0 <= self.synthesized <= 1 or not 0 < self.held_out <= 0.5:
-            raise InvalidParametersError(
-                "synthesized must be 0 to 1 and held_out above 0, to 0.5; not "
-                f"{self.synthesized} and {self.held_out}"
-            )
+        share("synthesized", self.synthesized)
+        positive("held_out", self.held_out, 0.5)
         if self.atoms and not 2 <= self.atoms <= _MOST_ATOMS:
             raise InvalidParametersError(
                 f"atoms must be 0, or 2 to {_MOST_ATOMS}, not {self.atoms}"

@@ -15,9 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from earshot_protocol.errors import InvalidInputError
-
-RATE = 8000
-"""Samples per second and per clip."""
+from earshot_protocol.spectrum import SAMPLE_RATE
 
 PEAK = 0.95
 """No sample is larger in magnitude."""
@@ -54,7 +52,7 @@ def synthesize(scene: str, count: int, generator: np.random.Generator) -> NDArra
         raise InvalidInputError(f"scene must be one of {', '.join(SCENES)}; not {scene!r}")
     if count < 0:
         raise InvalidInputError(f"count must be at least 0, not {count}")
-    clips = np.empty((count, RATE), dtype=np.float32)
+    clips = np.empty((count, SAMPLE_RATE), dtype=np.float32)
     for start in range(0, count, _BATCH):
         batch = clips[start : start + _BATCH]
         batch[:] = _microphone(_SOURCES[scene](len(batch), generator), generator)
@@ -103,7 +101,7 @@ def _siren(count: int, generator: _Generator) -> _Sound:
 
 def _birds(count: int, generator: _Generator) -> _Sound:
     """Chirps that glide around 3 kHz, each with its own pitch, over a quiet wood."""
-    song = np.zeros((count, RATE), dtype=np.float32)
+    song = np.zeros((count, SAMPLE_RATE), dtype=np.float32)
     for _ in range(2):
         beat = _seconds() * _between(generator, count, 5, 9) + _phase(count, generator)
         chirp = np.floor(beat)
@@ -119,8 +117,10 @@ def _birds(count: int, generator: _Generator) -> _Sound:
 
 def _machine_hum(count: int, generator: _Generator) -> _Sound:
     """Steady mains harmonics over the air of a fan."""
-    cycles = _cycles(_between(generator, count, 98, 122) + np.zeros(RATE, np.float32), generator)
-    hum = np.zeros((count, RATE), dtype=np.float32)
+    cycles = _cycles(
+        _between(generator, count, 98, 122) + np.zeros(SAMPLE_RATE, np.float32), generator
+    )
+    hum = np.zeros((count, SAMPLE_RATE), dtype=np.float32)
     for k in range(1, 11):
         strength = _between(generator, count, 0.6, 1.0) / k
         hum += strength * np.sin(2 * np.pi * (k * cycles + _phase(count, generator)))
@@ -191,7 +191,7 @@ SCENES: tuple[str, ...] = tuple(_SOURCES)
 
 def _babble(count: int, voices: int, depth: float, generator: _Generator) -> _Sound:
     """Voices that say random vowels: pulses through the formants of an open and a closed one."""
-    said = np.zeros((2, count, RATE), dtype=np.float32)
+    said = np.zeros((2, count, SAMPLE_RATE), dtype=np.float32)
     for _ in range(voices):
         intonation = _swing(_between(generator, count, 1, 3), 0.1, generator)
         cycles = _cycles(_between(generator, count, 110, 210) * intonation, generator)
@@ -231,13 +231,13 @@ def _unit(sound: _Sound) -> _Sound:
 
 @cache
 def _seconds() -> _Sound:
-    return np.arange(RATE, dtype=np.float32) / RATE
+    return np.arange(SAMPLE_RATE, dtype=np.float32) / SAMPLE_RATE
 
 
 @cache
 def _hertz() -> _Sound:
     """Frequencies of the spectrum's bins; the lowest one stands in for zero."""
-    return np.maximum(np.arange(RATE // 2 + 1, dtype=np.float32), 1)
+    return np.maximum(np.arange(SAMPLE_RATE // 2 + 1, dtype=np.float32), 1)
 
 
 @cache
@@ -270,7 +270,7 @@ def _resonance(hertz: _Sound, bandwidth: _Sound | np.float32) -> _Spectrum:
 
 
 def _time(spectrum: _Spectrum) -> _Sound:
-    return np.fft.irfft(spectrum, RATE).astype(np.float32, copy=False)
+    return np.fft.irfft(spectrum, SAMPLE_RATE).astype(np.float32, copy=False)
 
 
 def _noise(response: _Sound, generator: _Generator) -> _Sound:
@@ -279,25 +279,27 @@ def _noise(response: _Sound, generator: _Generator) -> _Sound:
 
 
 def _noise_spectrum(response: _Sound, generator: _Generator) -> _Spectrum:
-    white = generator.standard_normal((len(response), RATE // 2 + 1, 2), dtype=np.float32)
-    # Parseval: the variance of the sound is four times the response's energy over RATE squared.
+    white = generator.standard_normal((len(response), SAMPLE_RATE // 2 + 1, 2), dtype=np.float32)
+    # Parseval: the variance of the sound is four times the response's energy over 8000 squared.
     energy = np.sum(response * response, axis=1, keepdims=True)
     spectrum: _Spectrum = white.view(np.complex64)[..., 0]
-    return np.asarray(spectrum * (response * (RATE / 2 / np.sqrt(energy))), dtype=np.complex64)
+    return np.asarray(
+        spectrum * (response * (SAMPLE_RATE / 2 / np.sqrt(energy))), dtype=np.complex64
+    )
 
 
 def _impulses(rate: _Sound, generator: _Generator) -> _Sound:
     """Impulses of random height at random times: one, and on average `rate` more a second."""
-    chance = rate / RATE
-    draw = generator.random((len(rate), RATE), dtype=np.float32)
+    chance = rate / SAMPLE_RATE
+    draw = generator.random((len(rate), SAMPLE_RATE), dtype=np.float32)
     height = np.maximum(1 - draw / chance, 0)
-    height[np.arange(len(rate)), generator.integers(0, RATE, len(rate))] = 1
+    height[np.arange(len(rate)), generator.integers(0, SAMPLE_RATE, len(rate))] = 1
     return height
 
 
 def _cycles(hertz: _Sound, generator: _Generator) -> _Sound:
     """Phase in cycles, modulo one, of an oscillator of the given pitch over time."""
-    cycles = np.cumsum(hertz / RATE, axis=1) + _phase(len(hertz), generator)
+    cycles = np.cumsum(hertz / SAMPLE_RATE, axis=1) + _phase(len(hertz), generator)
     return cycles - np.floor(cycles)
 
 
@@ -312,6 +314,6 @@ def _swing(rate: _Sound, depth: float, generator: _Generator) -> _Sound:
 
 def _interpolated(knots: _Sound) -> _Sound:
     """Straight lines through (count, _KNOTS + 1) values that are spread evenly over the second."""
-    within = np.arange(RATE // _KNOTS, dtype=np.float32) / (RATE // _KNOTS)
+    within = np.arange(SAMPLE_RATE // _KNOTS, dtype=np.float32) / (SAMPLE_RATE // _KNOTS)
     start, step = knots[:, :-1, np.newaxis], np.diff(knots, axis=1)[:, :, np.newaxis]
-    return (start + step * within).reshape(-1, RATE)
+    return (start + step * within).reshape(-1, SAMPLE_RATE)

@@ -15,7 +15,7 @@ import numpy as np
 from keras import ops
 from numpy.typing import NDArray
 
-from earshot_models.network import BANDS, FRAMES
+from earshot_protocol.spectrum import BANDS, FRAMES
 
 MODULATIONS = 30
 """Rates of modulation, in periods per second of sound about: all that 61 frames can tell."""

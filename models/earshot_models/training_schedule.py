@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from earshot_protocol.errors import InvalidParametersError
+from earshot_protocol.checks import between, positive, whole
 
 
 @dataclass(frozen=True)
@@ -30,16 +30,11 @@ class Schedule:
     patience: int | None = None
 
     def __post_init__(self) -> None:
-        if self.steps < 1 or self.steps_per_epoch < 1 or self.warm_up < 0:
-            raise InvalidParametersError(
-                "steps and steps_per_epoch must be at least 1 and warm_up at least 0, not "
-                f"{self.steps}, {self.steps_per_epoch} and {self.warm_up}"
-            )
-        if not self.learning_rate > 0 or self.weight_decay < 0:
-            raise InvalidParametersError(
-                "learning_rate must be above 0 and weight_decay at least 0, not "
-                f"{self.learning_rate} and {self.weight_decay}"
-            )
+        whole("steps", self.steps)
+        whole("steps_per_epoch", self.steps_per_epoch)
+        whole("warm_up", self.warm_up, 0)
+        positive("learning_rate", self.learning_rate)
+        between("weight_decay", self.weight_decay, 0)
 
     def rate(self, step: int) -> float:
         """The learning rate of a step."""

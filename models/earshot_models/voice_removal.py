@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from earshot_models.audio import RATE
+from earshot_protocol.spectrum import SAMPLE_RATE
 
 _FRAME = 512
 _HOP = 128
-_APART = RATE // _HOP
+_APART = SAMPLE_RATE // _HOP
 """Frames between a frame and those it is compared with: neighbours are alike whatever sounds."""
 
 _ALIKE = 20
@@ -33,9 +33,9 @@ def remove_voice(sound: NDArray[np.float32]) -> NDArray[np.float32]:
     from scipy.signal import ShortTimeFFT
     from scipy.signal.windows import hann
 
-    if len(sound) < 2 * RATE:
+    if len(sound) < 2 * SAMPLE_RATE:
         return sound
-    transform = ShortTimeFFT(hann(_FRAME, sym=False), _HOP, RATE)
+    transform = ShortTimeFFT(hann(_FRAME, sym=False), _HOP, SAMPLE_RATE)
     spectrum = transform.stft(sound)
     magnitude = np.abs(spectrum)
     lengths = np.maximum(np.linalg.norm(magnitude, axis=0), 1e-9)

@@ -40,6 +40,18 @@ def positive(name: str, value: float, most: float = math.inf) -> float:
     return float(value)
 
 
+def between(name: str, value: float, least: float, most: float = math.inf) -> float:
+    """A number from `least` to `most`, both included; without `most` there is no upper end.
+
+    Raises:
+        InvalidParametersError: another number.
+    """
+    if not least <= value <= most:
+        accepted = f"at least {least:g}" if most == math.inf else f"from {least:g} to {most:g}"
+        raise InvalidParametersError(f"{name}={value}: must be a number, {accepted}")
+    return float(value)
+
+
 def fraction(name: str, value: float) -> float:
     """A part of a whole that is never all of it: at least 0 and below 1.
 

@@ -72,8 +72,8 @@ def nearest(
         Indices of centroids, int64 of shape (recordings,).
 
     Raises:
-        InvalidInputError: shapes that do not fit, entries that are not finite, or a geometry
-            that there is not.
+        InvalidInputError: shapes that do not fit, entries that are not finite, or an unknown
+            geometry.
     """
     points, centroids = finite_rows("points", points), finite_rows("centroids", centroids)
     if len(centroids) == 0 or points.shape[1] != centroids.shape[1]:

@@ -18,11 +18,12 @@ from sklearn.metrics import adjusted_rand_score
 
 from earshot_client import encoder as module
 from earshot_client.encoder import default_encoder
-from earshot_client.encoder_file import DIMENSIONS, DamagedEncoderError
-from earshot_client.features import WINDOW
 from earshot_client.lite_rt_encoder import LiteRtEncoder, MissingRuntimeError
 from earshot_models.soundscapes import SCENES, synthesize
+from earshot_protocol import encoder_file
+from earshot_protocol.encoder_file import DIMENSIONS, DamagedEncoderError
 from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.spectrum import WINDOW
 from earshot_server.commands import phase
 
 
@@ -77,8 +78,6 @@ def test_the_scenes_are_clusters_on_the_sphere(dimensions: int) -> None:
 
 def test_projection_centres_scales_and_keeps_the_leading_coordinates() -> None:
     embeddings, _ = scenes(seed=11, each=40)
-    from earshot_client import encoder_file
-
     card = encoder_file.read(packaged()).card
     for dimensions in (1, 8, 128):
         projected = default_encoder().project(embeddings, dimensions)
@@ -137,6 +136,22 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
         file.truncate(17 * 2**20)
     with pytest.raises(DamagedEncoderError, match="too large"):
         LiteRtEncoder.open(str(path))
+
+
+def test_a_model_that_lite_rt_cannot_run_is_refused() -> None:
+    numbers = [1.0] * DIMENSIONS
+    data = encoder_file.pack(
+        b"no model", name="x", int8=True, mean=numbers, scale=numbers, trained={}, credits_=""
+    )
+    with pytest.raises(DamagedEncoderError, match="cannot run"):
+        LiteRtEncoder(data)
+
+
+def test_the_shipped_file_names_its_sound_and_its_licences() -> None:
+    assert "ESC-10" in str(encoder_file.read(packaged()).card.trained["sound"])
+    credits_ = (resources.files("earshot_client") / "data" / "CREDITS.txt").read_text()
+    for word in ("ESC-10", "Free Spoken Digit", "CC BY-SA 4.0", "freesound"):
+        assert word in credits_
 
 
 def test_a_missing_runtime_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -9,15 +9,13 @@ from hypothesis import strategies as st
 
 from earshot_client.features import (
     CLIPPED_FRACTION,
-    SAMPLE_RATE,
-    SILENT_RMS,
-    WINDOW,
     Unusable,
     UnusableRecordingError,
     log_mel,
     one_second,
 )
 from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.spectrum import SAMPLE_RATE, SILENT_RMS, WINDOW
 
 
 def tone(hertz: float, rate: int, seconds: float = 1.0, level: float = 0.5) -> np.ndarray:

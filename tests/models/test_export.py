@@ -10,8 +10,6 @@ import keras
 import numpy as np
 import pytest
 
-from earshot_client import encoder_file
-from earshot_client.encoder_file import DIMENSIONS
 from earshot_client.lite_rt_encoder import LiteRtEncoder
 from earshot_models import export, training
 from earshot_models.front_end import LogMel
@@ -20,6 +18,8 @@ from earshot_models.patches import Patches, learn
 from earshot_models.recipe import Recipe
 from earshot_models.soundscapes import SCENES, synthesize
 from earshot_models.texture import SIZE, Texture
+from earshot_protocol import encoder_file
+from earshot_protocol.encoder_file import DIMENSIONS
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 
 ATOMS = 16

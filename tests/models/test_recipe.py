@@ -12,7 +12,6 @@ import soundfile
 from support.esc_folder import write_esc_folder
 from typer.testing import CliRunner
 
-from earshot_client import encoder_file
 from earshot_client.lite_rt_encoder import LiteRtEncoder
 from earshot_models import recipe as recipes
 from earshot_models.audio import UnreadableFileError
@@ -23,6 +22,7 @@ from earshot_models.recipe import Recipe, Source, train_encoder
 from earshot_models.soundscapes import SCENES
 from earshot_models.training import CheckpointError
 from earshot_models.training_schedule import Schedule
+from earshot_protocol import encoder_file
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 
 TINY = Recipe(

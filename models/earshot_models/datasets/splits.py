@@ -8,7 +8,8 @@ from dataclasses import replace
 import numpy as np
 
 from earshot_models.datasets.dataset import Clip, Dataset
-from earshot_protocol.errors import InvalidInputError, InvalidParametersError
+from earshot_protocol.checks import probability, whole
+from earshot_protocol.errors import InvalidInputError
 
 _FEW_GROUPS = 10
 
@@ -31,8 +32,7 @@ def folds(dataset: Dataset, count: int = 5, seed: int = 0) -> list[tuple[Dataset
         InvalidInputError: if there is only one fold or group.
         InvalidParametersError: if `count` is below 2.
     """
-    if count < 2:
-        raise InvalidParametersError(f"there must be at least 2 folds, not {count}")
+    whole("count", count, 2)
     own = {clip.fold for clip in dataset.clips}
     groups = sorted({clip.group for clip in dataset.clips})
     if None not in own and len(own) > 1:
@@ -75,8 +75,7 @@ def split(
         InvalidParametersError: if `fraction` is out of range.
         InvalidInputError: if a class cannot be on both sides, since all its clips share a group.
     """
-    if not 0 < fraction < 1:
-        raise InvalidParametersError(f"fraction must be above 0 and below 1, not {fraction}")
+    probability("fraction", fraction)
     sizes = Counter(clip.label or "" for clip in dataset.clips)
     groups: dict[str, Counter[str]] = {}
     for clip in dataset.clips:

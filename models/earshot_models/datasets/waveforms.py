@@ -13,8 +13,9 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from earshot_models.audio import RATE, UnreadableFileError, read_mono
+from earshot_models.audio import UnreadableFileError, read_mono
 from earshot_models.datasets.dataset import Clip, Dataset
+from earshot_protocol.spectrum import SAMPLE_RATE
 
 Progress = Callable[[int, int], None]
 """Called with the files that are done and all of them."""
@@ -90,7 +91,7 @@ def _decode(clips: Sequence[Clip], progress: Progress | None) -> Waveforms:
 
 
 def _key(clips: Sequence[Clip]) -> str:
-    digest = hashlib.sha256(json.dumps([_VERSION, RATE]).encode())
+    digest = hashlib.sha256(json.dumps([_VERSION, SAMPLE_RATE]).encode())
     for clip in clips:
         status = clip.path.stat()
         digest.update(f"{clip.path.resolve()}\0{status.st_size}\0{status.st_mtime_ns}\n".encode())

@@ -13,7 +13,6 @@ import bisect
 import decimal
 import functools
 import math
-import operator
 import os
 from collections.abc import Iterable, Sequence
 from decimal import Decimal
@@ -22,7 +21,7 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from earshot_protocol.errors import InvalidParametersError
+from earshot_protocol import checks
 from earshot_protocol.randomness import RandomBytes
 
 Size = int | tuple[int, ...]
@@ -56,7 +55,7 @@ def discrete_laplace(
     Raises:
         InvalidParametersError: a scale that is not positive, finite and at most 2^52.
     """
-    digits = _laplace_digits(_checked("scale", scale, 0.0, LARGEST_SCALE))
+    digits = _laplace_digits(checks.positive("scale", scale, LARGEST_SCALE))
     count = _count(size)
     shape = (2, len(digits.high), count)
     words = _words(math.prod(shape), random).reshape(shape)
@@ -111,8 +110,7 @@ def polya_share_bound(scale: float, shares: int, probability: float) -> int:
         InvalidParametersError: a parameter out of range.
     """
     table = _shared_table(scale, shares)
-    if not 0 < probability < 1:
-        raise InvalidParametersError(f"probability={probability}: it must lie between 0 and 1")
+    checks.probability("probability", probability)
     needed = _GRID - int(_CONTEXT.multiply(Decimal(probability), Decimal(_GRID // 2)))
     return bisect.bisect_left(range(len(table.high)), needed, key=table.value)
 
@@ -133,7 +131,7 @@ def discrete_gaussian(
     Raises:
         InvalidParametersError: a σ that is not a number in this range.
     """
-    sigma = _checked("sigma", sigma, SMALLEST_SIGMA, LARGEST_SCALE - 1)
+    sigma = checks.between("sigma", sigma, SMALLEST_SIGMA, LARGEST_SCALE - 1)
     count = _count(size)
     accepted = np.empty(0, dtype=np.int64)
     while len(accepted) < count:
@@ -219,14 +217,8 @@ def _polya_table(scale: float, shares: int) -> _Thresholds:
 
 
 def _shared_table(scale: float, shares: int) -> _Thresholds:
-    scale = _checked("scale", scale, 0.0, LARGEST_SHARED_SCALE)
-    try:
-        shares = operator.index(shares)
-    except TypeError:
-        shares = 0
-    if shares < 1:
-        raise InvalidParametersError("shares: noise is divided into a whole number of them, ≥ 1")
-    return _polya_table(scale, shares)
+    scale = checks.positive("scale", scale, LARGEST_SHARED_SCALE)
+    return _polya_table(scale, checks.whole("shares", shares))
 
 
 def _gaussian_acceptance(
@@ -280,11 +272,3 @@ def _words(count: int, random: RandomBytes) -> npt.NDArray[np.uint64]:
 
 def _count(size: Size) -> int:
     return math.prod(size) if isinstance(size, tuple) else size
-
-
-def _checked(name: str, value: float, least: float, most: float) -> float:
-    if not (value > 0 and least <= value <= most):
-        raise InvalidParametersError(
-            f"{name}={value}: give a positive number from {least:g} to {most:g}"
-        )
-    return float(value)

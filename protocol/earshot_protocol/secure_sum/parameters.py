@@ -20,7 +20,6 @@ everybody, conditions 1 and 2 turn into ⌈γn⌉ < t ≤ n−1−⌈ρn⌉ by t
 from __future__ import annotations
 
 import math
-import operator
 from collections.abc import Iterable
 from functools import lru_cache
 
@@ -28,6 +27,7 @@ import msgspec
 import numpy as np
 from numpy.typing import NDArray
 
+from earshot_protocol.checks import fraction, whole
 from earshot_protocol.errors import InvalidParametersError
 
 LARGEST_DEGREE = 254
@@ -120,9 +120,9 @@ class SumParameters(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             InvalidParametersError: naming the first thing that is wrong and what is accepted.
         """
         for name in _LIMITS:
-            _whole(name, getattr(self, name))
-        _fraction("dropout", self.dropout)
-        _fraction("corrupted", self.corrupted)
+            _limited(name, getattr(self, name))
+        fraction("dropout", self.dropout)
+        fraction("corrupted", self.corrupted)
         if math.prod(_shape(self.shape)) != self.length:
             raise InvalidParametersError(
                 f"length must be the product of shape {self.shape}, not {self.length}"
@@ -179,19 +179,19 @@ def choose(
             is safe, or if what was forced is not; the message says what would be accepted.
     """
     setting = _Setting(
-        _whole("phones", phones),
-        _fraction("dropout", dropout),
-        _fraction("corrupted", corrupted),
-        _whole("statistical_security", statistical_security),
-        _whole("correctness", correctness),
+        _limited("phones", phones),
+        fraction("dropout", dropout),
+        fraction("corrupted", corrupted),
+        _limited("statistical_security", statistical_security),
+        _limited("correctness", correctness),
     )
-    forced_threshold = None if threshold is None else _whole("threshold", threshold)
+    forced_threshold = None if threshold is None else _limited("threshold", threshold)
     if neighbours is None:
         degree = _least_degree(setting, forced_threshold)
         if degree is None:
             raise _no_safe_graph(setting, forced_threshold)
     else:
-        degree = min(_whole("neighbours", neighbours), setting.phones - 1)
+        degree = min(_limited("neighbours", neighbours), setting.phones - 1)
     if forced_threshold is None:
         _check_degree(setting, degree)
         forced_threshold = _thresholds(setting, degree).start
@@ -199,13 +199,13 @@ def choose(
     parameters = SumParameters(
         phones=setting.phones,
         length=math.prod(dimensions),
-        bound=_whole("bound", bound),
+        bound=_limited("bound", bound),
         dropout=setting.dropout,
         corrupted=setting.corrupted,
         neighbours=degree,
         threshold=forced_threshold,
         shape=dimensions,
-        precision=_whole("precision", precision),
+        precision=_limited("precision", precision),
         statistical_security=setting.statistical_security,
         correctness=setting.correctness,
     )
@@ -354,27 +354,8 @@ def _share_of(phones: int, fraction: float) -> float:
     return round(fraction * phones, 6)
 
 
-def _whole(name: str, value: int) -> int:
-    return _between(name, value, *_LIMITS[name])
-
-
-def _between(name: str, value: int, least: int, largest: int) -> int:
-    try:
-        number = operator.index(value)
-    except TypeError:
-        number = least - 1
-    if not least <= number <= largest:
-        raise InvalidParametersError(
-            f"{name} must be a whole number from {least} to {largest}, not {value!r}"
-        )
-    return number
-
-
-def _fraction(name: str, value: float) -> float:
-    # Not-a-number fails this comparison too.
-    if not 0 <= value < 1:
-        raise InvalidParametersError(f"{name} must be at least 0 and less than 1, not {value!r}")
-    return float(value)
+def _limited(name: str, value: int) -> int:
+    return whole(name, value, *_LIMITS[name])
 
 
 def _shape(shape: Iterable[int]) -> tuple[int, ...]:
@@ -383,6 +364,4 @@ def _shape(shape: Iterable[int]) -> tuple[int, ...]:
         raise InvalidParametersError(
             f"shape must have at most {_LARGEST_RANK} dimensions, not {len(dimensions)}"
         )
-    return tuple(
-        _between("each dimension of shape", size, 1, LARGEST_LENGTH) for size in dimensions
-    )
+    return tuple(whole("dimension of shape", size, 1, LARGEST_LENGTH) for size in dimensions)

@@ -9,7 +9,8 @@ from typing import Protocol, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from earshot_protocol.errors import InvalidInputError, InvalidParametersError
+from earshot_protocol.checks import positive, share, whole
+from earshot_protocol.errors import InvalidInputError
 
 UNLABELLED = -1
 
@@ -136,16 +137,9 @@ class Crowd:
 
     def __post_init__(self) -> None:
         for name, least in (("phones", 1), ("recordings", 1), ("scenes", 1), ("seed", 0)):
-            if getattr(self, name) < least:
-                raise InvalidParametersError(
-                    f"{name} must be at least {least}, not {getattr(self, name)}"
-                )
-        if not 0 <= self.labelled <= 1:
-            raise InvalidParametersError(f"labelled must be 0 to 1, not {self.labelled}")
-        if not 0 < self.concentration < np.inf:
-            raise InvalidParametersError(
-                f"concentration must be positive and finite, not {self.concentration}"
-            )
+            whole(name, getattr(self, name), least)
+        share("labelled", self.labelled)
+        positive("concentration", self.concentration)
 
     def generator(self, stream: Stream, index: int = 0) -> np.random.Generator:
         """The randomness of one purpose and one phone (or batch)."""

@@ -13,13 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from earshot_client.encoder import Encoder, default_encoder
-from earshot_client.features import SAMPLE_RATE, Unusable, UnusableRecordingError, one_second
+from earshot_client.features import Unusable, UnusableRecordingError, one_second
 from earshot_models.audio import UnreadableFileError, read
 from earshot_models.datasets import folder as sound_folder
 from earshot_models.datasets.dataset import Clip
 from earshot_models.datasets.splits import split
 from earshot_models.soundscapes import SCENES, synthesize
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError, WrongStateError
+from earshot_protocol.spectrum import SAMPLE_RATE
 from earshot_simulations.populations.array_file import ArrayFile
 from earshot_simulations.populations.population import (
     HELD_OUT_PER_SCENE,

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from earshot_client.features import MELS
 from earshot_client.lite_rt_encoder import spectrum
 from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.spectrum import BANDS
 
 _BATCH = 64
 
@@ -20,7 +20,7 @@ class LogMelStatistics:
     """
 
     name = "log-mel statistics"
-    dimensions = 3 * MELS
+    dimensions = 3 * BANDS
 
     def embed(self, samples: NDArray[np.floating]) -> NDArray[np.float32]:
         """Floats (batch, 8000) → float32 (batch, 192), unit rows."""

@@ -15,10 +15,11 @@ from earshot_models.datasets.dataset import Dataset
 from earshot_models.datasets.splits import folds
 from earshot_models.datasets.waveforms import waveforms
 from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.spectrum import WINDOW
 
 Progress = Callable[[str, int, int], None]
 
-HOP = audio.WINDOW // 2
+HOP = WINDOW // 2
 """Samples between two windows; every other one belongs to the disjoint seconds."""
 
 

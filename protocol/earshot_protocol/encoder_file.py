@@ -9,8 +9,10 @@ from __future__ import annotations
 import hashlib
 import hmac
 import io
+import json
 import zipfile
-from typing import Literal
+from collections.abc import Iterable
+from typing import Any, Literal
 
 import msgspec
 import numpy as np
@@ -23,12 +25,15 @@ DIMENSIONS = 128
 
 FORMAT = 1
 FEATURES = "log-mel 61x64 at 8 kHz, unit rms"
-"""What the network is given: `features.log_mel` of a second that was brought to unit level."""
+"""What the network is given: the `spectrum` of a second that was brought to unit level."""
 
 MOST_BYTES = 16 * 2**20
 """A larger file is not read."""
 
 CARD, CREDITS = "encoder.json", "CREDITS.txt"
+
+_EARLIEST = (1980, 1, 1, 0, 0, 0)
+"""Of every entry of the archive, so that equal content makes equal files."""
 
 
 class DamagedEncoderError(LocalError):
@@ -105,6 +110,47 @@ def read(data: bytes) -> EncoderFile:
             "file anew"
         )
     return EncoderFile(model, card, credits_)
+
+
+def pack(
+    model: bytes,
+    name: str,
+    int8: bool,
+    mean: Iterable[float],
+    scale: Iterable[float],
+    trained: dict[str, Any],
+    credits_: str,
+) -> bytes:
+    """The bytes of an encoder file; equal content makes equal bytes.
+
+    Args:
+        model: flatbuffer for LiteRT.
+        name: by which phases and phones mean this encoder; embeddings of two do not compare.
+        int8: whether its weights are 8-bit integers.
+        mean: of each of the 128 coordinates over public sound; 7 decimals of it are kept.
+        scale: of each coordinate; 5 decimals of it are kept.
+        trained: how it came about.
+        credits_: of the sound that it was trained on.
+    """
+    card = Card(
+        format=FORMAT,
+        name=name,
+        dimensions=DIMENSIONS,
+        sha256=hashlib.sha256(model).hexdigest(),
+        length=len(model),
+        quantization="int8" if int8 else "float32",
+        features=FEATURES,
+        mean=tuple(round(float(each), 7) for each in mean),
+        scale=tuple(round(float(each), 5) for each in scale),
+        trained=trained,
+    )
+    text = json.dumps(msgspec.structs.asdict(card), indent=1)
+    file = io.BytesIO()
+    file.write(model)
+    with zipfile.ZipFile(file, "a", zipfile.ZIP_STORED) as archive:
+        archive.writestr(zipfile.ZipInfo(CARD, _EARLIEST), text)
+        archive.writestr(zipfile.ZipInfo(CREDITS, _EARLIEST), credits_)
+    return file.getvalue()
 
 
 def _unpack(data: bytes) -> tuple[Card, str]:

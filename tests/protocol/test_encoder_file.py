@@ -6,7 +6,6 @@ import hashlib
 import io
 import json
 import zipfile
-from importlib import resources
 from typing import Any
 
 import numpy as np
@@ -14,16 +13,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from earshot_client.encoder_file import (
+from earshot_protocol.encoder_file import (
     CARD,
     CREDITS,
     DIMENSIONS,
     FEATURES,
     MOST_BYTES,
     DamagedEncoderError,
+    pack,
     read,
 )
-from earshot_client.lite_rt_encoder import LiteRtEncoder
 
 MODEL = bytes(range(256)) * 20
 
@@ -63,6 +62,21 @@ def test_it_reads_what_was_written() -> None:
     assert file.credits == "credits where due"
     np.testing.assert_array_equal(file.scale(), np.ones(DIMENSIONS, np.float32))
     np.testing.assert_array_equal(file.mean(), np.zeros(DIMENSIONS, np.float32))
+
+
+def test_it_packs_what_the_format_says() -> None:
+    given = {"mean": [0.1234567891] * DIMENSIONS, "scale": [1.0000049] * DIMENSIONS}
+    data = pack(
+        MODEL, name="test-1", int8=True, **given, trained={"seed": 1}, credits_="credits where due"
+    )
+    assert read(data) == read(written(card(mean=[0.1234568] * DIMENSIONS)))
+    assert data.startswith(MODEL)
+    with zipfile.ZipFile(io.BytesIO(data)) as archive:
+        assert archive.namelist() == ["encoder.json", "CREDITS.txt"]
+        assert archive.testzip() is None
+        # No clock shows: equal content makes equal files.
+        assert {entry.date_time[:3] for entry in archive.infolist()} == {(1980, 1, 1)}
+        assert list(json.loads(archive.read("encoder.json"))) == list(card())
 
 
 @pytest.mark.parametrize(
@@ -125,17 +139,3 @@ def test_a_flipped_bit_behind_the_model_is_refused_or_harmless(data: st.DataObje
         return
     # The archive's own check sums cover what the entries hold; times and flags do not matter.
     assert found == read(whole)
-
-
-def test_a_model_that_lite_rt_cannot_run_is_refused() -> None:
-    with pytest.raises(DamagedEncoderError, match="cannot run"):
-        LiteRtEncoder(written())
-
-
-def test_the_shipped_file_names_its_sound_and_its_licences() -> None:
-    data = resources.files("earshot_client") / "data"
-    file = read((data / "encoder.tflite").read_bytes())
-    assert "ESC-10" in str(file.card.trained["sound"])
-    credits_ = (data / "CREDITS.txt").read_text()
-    for word in ("ESC-10", "Free Spoken Digit", "CC BY-SA 4.0", "freesound"):
-        assert word in credits_
