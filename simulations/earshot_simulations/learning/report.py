@@ -11,8 +11,8 @@ from string import Template
 
 from earshot_protocol.privacy.accounting import Release, total
 from earshot_protocol.privacy.mechanisms import Cost, Unit
-from earshot_simulations.learning import pictures
-from earshot_simulations.learning.pictures import Picture
+from earshot_simulations.learning import charts, plane
+from earshot_simulations.learning.drawing import Picture
 from earshot_simulations.learning.run import Run
 from earshot_simulations.learning.wording import byte_size, counted, duration, printable, whole
 
@@ -115,35 +115,35 @@ def _figures(run: Run) -> str:
 
 
 def _learning_phase(run: Run) -> str:
-    plane = pictures.frame(run.points)
+    frame = plane.frame(run.points)
     lead = "Every picture shows the same plane. Grey points are what the phones heard."
-    if plane.explained is not None:
+    if frame.explained is not None:
         lead += (
             f" The {run.points.shape[1]} dimensions are projected on the two in which the points "
-            f"differ most; these hold {_percent(plane.explained)} of their variance."
+            f"differ most; these hold {_percent(frame.explained)} of their variance."
         )
     shown = (
         _figure(
             "1. What the phones heard",
             f"A sample of {counted(len(run.points), 'recording')}, coloured by true scene. "
             "No phone and no server knows this picture.",
-            pictures.heard(run, plane),
+            plane.recordings(run, frame),
         ),
         _figure(
             "2. What they published",
             "The top centroids of all phones, with the noise that protects each recording.",
-            pictures.published(run, plane),
+            plane.local_centroids(run, frame),
         ),
         _figure(
             "3. What the server found",
             "Centroids in one colour went into one global centroid, marked by a cross; "
             "grey ones are outliers.",
-            pictures.discovered(run, plane),
+            plane.global_centroids(run, frame),
         ),
         _figure(
             "4. What the votes made of it",
             "The kept global centroids with the label and the centroid votes each received.",
-            pictures.labelled(run, plane),
+            plane.labelled_centroids(run, frame),
         ),
     )
     return _section("The learning phase", _lead(lead) + _grid(*shown))
@@ -175,17 +175,17 @@ def _environments(run: Run) -> str:
             "Labels, published and true",
             "Held-out recordings by the name that the published centroids give them, "
             "beside their true one.",
-            pictures.label_histogram(run),
+            charts.label_histogram(run),
         ),
         _figure(
             "Votes for a label",
             "Noisy sums of the second vote; a strong colour is a large sum.",
-            pictures.label_votes(run),
+            charts.label_votes(run),
         ),
         _figure(
             "Votes to keep a centroid",
             "Noisy sums of the first vote.",
-            pictures.centroid_votes(run),
+            charts.centroid_votes(run),
         ),
     )
     return _section("Environments found", table + _left_out(len(rows)) + _grid(*shown))
@@ -260,7 +260,7 @@ def _dropouts(run: Run) -> str:
     )
     if not lost:
         return _section(title, _lead("No phone vanished.") + table)
-    picture = _figure("Phones that vanished", "By step.", pictures.dropouts(run.steps))
+    picture = _figure("Phones that vanished", "By step.", charts.dropouts(run.steps))
     numbers = "".join(
         f"<li>{_text(step.step)}: {_listed(step.dropped)}</li>" for step in asked if step.dropped
     )
@@ -304,8 +304,8 @@ def _costs(run: Run) -> str:
         ["Total", *_amount_cells([sum(column) for column in zip(*amounts, strict=True)], True)],
     )
     shown = (
-        _figure("Bytes", "Per phone and step.", pictures.bytes_per_step(run.steps)),
-        _figure("Seconds", "Wall-clock time per step.", pictures.seconds_per_step(run.steps)),
+        _figure("Bytes", "Per phone and step.", charts.bytes_per_step(run.steps)),
+        _figure("Seconds", "Wall-clock time per step.", charts.seconds_per_step(run.steps)),
     )
     return _section(title, table + _grid(*shown))
 
