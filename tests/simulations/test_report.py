@@ -11,9 +11,10 @@ import pytest
 
 from earshot_protocol.privacy.accounting import Release
 from earshot_protocol.privacy.mechanisms import Unit
+from earshot_server.dashboard.wording import byte_size, counted, whole
 from earshot_simulations.learning.report import command_line, headline, render
 from earshot_simulations.learning.run import Run
-from earshot_simulations.learning.wording import byte_size, counted, duration, printable, whole
+from earshot_simulations.learning.wording import duration, percent, printable
 from earshot_simulations.populations.population import Skipped
 
 MakeRun = Callable[..., Run]
@@ -118,8 +119,8 @@ def test_two_centroids_of_one_name_are_one_environment(make_run: MakeRun) -> Non
 
 
 def test_only_everything_is_a_hundred_percent(make_run: MakeRun) -> None:
-    assert "right name 99\u202f% of" in headline(make_run(label_accuracy=0.9999))
-    assert "right name 100\u202f% of" in headline(make_run(label_accuracy=1.0))
+    assert "right name 99 % of" in headline(make_run(label_accuracy=0.9999))
+    assert "right name 100 % of" in headline(make_run(label_accuracy=1.0))
 
 
 def test_headline_of_a_failure_claims_nothing(make_run: MakeRun) -> None:
@@ -135,7 +136,7 @@ def test_tables_hold_the_numbers_of_the_run(make_run: MakeRun) -> None:
     assert page.row("bus", "0") == ["bus", "0", "40", "25", "93 %"]
     assert page.row("–", "2") == ["–", "2", "30", "–", "–"]
     assert page.row("clustering") == ["clustering", "1.5", "0", "300", "0", "Lloyd"]
-    assert page.row("Total", "2.5") == ["Total", "2.5", "10⁻⁶", "302", "3·10⁻⁶", ""]
+    assert page.row("Total", "2.5") == ["Total", "2.5", "10⁻⁶", "302", "3 · 10⁻⁶", ""]
     assert page.row("label vote: share keys", "94") == ["label vote: share keys", "94", "93", "1"]
     assert page.row("label vote: share keys", "1 kB") == [
         "label vote: share keys", "1 kB", "2 kB", "10 ms", "250 ms", "500 ms",
@@ -289,9 +290,9 @@ def test_command_line_repeats_the_run() -> None:
     ("written", "expected"),
     [
         (whole(1234567), "1\u202f234\u202f567"),
-        (whole(-3), "-3"),
-        (byte_size(0), "0 B"),
-        (byte_size(999.4), "999 B"),
+        (whole(-3), "−3"),
+        (byte_size(0), "0 bytes"),
+        (byte_size(999.4), "999 bytes"),
         (byte_size(999.6), "1 kB"),
         (byte_size(5_250), "5.25 kB"),
         (byte_size(3.2e15), "3.2e+03 TB"),
@@ -299,6 +300,7 @@ def test_command_line_repeats_the_run() -> None:
         (duration(0.9996), "1 s"),
         (duration(59.97), "1 min 0 s"),
         (duration(3661), "61 min 1 s"),
+        (percent(-0.003), "0 %"),
         (counted(1, "phone"), "1 phone"),
         (counted(0, "phone"), "0 phones"),
         (printable("a\tb\x00c\udce9é日"), "a b\ufffdc\ufffdé日"),

@@ -10,10 +10,11 @@ import numpy as np
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+from earshot_server.dashboard.wording import byte_size, counted, whole
 from earshot_simulations.learning import drawing
 from earshot_simulations.learning.drawing import CARD, MOST_ROWS, MUTED, PALETTE, Picture, short
 from earshot_simulations.learning.run import Integers, Run, StepRecord
-from earshot_simulations.learning.wording import byte_size, counted, duration, whole
+from earshot_simulations.learning.wording import duration
 
 _MOST_CELLS = 200
 """Above so many the cells of a table of votes become pixels, without their numbers."""

@@ -12,10 +12,10 @@ import numpy.typing as npt
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+from earshot_server.dashboard.wording import counted, whole
 from earshot_simulations.learning import drawing
 from earshot_simulations.learning.drawing import Picture
 from earshot_simulations.learning.run import NOBODY, Floats, Integers, Run
-from earshot_simulations.learning.wording import counted, whole
 
 _MARKERS = ("o", "s", "^", "D")
 """Beyond ten groups the shape of the marks changes, too."""

@@ -5,13 +5,15 @@ from __future__ import annotations
 import html
 import shlex
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
 from string import Template
 from typing import TypeVar
 
 from earshot_protocol.privacy.accounting import Release, total
 from earshot_protocol.privacy.mechanisms import Cost, Unit
+from earshot_server.dashboard.tables import VACUOUS_EPSILON, by_mechanism, is_vacuous
+from earshot_server.dashboard.wording import NOTHING, byte_size, counted, real, whole
 from earshot_simulations.learning import charts, plane
 from earshot_simulations.learning.markup import (
     alert,
@@ -24,16 +26,12 @@ from earshot_simulations.learning.markup import (
     table,
 )
 from earshot_simulations.learning.run import Run
-from earshot_simulations.learning.wording import byte_size, counted, duration, printable, whole
+from earshot_simulations.learning.wording import duration, percent, printable
 
-_VACUOUS_EPSILON = 20.0
-_VACUOUS_DELTA = 0.01
 _MOST_NOTES = 3
 _MOST_ROWS = 200
 _MOST_PHONES = 1000
-_NOTHING = "–"
 _Value = TypeVar("_Value")
-_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 
 
 def render(run: Run) -> str:
@@ -75,11 +73,11 @@ def headline(run: Run) -> str:
     clauses = [f"{who} found {counted(environments, 'environment')}"]
     if run.label_accuracy is not None:
         clauses.append(
-            f"a new recording gets the right name {_percent(run.label_accuracy)} of the time"
+            f"a new recording gets the right name {percent(run.label_accuracy)} of the time"
         )
     if run.privacy:
         cost = total(run.privacy)[Unit.RECORDING]
-        clauses.append(f"total privacy cost ε = {_real(cost.epsilon)} per recording")
+        clauses.append(f"total privacy cost ε = {real(cost.epsilon)} per recording")
     return "; ".join(clauses) + "."
 
 
@@ -101,15 +99,15 @@ def command_line(configuration: Mapping[str, object]) -> str:
 
 def _figures(run: Run) -> str:
     cost = total(run.privacy)[Unit.RECORDING]
-    kept = _NOTHING if run.centroid_votes is None else len(run.top)
+    kept = NOTHING if run.centroid_votes is None else len(run.top)
     centroids = run.global_centroids
     figures = {
         "phones stayed": f"{whole(run.survivors)} / {whole(run.phones)}",
         "centroids kept / found": _optional(centroids, lambda all: f"{kept} / {whole(len(all))}"),
         "clustering (ARI), held out": _optional(run.ari_test, "{:.2f}".format),
         "clustering (ARI), heard": _optional(run.ari_train, "{:.2f}".format),
-        "right name, held out": _optional(run.label_accuracy, _percent),
-        "ε per recording": _real(cost.epsilon) if run.privacy else _NOTHING,
+        "right name, held out": _optional(run.label_accuracy, percent),
+        "ε per recording": real(cost.epsilon) if run.privacy else NOTHING,
         "wall-clock time": duration(run.seconds),
         "peak memory": f"{whole(run.peak_memory_mb)} MB",
     }
@@ -123,7 +121,7 @@ def _learning_phase(run: Run) -> str:
     if frame.explained is not None:
         words += (
             f" The {run.points.shape[1]} dimensions are projected on the two in which the points "
-            f"differ most; these hold {_percent(frame.explained)} of their variance."
+            f"differ most; these hold {percent(frame.explained)} of their variance."
         )
     pictures = grid(
         figure(
@@ -157,15 +155,15 @@ def _environments(run: Run) -> str:
         return section("Environments found", lead("The run ended before the vote on centroids."))
     rows = []
     for row, (index, name) in enumerate(zip(run.top, run.names, strict=True)):
-        cells = [_NOTHING if name is None else name, str(index)]
+        cells = [NOTHING if name is None else name, str(index)]
         cells.append(whole(run.centroid_votes[index]))
         if run.label_votes is None or name is None:
-            cells += [_NOTHING, _NOTHING]
+            cells += [NOTHING, NOTHING]
         else:
             votes = run.label_votes[row]
             cast, most = votes.clip(0).sum(), votes[run.labels[row]]
             cells.append(whole(most))
-            cells.append(_percent(most / cast) if cast else _NOTHING)
+            cells.append(percent(most / cast) if cast else NOTHING)
         rows.append(cells)
     kept = table(
         "Kept global centroids. Votes carry noise; the share is that of the winning label among "
@@ -204,7 +202,7 @@ def _privacy(spent: Sequence[Release]) -> str:
     costs = total(spent)
     rows = [
         [step, *_cost_cells(by_unit), mechanism]
-        for (step, mechanism), by_unit in _by_mechanism(spent).items()
+        for (step, mechanism), by_unit in by_mechanism(spent).items()
     ]
     spending = table(
         "Cost of every step, per recording, and per phone that has as many recordings as the phase "
@@ -213,34 +211,23 @@ def _privacy(spent: Sequence[Release]) -> str:
         rows,
         ["Total", *_cost_cells(costs), ""],
     )
-    warnings = (_vacuous(unit, cost) for unit, cost in costs.items() if _is_vacuous(cost))
+    warnings = (_vacuous(unit, cost) for unit, cost in costs.items() if is_vacuous(cost))
     return section(title, f'<p class="lead">{promise}</p>{spending}{"".join(warnings)}')
-
-
-def _by_mechanism(spent: Iterable[Release]) -> dict[tuple[str, str], dict[Unit, Cost]]:
-    releases: dict[tuple[str, str], list[Release]] = {}
-    for release in spent:
-        releases.setdefault((release.step, release.mechanism), []).append(release)
-    return {key: total(group) for key, group in releases.items()}
 
 
 def _cost_cells(costs: Mapping[Unit, Cost]) -> list[str]:
     return [
-        _real(number)
+        real(number)
         for unit in (Unit.RECORDING, Unit.PHONE)
         for number in (costs[unit].epsilon, costs[unit].delta)
     ]
 
 
-def _is_vacuous(cost: Cost) -> bool:
-    return cost.epsilon > _VACUOUS_EPSILON or cost.delta > _VACUOUS_DELTA
-
-
 def _vacuous(unit: Unit, cost: Cost) -> str:
     return alert(
-        f"Per {unit.value} this promises nothing: ε = {_real(cost.epsilon)} and δ = "
-        f"{_real(cost.delta)} allow an attacker to be all but certain. A promise begins well below "
-        f"ε = {_VACUOUS_EPSILON:.0f}, and needs a tiny δ."
+        f"Per {unit.value} this promises nothing: ε = {real(cost.epsilon)} and δ = "
+        f"{real(cost.delta)} allow an attacker to be all but certain. A promise begins well below "
+        f"ε = {VACUOUS_EPSILON:.0f}, and needs a tiny δ."
     )
 
 
@@ -314,7 +301,7 @@ def _costs(run: Run) -> str:
 def _amount_cells(amounts: Sequence[float], by_phones: bool) -> list[str]:
     up, down, *durations = amounts
     cells = [byte_size(up), byte_size(down), *map(duration, durations)]
-    return cells if by_phones else [_NOTHING] * 3 + cells[3:]
+    return cells if by_phones else [NOTHING] * 3 + cells[3:]
 
 
 def _skipped(run: Run) -> str:
@@ -356,21 +343,5 @@ def _left_out(rows: int) -> str:
     return lead(f"{whole(more)} more are in result.json.") if more > 0 else ""
 
 
-def _percent(share: float) -> str:
-    # Only everything is 100 %: 0.997 is not rounded up to it.
-    whole_percent = round(100 * share) if share >= 1 else min(99, round(100 * share))
-    return f"{whole_percent}\u202f%"
-
-
-def _real(number: float) -> str:
-    if number == 0 or number >= 1000:
-        return whole(number) if number < float("inf") else "∞"
-    digits, _, exponent = f"{number:.3g}".partition("e")
-    if not exponent:
-        return digits
-    power = f"10{str(int(exponent)).translate(_RAISED)}"
-    return power if digits == "1" else f"{digits}·{power}"
-
-
 def _optional(value: _Value | None, write: Callable[[_Value], str]) -> str:
-    return _NOTHING if value is None else write(value)
+    return NOTHING if value is None else write(value)
