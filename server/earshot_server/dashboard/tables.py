@@ -238,7 +238,7 @@ def by_mechanism(releases: Iterable[Release]) -> dict[tuple[str, str], dict[Unit
     groups: dict[tuple[str, str], list[Release]] = {}
     for release in releases:
         groups.setdefault((release.step, release.mechanism), []).append(release)
-    return {step: accounting.total(group) for step, group in groups.items()}
+    return {key: accounting.total(group) for key, group in groups.items()}
 
 
 def is_vacuous(cost: Cost) -> bool:

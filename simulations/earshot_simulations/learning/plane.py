@@ -256,8 +256,8 @@ def _cluster_colours(run: Run) -> Integers:
         means = np.array([run.points[run.scenes == scene].mean(axis=0) for scene in present])
         centroids, scenes = linear_sum_assignment(cdist(run.global_centroids, means))
         colours[centroids] = present[scenes]
-    left = colours < 0
-    colours[left] = len(run.scene_names) + np.arange(left.sum())
+    others = colours < 0
+    colours[others] = len(run.scene_names) + np.arange(others.sum())
     return colours
 
 

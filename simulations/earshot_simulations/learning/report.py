@@ -99,11 +99,11 @@ def command_line(configuration: Mapping[str, object]) -> str:
 
 def _figures(run: Run) -> str:
     cost = total(run.privacy)[Unit.RECORDING]
-    kept = NOTHING if run.centroid_votes is None else len(run.top)
+    top = NOTHING if run.centroid_votes is None else len(run.top)
     centroids = run.global_centroids
     figures = {
         "phones stayed": f"{whole(run.survivors)} / {whole(run.phones)}",
-        "centroids kept / found": _optional(centroids, lambda all: f"{kept} / {whole(len(all))}"),
+        "centroids kept / found": _optional(centroids, lambda rows: f"{top} / {whole(len(rows))}"),
         "clustering (ARI), held out": _optional(run.ari_test, "{:.2f}".format),
         "clustering (ARI), heard": _optional(run.ari_train, "{:.2f}".format),
         "right name, held out": _optional(run.label_accuracy, percent),
@@ -165,7 +165,7 @@ def _environments(run: Run) -> str:
             cells.append(whole(most))
             cells.append(percent(most / cast) if cast else NOTHING)
         rows.append(cells)
-    kept = table(
+    centroids = table(
         "Kept global centroids. Votes carry noise; the share is that of the winning label among "
         "the label votes for its centroid.",
         ("Label", "#Centroid", "#Votes to keep it", "#Votes for the label", "#Share"),
@@ -187,7 +187,7 @@ def _environments(run: Run) -> str:
             "Votes to keep a centroid", "Noisy sums of the first vote.", charts.centroid_votes(run)
         ),
     )
-    return section("Environments found", kept + _left_out(len(rows)) + pictures)
+    return section("Environments found", centroids + _left_out(len(rows)) + pictures)
 
 
 def _privacy(spent: Sequence[Release]) -> str:

@@ -141,10 +141,10 @@ class EmbeddedSound(ABC):
     ) -> slice | NDArray[np.int64]:
         """Where the recordings of a phone stand in the file."""
 
-    def _reserve(self, heard: int, held_out: int) -> ArrayFile:
+    def _reserve(self, on_phones: int, held_out: int) -> ArrayFile:
         """Room for the points of recordings: those that phones hear, then those that none does."""
-        self._held_out = slice(heard, heard + held_out)
-        self._files["points"] = ArrayFile(heard + held_out, self.dimensions, np.float32)
+        self._held_out = slice(on_phones, on_phones + held_out)
+        self._files["points"] = ArrayFile(on_phones + held_out, self.dimensions, np.float32)
         return self._files["points"]
 
     def _stored(self, name: str) -> NDArray[Any]:

@@ -82,8 +82,8 @@ class SoundFolder(EmbeddedSound):
         others = self._by_class(clips[len(training) :], "hold out")
         self._seconds = _Seconds.index([[len(points) for points in clips] for clips in classes])
         rows = np.concatenate([*chain.from_iterable(classes), *self._balanced(others)])
-        heard = int(self._seconds.seconds[-1])
-        self._reserve(heard, len(rows) - heard).write(0, rows)
+        on_phones = int(self._seconds.seconds[-1])
+        self._reserve(on_phones, len(rows) - on_phones).write(0, rows)
 
     def _by_class(self, clips: list[_EmbeddedClip], use: str) -> list[list[NDArray[np.float32]]]:
         """Per class, the points of each clip that has any."""

@@ -55,16 +55,16 @@ class Soundscapes(EmbeddedSound):
         first = starts(map(crowd.count, range(self.phones)))
         self._files["starts"] = ArrayFile(len(first), 1, np.int64)
         self._files["starts"].write(0, first)
-        heard = int(first[-1])
-        points = self._reserve(heard, held_out)
+        on_phones = int(first[-1])
+        points = self._reserve(on_phones, held_out)
         tasks = ((crowd, row, phones) for row, phones in _batches(first))
         for row, embedded in self._in_parallel(_embed_phones, tasks):
             points.write(row, embedded)
-            self._report(row + len(embedded), heard + held_out)
+            self._report(row + len(embedded), on_phones + held_out)
         scenes = np.repeat(np.arange(len(self.labels), dtype=np.int16), HELD_OUT_PER_SCENE)
         generator = crowd.generator(Stream.HELD_OUT)
-        points.write(heard, _embed_scenes(self._embedding(), scenes, generator))
-        self._report(heard + held_out, heard + held_out)
+        points.write(on_phones, _embed_scenes(self._embedding(), scenes, generator))
+        self._report(on_phones + held_out, on_phones + held_out)
 
     def _rows(self, phone: int, scenes: NDArray[np.int16], generator: np.random.Generator) -> slice:
         start = int(self._stored("starts")[phone, 0])
