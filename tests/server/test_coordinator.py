@@ -28,7 +28,6 @@ from earshot_protocol.errors import (
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.messages import Failed, Wait
 from earshot_protocol.phases.learning import Budget, Cluster, Result
-from earshot_protocol.phases.plan import check_feasible
 from earshot_server.discovery.interface import Discovered
 from earshot_server.discovery.optics import NothingFoundError, Optics
 from earshot_server.phases.coordinator import Coordinator
@@ -327,7 +326,7 @@ def test_a_phase_that_cannot_run_is_not_started(changed: dict[str, object], mess
     with pytest.raises(InvalidParametersError, match=message):
         Coordinator.start(store, Optics(), parameters, now=0.0)
     with pytest.raises(InvalidParametersError, match=message):
-        check_feasible(parameters)
+        parameters.check_feasible()
     assert store.phases() == ()
 
 

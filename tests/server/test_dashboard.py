@@ -482,6 +482,7 @@ def test_every_result_can_be_shown(record: PhaseRecord) -> None:
         (408.7, "409"),
         (12_345.6, "12\u202f346"),
         (2.5e7, "2.5 · 10⁷"),
+        (float("inf"), "∞"),
     ],
 )
 def test_real_numbers(value: float, words: str) -> None:

@@ -44,7 +44,7 @@ from earshot_client.store.interface import (
 from earshot_protocol.errors import InvalidInputError, WrongStateError
 
 KEY_BYTES = 32
-SCHEMA_VERSION = 2
+SCHEMA_VERSION = 3
 """Of the file; kept in SQLite's `user_version`."""
 _APPLICATION_ID = 0x45617273
 
@@ -285,7 +285,10 @@ class EncryptedStore:
             raise DamagedStoreError(f"the file is damaged: {findings[0][0]}")
 
     def _migrate(self) -> None:
-        """Version 1 did not record whose embeddings it held."""
+        """Version 1 did not record whose embeddings it held, nor version 2 the ledger's events.
+
+        Entries without events stay as they are, chained; software of before would not read others.
+        """
         if self._pragma("user_version") == SCHEMA_VERSION:
             return
         with self.transaction():

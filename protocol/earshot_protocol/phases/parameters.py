@@ -7,16 +7,14 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
-from typing import TYPE_CHECKING, Annotated
+from typing import Annotated
 
 import msgspec
 from msgspec import Meta
 
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidParametersError
-
-if TYPE_CHECKING:
-    from earshot_protocol.phases.plan import Plan
+from earshot_protocol.phases.plan import Plan, SecureSum
 
 LabelName = Annotated[str, Meta(min_length=1, max_length=64)]
 
@@ -86,6 +84,22 @@ class Parameters(
         checks.positive("step_seconds", self.step_seconds)
         if len(set(self.labels)) != len(self.labels):
             raise InvalidParametersError("labels repeat: every equivalence class is named once")
+
+    def check_feasible(self) -> None:
+        """Refuse parameters under which no phase can run, before any work.
+
+        Raises:
+            InvalidParametersError: says which parameter is wrong and what would be accepted.
+        """
+        self.check()
+        if self.honest_survivors < 1:
+            raise InvalidParametersError(
+                f"dropout={self.dropout} and corrupted={self.corrupted}: together they must stay "
+                "below 1"
+            )
+        for part in self.plan().parts:
+            if isinstance(part, SecureSum):
+                part.check_feasible(self)
 
 
 def parse_budget(text: str, names: Collection[str]) -> dict[str, float]:

@@ -11,12 +11,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, NamedTuple, Protocol
 
 import msgspec
 
 from earshot_protocol.errors import InvalidParametersError, UnexpectedMessageError
-from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.privacy.accounting import Expense, Release, expenses
 from earshot_protocol.privacy.mechanisms import Mechanism, SumMechanism, Unit
 from earshot_protocol.privacy.noise import LARGEST_SHARED_SCALE
@@ -31,6 +30,22 @@ PUBLISHED = "published"
 """Where a phase stands when it has a result."""
 FAILED = "failed"
 """Where a phase stands when it ended without one."""
+
+
+class Crowd(Protocol):
+    """The phones of a phase: how many, and what may become of them."""
+
+    @property
+    def phones(self) -> int:
+        """N."""
+
+    @property
+    def dropout(self) -> float:
+        """ρ, the largest fraction that may vanish."""
+
+    @property
+    def corrupted(self) -> float:
+        """γ, the largest fraction that an adversary may control."""
 
 
 class _PartTask(Task, frozen=True, kw_only=True):
@@ -174,15 +189,15 @@ class SecureSum:
         """Whether the phones' inputs leave them in the round of this name."""
         return any(each.carries_input for each in self.rounds if each.name == current)
 
-    def parameters(self, phase: Parameters, shape: tuple[int, ...]) -> SumParameters:
+    def parameters(self, crowd: Crowd, shape: tuple[int, ...]) -> SumParameters:
         """Of the sum over inputs of this shape, as phone and server derive them.
 
         Raises:
             InvalidParametersError: no safe graph exists for these fractions and this many phones.
         """
-        return sum_parameters(self.mechanism, shape, phase.phones, phase.dropout, phase.corrupted)
+        return sum_parameters(self.mechanism, shape, crowd.phones, crowd.dropout, crowd.corrupted)
 
-    def check_feasible(self, phase: Parameters) -> None:
+    def check_feasible(self, crowd: Crowd) -> None:
         """Refuse noise that cannot be shared, and a crowd for which no sum is safe.
 
         Raises:
@@ -195,7 +210,7 @@ class SecureSum:
                 f"budget {self.name.replace(' ', '-')}={epsilon}: must be at least "
                 f"{epsilon * scale / LARGEST_SHARED_SCALE:.3g}"
             )
-        self.parameters(phase, (1,))
+        self.parameters(crowd, (1,))
 
 
 Part = LocalRelease | SecureSum
@@ -268,20 +283,3 @@ class Plan:
     def releases(self) -> tuple[Release, ...]:
         """The same, as it is published."""
         return tuple(expense.release for expense in self.expenses())
-
-
-def check_feasible(parameters: Parameters) -> None:
-    """Refuse parameters under which no phase can run, before any work.
-
-    Raises:
-        InvalidParametersError: says which parameter is wrong and what would be accepted.
-    """
-    parameters.check()
-    if parameters.honest_survivors < 1:
-        raise InvalidParametersError(
-            f"dropout={parameters.dropout} and corrupted={parameters.corrupted}: together they "
-            "must stay below 1"
-        )
-    for part in parameters.plan().parts:
-        if isinstance(part, SecureSum):
-            part.check_feasible(parameters)

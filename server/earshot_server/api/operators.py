@@ -12,7 +12,6 @@ from flask import Blueprint, Response
 
 from earshot_protocol.api import INVITATIONS, PHASES, Invite, StartPhase
 from earshot_protocol.errors import UnexpectedMessageError, WrongStateError
-from earshot_protocol.phases.plan import check_feasible
 from earshot_server.api import bodies
 from earshot_server.api.authentication import authenticate_operator
 from earshot_server.api.coordination import coordinator_of
@@ -94,8 +93,8 @@ class Operators:
         """Start a phase: it gathers phones, and the driver does the rest."""
         wanted = bodies.decode(bodies.read(), StartPhase)
         least = wanted.least()
-        check_feasible(wanted.parameters)
-        check_feasible(msgspec.structs.replace(wanted.parameters, phones=least))
+        wanted.parameters.check_feasible()
+        msgspec.structs.replace(wanted.parameters, phones=least).check_feasible()
         phase = os.urandom(16)
         until = self._database.now() + wanted.gather_seconds
         self._registry.gather(phase, wanted.parameters, least, until)

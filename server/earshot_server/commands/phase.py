@@ -10,6 +10,7 @@ import msgspec
 import typer
 
 from earshot_protocol.api import StartPhase
+from earshot_protocol.environments import DEFAULT_ENVIRONMENTS
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.messages import Failed
@@ -24,7 +25,7 @@ from earshot_server.operator_client import OperatorClient, read_token
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
 
-_LABELS = "public transport,car,street,nature,gastronomy,home,office,shop,event,workshop,sport"
+_LABELS = ",".join(DEFAULT_ENVIRONMENTS)
 _DEFAULT_BUDGET = {"clustering": 1.0, "selection": 0.25, "centroid-vote": 0.5, "label-vote": 0.5}
 _DEFAULT_EPSILON = 0.5
 Phase = Annotated[str, typer.Argument(help="Identifier of the phase, as `list` shows it.")]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -213,18 +213,15 @@ def privacy(record: PhaseRecord) -> Privacy:
     else:
         releases = plan.releases()
     answered = {step.step for step in record.steps if step.answered}
-    grouped: dict[tuple[str, str], list[Release]] = {}
-    for release in releases:
-        grouped.setdefault((release.step, release.mechanism), []).append(release)
     published = record.status == PUBLISHED
     rows = tuple(
         Spending(
             step,
             mechanism,
-            accounting.total(group),
+            costs,
             published or ((left := plan.released_in(step)) is not None and left.name in answered),
         )
-        for (step, mechanism), group in grouped.items()
+        for (step, mechanism), costs in by_mechanism(releases).items()
     )
     paid = {row.step for row in rows if row.spent}
     total = accounting.total(releases)
@@ -232,9 +229,22 @@ def privacy(record: PhaseRecord) -> Privacy:
     vacuous = {
         unit: cost
         for unit, cost in (spent if record.status == FAILED else total).items()
-        if cost.epsilon > VACUOUS_EPSILON or cost.delta > VACUOUS_DELTA
+        if is_vacuous(cost)
     }
     return Privacy(rows, total, spent, all(row.spent for row in rows), vacuous)
+
+
+def by_mechanism(releases: Iterable[Release]) -> dict[tuple[str, str], dict[Unit, Cost]]:
+    """The costs of each step and mechanism, in the order of their first release."""
+    groups: dict[tuple[str, str], list[Release]] = {}
+    for release in releases:
+        groups.setdefault((release.step, release.mechanism), []).append(release)
+    return {key: accounting.total(group) for key, group in groups.items()}
+
+
+def is_vacuous(cost: Cost) -> bool:
+    """Whether it promises nothing."""
+    return cost.epsilon > VACUOUS_EPSILON or cost.delta > VACUOUS_DELTA
 
 
 class Course(NamedTuple):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import unicodedata
 from datetime import UTC, datetime
 
@@ -48,6 +49,8 @@ def byte_size(value: float) -> str:
 
 def real(value: float) -> str:
     """A positive number to three digits, very small and large ones as powers of ten."""
+    if value == math.inf:
+        return "∞"
     if value == 0 or 1e-3 <= value < 1e5:
         return f"{value:.3g}" if value < 999.5 else whole(value)
     digits, exponent = f"{value:.1e}".split("e")
@@ -58,7 +61,7 @@ def real(value: float) -> str:
 
 def percent(value: float) -> str:
     """A fraction as a percentage, without decimals."""
-    return f"{100 * value:.0f} %"
+    return f"{round(100 * value)} %"
 
 
 def duration(seconds: float) -> str:

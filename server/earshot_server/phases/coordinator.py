@@ -41,7 +41,6 @@ from earshot_protocol.phases.plan import (
     SecureSum,
     Step,
     SumPartTask,
-    check_feasible,
 )
 from earshot_protocol.randomness import RandomBytes
 from earshot_protocol.secure_sum.bell import BELL
@@ -124,7 +123,7 @@ class Coordinator:
             InvalidParametersError: says which parameter is wrong and what would be accepted.
             InvalidInputError: the phase exists.
         """
-        check_feasible(parameters)
+        parameters.check_feasible()
         phase = os.urandom(16) if phase is None else phase
         coordinator = cls(store, discovery, phase, summation=summation, random=random)
         first = parameters.plan().steps[0]

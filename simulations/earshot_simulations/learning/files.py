@@ -7,7 +7,6 @@ import os
 from pathlib import Path
 
 from earshot_protocol.errors import InvalidInputError
-from earshot_simulations.learning.report import render
 from earshot_simulations.learning.run import Run, result
 
 
@@ -23,6 +22,9 @@ def write(run: Run, folder: Path) -> None:
     Raises:
         InvalidInputError: the path is a file, or lies below one.
     """
+    # What words and draws a report is not loaded while a run is measured.
+    from earshot_simulations.learning.report import render
+
     try:
         folder.mkdir(parents=True, exist_ok=True)
     except (FileExistsError, NotADirectoryError):

@@ -5,24 +5,33 @@ from __future__ import annotations
 import html
 import shlex
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from importlib import resources
 from string import Template
+from typing import TypeVar
 
 from earshot_protocol.privacy.accounting import Release, total
 from earshot_protocol.privacy.mechanisms import Cost, Unit
-from earshot_simulations.learning import pictures
-from earshot_simulations.learning.pictures import Picture
+from earshot_server.dashboard.tables import VACUOUS_EPSILON, by_mechanism, is_vacuous
+from earshot_server.dashboard.wording import NOTHING, byte_size, counted, real, whole
+from earshot_simulations.learning import charts, plane
+from earshot_simulations.learning.markup import (
+    alert,
+    details,
+    escaped,
+    figure,
+    grid,
+    lead,
+    section,
+    table,
+)
 from earshot_simulations.learning.run import Run
-from earshot_simulations.learning.wording import byte_size, counted, duration, printable, whole
+from earshot_simulations.learning.wording import duration, percent, printable
 
-_VACUOUS_EPSILON = 20.0
-_VACUOUS_DELTA = 0.01
 _MOST_NOTES = 3
 _MOST_ROWS = 200
 _MOST_PHONES = 1000
-_NOTHING = "–"
-_RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
+_Value = TypeVar("_Value")
 
 
 def render(run: Run) -> str:
@@ -31,9 +40,7 @@ def render(run: Run) -> str:
     Args:
         run: finished or ended early; what it never reached is said, not left blank.
     """
-    page = Template(
-        resources.files(__package__).joinpath("report.html").read_text(encoding="utf-8")
-    )
+    page = resources.files(__package__).joinpath("report.html").read_text(encoding="utf-8")
     sections = (
         _learning_phase(run),
         _environments(run),
@@ -44,14 +51,14 @@ def render(run: Run) -> str:
         _configuration(run),
         _notes(run),
     )
-    return page.substitute(
-        title=_text(f"{run.survivors} of {run.phones} phones"),
-        population=_text(run.population),
-        headline=_text(headline(run)),
-        notes="".join(_alert(note) for note in run.notes[:_MOST_NOTES]),
+    return Template(page).substitute(
+        title=escaped(f"{run.survivors} of {run.phones} phones"),
+        population=escaped(run.population),
+        headline=escaped(headline(run)),
+        notes="".join(alert(note) for note in run.notes[:_MOST_NOTES]),
         figures=_figures(run),
         sections="\n".join(filter(None, sections)),
-        version=_text(run.version),
+        version=escaped(run.version),
     )
 
 
@@ -60,17 +67,17 @@ def headline(run: Run) -> str:
     who = f"{whole(run.survivors)} of {counted(run.phones, 'phone')}"
     if run.interrupted is not None:
         return f"The run ended early: {run.interrupted}."
-    found = len({name for name in run.names if name is not None})
-    if not found:
+    environments = len({name for name in run.names if name is not None})
+    if not environments:
         return f"{who} stayed to the end, but no environment was found and named."
-    clauses = [f"{who} found {counted(found, 'environment')}"]
+    clauses = [f"{who} found {counted(environments, 'environment')}"]
     if run.label_accuracy is not None:
         clauses.append(
-            f"a new recording gets the right name {_percent(run.label_accuracy)} of the time"
+            f"a new recording gets the right name {percent(run.label_accuracy)} of the time"
         )
     if run.privacy:
         cost = total(run.privacy)[Unit.RECORDING]
-        clauses.append(f"total privacy cost ε = {_real(cost.epsilon)} per recording")
+        clauses.append(f"total privacy cost ε = {real(cost.epsilon)} per recording")
     return "; ".join(clauses) + "."
 
 
@@ -90,112 +97,104 @@ def command_line(configuration: Mapping[str, object]) -> str:
     return " \\\n  ".join(parts)
 
 
-# ----------------------------------------------------------------------------- the sections
-
-
 def _figures(run: Run) -> str:
-    costs = total(run.privacy)
-    shown = {
+    cost = total(run.privacy)[Unit.RECORDING]
+    top = NOTHING if run.centroid_votes is None else len(run.top)
+    centroids = run.global_centroids
+    figures = {
         "phones stayed": f"{whole(run.survivors)} / {whole(run.phones)}",
-        "centroids kept / found": _NOTHING
-        if run.global_centroids is None
-        else f"{_NOTHING if run.centroid_votes is None else len(run.top)} / "
-        f"{whole(len(run.global_centroids))}",
-        "clustering (ARI), held out": _optional(run.ari_test),
-        "clustering (ARI), heard": _optional(run.ari_train),
-        "right name, held out": _NOTHING
-        if run.label_accuracy is None
-        else _percent(run.label_accuracy),
-        "ε per recording": _real(costs[Unit.RECORDING].epsilon) if run.privacy else _NOTHING,
+        "centroids kept / found": _optional(centroids, lambda rows: f"{top} / {whole(len(rows))}"),
+        "clustering (ARI), held out": _optional(run.ari_test, "{:.2f}".format),
+        "clustering (ARI), heard": _optional(run.ari_train, "{:.2f}".format),
+        "right name, held out": _optional(run.label_accuracy, percent),
+        "ε per recording": real(cost.epsilon) if run.privacy else NOTHING,
         "wall-clock time": duration(run.seconds),
         "peak memory": f"{whole(run.peak_memory_mb)} MB",
     }
-    pairs = (f"<div><dt>{_text(name)}</dt><dd>{value}</dd></div>" for name, value in shown.items())
+    pairs = (f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in figures.items())
     return f'<dl class="figures">{"".join(pairs)}</dl>'
 
 
 def _learning_phase(run: Run) -> str:
-    plane = pictures.frame(run.points)
-    lead = "Every picture shows the same plane. Grey points are what the phones heard."
-    if plane.explained is not None:
-        lead += (
+    frame = plane.frame(run.points)
+    words = "Every picture shows the same plane. Grey points are what the phones heard."
+    if frame.explained is not None:
+        words += (
             f" The {run.points.shape[1]} dimensions are projected on the two in which the points "
-            f"differ most; these hold {_percent(plane.explained)} of their variance."
+            f"differ most; these hold {percent(frame.explained)} of their variance."
         )
-    shown = (
-        _figure(
+    pictures = grid(
+        figure(
             "1. What the phones heard",
             f"A sample of {counted(len(run.points), 'recording')}, coloured by true scene. "
             "No phone and no server knows this picture.",
-            pictures.heard(run, plane),
+            plane.recordings(run, frame),
         ),
-        _figure(
+        figure(
             "2. What they published",
             "The top centroids of all phones, with the noise that protects each recording.",
-            pictures.published(run, plane),
+            plane.local_centroids(run, frame),
         ),
-        _figure(
+        figure(
             "3. What the server found",
             "Centroids in one colour went into one global centroid, marked by a cross; "
             "grey ones are outliers.",
-            pictures.discovered(run, plane),
+            plane.global_centroids(run, frame),
         ),
-        _figure(
+        figure(
             "4. What the votes made of it",
             "The kept global centroids with the label and the centroid votes each received.",
-            pictures.labelled(run, plane),
+            plane.labelled_centroids(run, frame),
         ),
     )
-    return _section("The learning phase", _lead(lead) + _grid(*shown))
+    return section("The learning phase", lead(words) + pictures)
 
 
 def _environments(run: Run) -> str:
     if run.centroid_votes is None:
-        return _section("Environments found", _lead("The run ended before the vote on centroids."))
+        return section("Environments found", lead("The run ended before the vote on centroids."))
     rows = []
     for row, (index, name) in enumerate(zip(run.top, run.names, strict=True)):
-        cells = [_NOTHING if name is None else name, str(index)]
+        cells = [NOTHING if name is None else name, str(index)]
         cells.append(whole(run.centroid_votes[index]))
         if run.label_votes is None or name is None:
-            cells += [_NOTHING, _NOTHING]
+            cells += [NOTHING, NOTHING]
         else:
             votes = run.label_votes[row]
             cast, most = votes.clip(0).sum(), votes[run.labels[row]]
             cells.append(whole(most))
-            cells.append(_percent(most / cast) if cast else _NOTHING)
+            cells.append(percent(most / cast) if cast else NOTHING)
         rows.append(cells)
-    table = _table(
+    centroids = table(
         "Kept global centroids. Votes carry noise; the share is that of the winning label among "
         "the label votes for its centroid.",
         ("Label", "#Centroid", "#Votes to keep it", "#Votes for the label", "#Share"),
         rows[:_MOST_ROWS],
     )
-    shown = (
-        _figure(
+    pictures = grid(
+        figure(
             "Labels, published and true",
             "Held-out recordings by the name that the published centroids give them, "
             "beside their true one.",
-            pictures.label_histogram(run),
+            charts.label_histogram(run),
         ),
-        _figure(
+        figure(
             "Votes for a label",
             "Noisy sums of the second vote; a strong colour is a large sum.",
-            pictures.label_votes(run),
+            charts.label_votes(run),
         ),
-        _figure(
-            "Votes to keep a centroid",
-            "Noisy sums of the first vote.",
-            pictures.centroid_votes(run),
+        figure(
+            "Votes to keep a centroid", "Noisy sums of the first vote.", charts.centroid_votes(run)
         ),
     )
-    return _section("Environments found", table + _left_out(len(rows)) + _grid(*shown))
+    return section("Environments found", centroids + _left_out(len(rows)) + pictures)
 
 
 def _privacy(spent: Sequence[Release]) -> str:
     title = "Privacy spent"
     if not spent:
-        return _section(title, _lead("Nothing was released, so nothing was spent."))
-    lead = (
+        return section(title, lead("Nothing was released, so nothing was spent."))
+    promise = (
         "The most that everything published can tell about one recording, or about one phone: "
         "whether it took part changes the probability of any outcome by at most the factor "
         "e<sup>ε</sup>, except with probability δ. Costs add up over the steps."
@@ -203,54 +202,41 @@ def _privacy(spent: Sequence[Release]) -> str:
     costs = total(spent)
     rows = [
         [step, *_cost_cells(by_unit), mechanism]
-        for (step, mechanism), by_unit in _by_mechanism(spent).items()
+        for (step, mechanism), by_unit in by_mechanism(spent).items()
     ]
-    table = _table(
+    spending = table(
         "Cost of every step, per recording, and per phone that has as many recordings as the phase "
         "counts on.",
         ("Step", "#ε recording", "#δ recording", "#ε phone", "#δ phone", "Mechanism"),
         rows,
         ["Total", *_cost_cells(costs), ""],
     )
-    warnings = (_vacuous(unit, cost) for unit, cost in costs.items() if _is_vacuous(cost))
-    return _section(title, f'<p class="lead">{lead}</p>{table}{"".join(warnings)}')
-
-
-def _by_mechanism(spent: Iterable[Release]) -> dict[tuple[str, str], dict[Unit, Cost]]:
-    releases: dict[tuple[str, str], list[Release]] = {}
-    for release in spent:
-        releases.setdefault((release.step, release.mechanism), []).append(release)
-    return {key: total(group) for key, group in releases.items()}
+    warnings = (_vacuous(unit, cost) for unit, cost in costs.items() if is_vacuous(cost))
+    return section(title, f'<p class="lead">{promise}</p>{spending}{"".join(warnings)}')
 
 
 def _cost_cells(costs: Mapping[Unit, Cost]) -> list[str]:
     return [
-        _real(number)
+        real(number)
         for unit in (Unit.RECORDING, Unit.PHONE)
         for number in (costs[unit].epsilon, costs[unit].delta)
     ]
 
 
-def _is_vacuous(cost: Cost) -> bool:
-    return cost.epsilon > _VACUOUS_EPSILON or cost.delta > _VACUOUS_DELTA
-
-
 def _vacuous(unit: Unit, cost: Cost) -> str:
-    return _alert(
-        f"Per {unit.value} this promises nothing: ε = {_real(cost.epsilon)} and δ = "
-        f"{_real(cost.delta)} allow an attacker to be all but certain. A promise begins well below "
-        f"ε = {_VACUOUS_EPSILON:.0f}, and needs a tiny δ."
+    return alert(
+        f"Per {unit.value} this promises nothing: ε = {real(cost.epsilon)} and δ = "
+        f"{real(cost.delta)} allow an attacker to be all but certain. A promise begins well below "
+        f"ε = {VACUOUS_EPSILON:.0f}, and needs a tiny δ."
     )
 
 
 def _dropouts(run: Run) -> str:
     title = "Who vanished when"
     asked = [step for step in run.steps if step.asked]
-    lost = sum(len(step.dropped) for step in asked)
     if not asked:
-        return _section(title, _lead("No phone was asked anything."))
-    lead = f"{counted(lost, 'phone')} of {whole(run.phones)} vanished during the phase."
-    table = _table(
+        return section(title, lead("No phone was asked anything."))
+    steps = table(
         "Phones in every step.",
         ("Step", "#Asked", "#Answered", "#Vanished"),
         [
@@ -258,31 +244,33 @@ def _dropouts(run: Run) -> str:
             for step in asked
         ],
     )
+    lost = sum(len(step.dropped) for step in asked)
     if not lost:
-        return _section(title, _lead("No phone vanished.") + table)
-    picture = _figure("Phones that vanished", "By step.", pictures.dropouts(run.steps))
+        return section(title, lead("No phone vanished.") + steps)
+    words = lead(f"{counted(lost, 'phone')} of {whole(run.phones)} vanished during the phase.")
+    picture = figure("Phones that vanished", "By step.", charts.dropouts(run.steps))
     numbers = "".join(
-        f"<li>{_text(step.step)}: {_listed(step.dropped)}</li>" for step in asked if step.dropped
+        f"<li>{escaped(step.step)}: {_listed(step.dropped)}</li>" for step in asked if step.dropped
     )
-    return _section(
+    return section(
         title,
-        _lead(lead)
-        + table
-        + f'<div class="grid narrow">{picture}</div>'
-        + f"<details><summary>Their numbers</summary><ul>{numbers}</ul></details>",
+        words
+        + steps
+        + grid(picture, kind="grid narrow")
+        + details("Their numbers", f"<ul>{numbers}</ul>"),
     )
 
 
 def _listed(phones: Sequence[int]) -> str:
-    shown = ", ".join(str(phone) for phone in phones[:_MOST_PHONES])
+    numbers = ", ".join(map(str, phones[:_MOST_PHONES]))
     more = len(phones) - _MOST_PHONES
-    return f"{shown} and {whole(more)} more" if more > 0 else shown
+    return f"{numbers} and {whole(more)} more" if more > 0 else numbers
 
 
 def _costs(run: Run) -> str:
     title = "Time and traffic"
     if not run.steps:
-        return _section(title, _lead("The run ended before the first step."))
+        return section(title, lead("The run ended before the first step."))
     amounts = [
         (
             step.per_phone(step.bytes_up),
@@ -293,7 +281,7 @@ def _costs(run: Run) -> str:
         )
         for step in run.steps
     ]
-    table = _table(
+    means = table(
         "Per phone: means over the phones that answered. All phones share this machine, so "
         "wall-clock time is that of the simulation.",
         ("Step", "#Up per phone", "#Down per phone", "#Phone CPU", "#Server CPU", "#Wall clock"),
@@ -303,135 +291,57 @@ def _costs(run: Run) -> str:
         ],
         ["Total", *_amount_cells([sum(column) for column in zip(*amounts, strict=True)], True)],
     )
-    shown = (
-        _figure("Bytes", "Per phone and step.", pictures.bytes_per_step(run.steps)),
-        _figure("Seconds", "Wall-clock time per step.", pictures.seconds_per_step(run.steps)),
+    pictures = grid(
+        figure("Bytes", "Per phone and step.", charts.bytes_per_step(run.steps)),
+        figure("Seconds", "Wall-clock time per step.", charts.seconds_per_step(run.steps)),
     )
-    return _section(title, table + _grid(*shown))
+    return section(title, means + pictures)
 
 
 def _amount_cells(amounts: Sequence[float], by_phones: bool) -> list[str]:
     up, down, *durations = amounts
     cells = [byte_size(up), byte_size(down), *map(duration, durations)]
-    return cells if by_phones else [_NOTHING] * 3 + cells[3:]
+    return cells if by_phones else [NOTHING] * 3 + cells[3:]
 
 
 def _skipped(run: Run) -> str:
     if not run.skipped:
         return ""
     reasons = Counter(entry.reason for entry in run.skipped).most_common(_MOST_ROWS)
-    counts = _table(
+    counts = table(
         f"{counted(len(run.skipped), 'recording')} could not be used.",
         ("Reason", "#Recordings"),
         [[reason, whole(count)] for reason, count in reasons],
     )
-    listed = _table(
+    listed = table(
         f"The first {min(_MOST_ROWS, len(run.skipped))} of {whole(len(run.skipped))}.",
         ("Recording", "Reason", "Detail"),
         [[entry.recording, entry.reason, entry.detail] for entry in run.skipped[:_MOST_ROWS]],
     )
-    details = f"<details><summary>Which ones</summary>{listed}</details>"
-    return _section("What was skipped", counts + details)
+    return section("What was skipped", counts + details("Which ones", listed))
 
 
 def _configuration(run: Run) -> str:
-    lead = _lead(
+    words = lead(
         "This command repeats the run. Keys and masks come from the operating system and differ "
         "each time."
     )
-    return _section(
-        "How to repeat it", f"{lead}<pre>{html.escape(command_line(run.configuration))}</pre>"
-    )
+    command = html.escape(command_line(run.configuration))
+    return section("How to repeat it", f"{words}<pre>{command}</pre>")
 
 
 def _notes(run: Run) -> str:
     if len(run.notes) <= _MOST_NOTES:
         return ""
-    items = "".join(f"<li><p>{_text(note)}</p></li>" for note in run.notes)
-    summary = f"<summary>All {whole(len(run.notes))}</summary>"
-    return _section("Notes", f'<details>{summary}<ul class="notes">{items}</ul></details>')
-
-
-# ----------------------------------------------------------------------------- their parts
-
-
-def _section(title: str, content: str) -> str:
-    return f"<section><h2>{title}</h2>\n{content}</section>"
-
-
-def _lead(words: str) -> str:
-    return f'<p class="lead">{_text(words)}</p>'
-
-
-def _alert(words: str) -> str:
-    return f'<p class="alert">{_text(words)}</p>'
-
-
-def _grid(*figures: str) -> str:
-    return f'<div class="grid">{"".join(figures)}</div>'
-
-
-def _figure(title: str, words: str, picture: Picture | None) -> str:
-    if picture is None:
-        shown = '<p class="missing">Nothing to show: the run did not get this far.</p>'
-    else:
-        words = f"{words} {picture.remark}".rstrip()
-        shown = f'<img alt="{_text(picture.alt)}" src="{picture.source}">'
-    caption = f"<figcaption><strong>{title}</strong>{_text(words)}</figcaption>"
-    return f"<figure>{caption}{shown}</figure>"
-
-
-def _table(
-    caption: str,
-    columns: Sequence[str],
-    rows: Sequence[Sequence[str]],
-    foot: Sequence[str] = (),
-) -> str:
-    """A table whose columns marked with # hold numbers; the first cell of a row is its heading."""
-    marks = [' class="number"' if column.startswith("#") else "" for column in columns]
-    heads = "".join(
-        f'<th scope="col"{mark}>{_text(column.removeprefix("#"))}</th>'
-        for mark, column in zip(marks, columns, strict=True)
-    )
-    body = "".join(_row(row, marks) for row in rows)
-    total_row = f"<tfoot>{_row(foot, marks)}</tfoot>" if foot else ""
-    return (
-        f'<div class="scroll" tabindex="0"><table><caption>{_text(caption)}</caption>'
-        f"<thead><tr>{heads}</tr></thead><tbody>{body}</tbody>{total_row}</table></div>"
-    )
-
-
-def _row(cells: Sequence[str], marks: Sequence[str]) -> str:
-    others = "".join(
-        f"<td{mark}>{_text(cell)}</td>" for mark, cell in zip(marks[1:], cells[1:], strict=True)
-    )
-    return f'<tr><th scope="row">{_text(cells[0])}</th>{others}</tr>'
+    items = "".join(f"<li><p>{escaped(note)}</p></li>" for note in run.notes)
+    summary = f"All {whole(len(run.notes))}"
+    return section("Notes", details(summary, f'<ul class="notes">{items}</ul>'))
 
 
 def _left_out(rows: int) -> str:
     more = rows - _MOST_ROWS
-    return _lead(f"{whole(more)} more are in result.json.") if more > 0 else ""
+    return lead(f"{whole(more)} more are in result.json.") if more > 0 else ""
 
 
-def _text(text: str) -> str:
-    return html.escape(printable(text))
-
-
-def _percent(share: float) -> str:
-    # Only everything is 100 %: 0.997 is not rounded up to it.
-    whole_percent = round(100 * share) if share >= 1 else min(99, round(100 * share))
-    return f"{whole_percent}\u202f%"
-
-
-def _real(number: float) -> str:
-    if number == 0 or number >= 1000:
-        return whole(number) if number < float("inf") else "∞"
-    digits, _, exponent = f"{number:.3g}".partition("e")
-    if not exponent:
-        return digits
-    power = f"10{str(int(exponent)).translate(_RAISED)}"
-    return power if digits == "1" else f"{digits}·{power}"
-
-
-def _optional(number: float | None) -> str:
-    return _NOTHING if number is None else f"{number:.2f}"
+def _optional(value: _Value | None, write: Callable[[_Value], str]) -> str:
+    return NOTHING if value is None else write(value)

@@ -11,7 +11,6 @@ from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.phases.learning import Budget, PhaseParameters
 from earshot_protocol.phases.parameters import parse_budget
-from earshot_protocol.phases.plan import check_feasible
 from earshot_simulations.populations import Population
 
 BLOBS = "blobs"
@@ -84,7 +83,7 @@ class Settings:
             checks.whole(name, getattr(self, name))
         checks.share("labelled", self.labelled)
         checks.whole("seed", self.seed, 0)
-        check_feasible(self._parameters("", Geometry.EUCLIDEAN, self.dimensions, ("any label",)))
+        self._parameters("", Geometry.EUCLIDEAN, self.dimensions, ("any label",)).check_feasible()
 
     def parameters(self, population: Population) -> PhaseParameters:
         """The parameters of a phase over this population."""

@@ -1,12 +1,17 @@
-"""Numbers and foreign text, written for people."""
+"""Numbers and foreign text as a report writes them; the rest is worded as on the dashboard."""
 
 from __future__ import annotations
 
 import unicodedata
 
+from earshot_server.dashboard import wording
+
 
 def printable(text: str) -> str:
-    """The text without control characters and halves of characters, which no page may hold."""
+    """The text without control characters and halves of characters, which no page may hold.
+
+    Other than on the dashboard, line breaks become spaces, and reading may change its direction.
+    """
     return "".join(
         letter
         if unicodedata.category(letter) not in ("Cc", "Cs", "Cn")
@@ -17,22 +22,8 @@ def printable(text: str) -> str:
     )
 
 
-def whole(value: float) -> str:
-    """A count, its thousands set apart."""
-    return f"{round(value):,}".replace(",", "\u202f")
-
-
-def byte_size(value: float) -> str:
-    """A number of bytes, to three digits."""
-    units = ["TB", "GB", "MB", "kB", "B"]
-    while value >= 999.5 and len(units) > 1:
-        value /= 1000
-        units.pop()
-    return f"{value:.3g} {units[-1]}"
-
-
 def duration(value: float) -> str:
-    """A duration, in the unit that suits it."""
+    """What was measured, in the unit that suits it; the dashboard's durations are rougher."""
     if value >= 59.95:
         minutes, seconds = divmod(round(value), 60)
         return f"{minutes} min {seconds} s"
@@ -41,6 +32,6 @@ def duration(value: float) -> str:
     return f"{value * 1000:.3g} ms"
 
 
-def counted(number: int, noun: str) -> str:
-    """A number of things, such as "1 phone" or "3 phones"."""
-    return f"{whole(number)} {noun}{'' if number == 1 else 's'}"
+def percent(share: float) -> str:
+    """A share as a percentage; only everything is 100 %: 0.997 is not rounded up to it."""
+    return wording.percent(share if share >= 1 else min(share, 0.99))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from earshot_simulations.populations.blobs import Blobs
 from earshot_simulations.populations.population import Population, Recordings, Skipped
-from earshot_simulations.populations.sound import SoundFolder, Soundscapes
+from earshot_simulations.populations.sound_folder import SoundFolder
+from earshot_simulations.populations.soundscapes import Soundscapes
 
 __all__ = ["Blobs", "Population", "Recordings", "Skipped", "SoundFolder", "Soundscapes"]

@@ -1,0 +1,187 @@
+"""The charts of a learning phase: what its steps took, and what its votes counted."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+from earshot_server.dashboard.wording import byte_size, counted, whole
+from earshot_simulations.engine.course import StepRecord
+from earshot_simulations.learning import drawing
+from earshot_simulations.learning.drawing import CARD, MOST_ROWS, MUTED, PALETTE, Picture, short
+from earshot_simulations.learning.run import Integers, Run
+from earshot_simulations.learning.wording import duration
+
+_MOST_CELLS = 200
+"""Above so many the cells of a table of votes become pixels, without their numbers."""
+
+
+def bytes_per_step(steps: Sequence[StepRecord]) -> Picture | None:
+    """Bytes up and down per phone that answered; None if no phone was ever asked."""
+    asked = [step for step in steps if step.asked]
+    if not asked:
+        return None
+    up = [step.per_phone(step.bytes_up) for step in asked]
+    down = [step.per_phone(step.bytes_down) for step in asked]
+    listed = "; ".join(
+        f"{step.step}: {byte_size(sent)} up, {byte_size(received)} down"
+        for step, sent, received in zip(asked, up, down, strict=True)
+    )
+    alt = f"Bytes per phone and step. {listed}."
+    return _bars(_rows(asked), {"up": up, "down": down}, byte_size, 0.45 * len(asked) + 0.5, alt)
+
+
+def seconds_per_step(steps: Sequence[StepRecord]) -> Picture | None:
+    """Wall-clock time of every step; None before the first."""
+    if not steps:
+        return None
+    seconds = [step.seconds for step in steps]
+    listed = "; ".join(f"{step.step}: {duration(step.seconds)}" for step in steps)
+    alt = f"Wall-clock time per step. {listed}."
+    return _bars(_rows(steps), {"seconds": seconds}, duration, 0.34 * len(steps) + 0.4, alt)
+
+
+def dropouts(steps: Sequence[StepRecord]) -> Picture | None:
+    """How many phones vanished in each step; None if none did."""
+    asked = [step for step in steps if step.asked]
+    lost = [len(step.dropped) for step in asked]
+    if not any(lost):
+        return None
+    listed = "; ".join(f"{step.step}: {count}" for step, count in zip(asked, lost, strict=True))
+    alt = f"Phones that vanished, by step. {listed}."
+    return _bars(_rows(asked), {"vanished": lost}, whole, 0.34 * len(asked) + 0.4, alt)
+
+
+def centroid_votes(run: Run) -> Picture | None:
+    """Votes of every candidate of the first vote, the kept ones in colour."""
+    if run.centroid_votes is None or not len(run.centroid_votes):
+        return None
+    votes = run.centroid_votes
+    order = np.argsort(-votes, kind="stable")[: 2 * MOST_ROWS]
+    is_kept = np.isin(order, run.top)
+
+    def draw(axes: Axes) -> None:
+        rank = np.arange(len(order))
+        for members, colour, name in ((is_kept, PALETTE[0], "kept"), (~is_kept, MUTED, "not kept")):
+            if members.any():
+                axes.bar(rank[members], votes[order][members], color=colour, label=name)
+        axes.set_xticks(rank if len(rank) <= 16 else [])
+        axes.set_xticklabels(order if len(rank) <= 16 else [])
+        axes.set_xlabel("global centroid")
+        axes.set_ylabel("votes")
+        axes.grid(axis="y", linewidth=0.6)
+        axes.axhline(0, color=MUTED, linewidth=0.8)
+        axes.legend(loc="upper right")
+
+    alt = (
+        f"Votes of {counted(len(votes), 'candidate')}, from {votes.max()} down to {votes.min()}; "
+        f"{len(run.top)} kept."
+    )
+    return drawing.picture(draw, 2.6, alt, _not_shown(len(votes) - len(order), "candidate"))
+
+
+def label_histogram(run: Run) -> Picture | None:
+    """Recordings per label, as published centroids name them and as they are; None if uncounted."""
+    if not (run.label_histogram.any() and run.true_histogram.any()):
+        return None
+    order = _largest(np.maximum(run.label_histogram, run.true_histogram))
+    names = [short(run.label_names[label]) for label in order]
+    series = {"published": run.label_histogram[order], "true": run.true_histogram[order]}
+    listed = "; ".join(
+        f"{name}: {published} of {true}"
+        for name, published, true in zip(names, *series.values(), strict=True)
+    )
+    alt = f"Recordings per label, published of true. {listed}."
+    remark = _not_shown(len(run.label_names) - len(order), "label")
+    return _bars(names, series, whole, 0.4 * len(order) + 0.5, alt, remark)
+
+
+def label_votes(run: Run) -> Picture | None:
+    """The sums of the second vote: one row per kept centroid, one column per label."""
+    if run.label_votes is None or not run.label_votes.size:
+        return None
+    columns = np.sort(_largest(np.maximum(run.label_votes, 0).sum(axis=0)))
+    votes = run.label_votes[:MOST_ROWS][:, columns]
+    rows = len(votes)
+    strength = np.clip(votes / max(1, votes.max()), 0, 1)
+
+    def draw(axes: Axes) -> None:
+        from matplotlib.colors import to_rgb
+
+        # Opacity instead of a colour scale: the same picture works on white and on black.
+        solid = np.broadcast_to(to_rgb(PALETTE[0]), (*votes.shape, 3))
+        colours = np.dstack([solid, 0.75 * strength])
+        edges = np.arange(len(columns) + 1), np.arange(rows + 1)
+        if votes.size > _MOST_CELLS:
+            axes.pcolormesh(*edges, colours, rasterized=True)
+        else:
+            axes.pcolormesh(*edges, colours, edgecolor=CARD, linewidth=1)
+            for (row, column), count in np.ndenumerate(votes):
+                x, y = column + 0.5, row + 0.5
+                axes.text(x, y, str(count), ha="center", va="center", fontsize=7)
+        axes.invert_yaxis()
+        axes.set_xticks(np.arange(len(columns)) + 0.5)
+        axes.set_xticklabels([short(run.label_names[label]) for label in columns], rotation=90)
+        axes.set_yticks(np.arange(rows) + 0.5)
+        axes.set_yticklabels(run.top[:rows])
+        axes.set_ylabel("global centroid")
+        axes.tick_params(length=0)
+
+    alt = (
+        f"Label votes of {counted(len(run.label_votes), 'kept centroid')} for "
+        f"{counted(len(run.label_names), 'label')}; the largest entry is {run.label_votes.max()}."
+    )
+    return drawing.picture(
+        draw,
+        0.24 * rows + 1.7,
+        alt,
+        _not_shown(len(run.label_votes) - rows, "centroid"),
+        _not_shown(len(run.label_names) - len(columns), "label"),
+    )
+
+
+def _bars(
+    names: Sequence[str],
+    series: Mapping[str, Sequence[float] | Integers],
+    text: Callable[[float], str],
+    height: float,
+    alt: str,
+    remark: str = "",
+) -> Picture:
+    """Horizontal bars with their values, one group per name, one colour per series."""
+
+    def draw(axes: Axes) -> None:
+        rows, thick = np.arange(len(names)), 0.74 / len(series)
+        for number, (name, values) in enumerate(series.items()):
+            places = rows + (number - (len(series) - 1) / 2) * thick
+            bars = axes.barh(places, values, thick * 0.86, color=PALETTE[number], label=name)
+            axes.bar_label(bars, [text(value) for value in values], padding=3, fontsize=7.5)
+        axes.set_yticks(rows)
+        axes.set_yticklabels(names)
+        axes.set_ylim(len(names) - 0.5, -0.5)
+        axes.tick_params(length=0)
+        axes.set_xticks([])
+        axes.set_xlim(0, 1.22 * max(1e-9, *(max(values) for values in series.values())))
+        axes.spines[:].set_visible(False)
+        if len(series) > 1:
+            axes.legend(loc="lower right", bbox_to_anchor=(1, 1), ncols=len(series), borderpad=0)
+
+    return drawing.picture(draw, height, alt, remark)
+
+
+def _rows(steps: Sequence[StepRecord]) -> list[str]:
+    return [short(step.step, 40).replace(": ", ":\n") for step in steps]
+
+
+def _not_shown(count: int, noun: str) -> str:
+    return f"{counted(count, noun)} with fewer not shown." if count else ""
+
+
+def _largest(amounts: Integers) -> Integers:
+    """The indices of the largest amounts, largest first, as many as a picture has rows for."""
+    return np.argsort(-amounts, kind="stable")[:MOST_ROWS]

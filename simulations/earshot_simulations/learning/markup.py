@@ -1,0 +1,73 @@
+"""The HTML that a report is made of; words become text, never markup."""
+
+from __future__ import annotations
+
+import html
+from collections.abc import Sequence
+
+from earshot_simulations.learning.drawing import Picture
+from earshot_simulations.learning.wording import printable
+
+
+def escaped(words: str) -> str:
+    """Words as they stand in the page."""
+    return html.escape(printable(words))
+
+
+def section(title: str, content: str) -> str:
+    """A part of the report under its heading."""
+    return f"<section><h2>{title}</h2>\n{content}</section>"
+
+
+def lead(words: str) -> str:
+    """The paragraph that a section begins with."""
+    return f'<p class="lead">{escaped(words)}</p>'
+
+
+def alert(words: str) -> str:
+    """A paragraph that nobody shall miss."""
+    return f'<p class="alert">{escaped(words)}</p>'
+
+
+def details(summary: str, content: str) -> str:
+    """What is there for those who ask."""
+    return f"<details><summary>{summary}</summary>{content}</details>"
+
+
+def grid(*figures: str, kind: str = "grid") -> str:
+    """Figures side by side, as the page's width allows."""
+    return f'<div class="{kind}">{"".join(figures)}</div>'
+
+
+def figure(title: str, words: str, picture: Picture | None) -> str:
+    """A picture under its title; None for one that a run that ended early never came to."""
+    image = '<p class="missing">Nothing to show: the run did not get this far.</p>'
+    if picture is not None:
+        words = f"{words} {picture.remark}".rstrip()
+        image = f'<img alt="{escaped(picture.alt)}" src="{picture.source}">'
+    caption = f"<figcaption><strong>{title}</strong>{escaped(words)}</figcaption>"
+    return f"<figure>{caption}{image}</figure>"
+
+
+def table(
+    caption: str, columns: Sequence[str], rows: Sequence[Sequence[str]], foot: Sequence[str] = ()
+) -> str:
+    """A table whose columns marked with # hold numbers; the first cell of a row is its heading."""
+    marks = [' class="number"' if column.startswith("#") else "" for column in columns]
+    heads = "".join(
+        f'<th scope="col"{mark}>{escaped(column.removeprefix("#"))}</th>'
+        for mark, column in zip(marks, columns, strict=True)
+    )
+    body = "".join(_row(row, marks) for row in rows)
+    last = f"<tfoot>{_row(foot, marks)}</tfoot>" if foot else ""
+    return (
+        f'<div class="scroll" tabindex="0"><table><caption>{escaped(caption)}</caption>'
+        f"<thead><tr>{heads}</tr></thead><tbody>{body}</tbody>{last}</table></div>"
+    )
+
+
+def _row(cells: Sequence[str], marks: Sequence[str]) -> str:
+    others = "".join(
+        f"<td{mark}>{escaped(cell)}</td>" for mark, cell in zip(marks[1:], cells[1:], strict=True)
+    )
+    return f'<tr><th scope="row">{escaped(cells[0])}</th>{others}</tr>'

@@ -1,0 +1,173 @@
+"""Phones that hear the sound files of a folder."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import chain
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from earshot_client.encoder import Encoder
+from earshot_client.features import Unusable, UnusableRecordingError, one_second
+from earshot_models.audio import UnreadableFileError, read
+from earshot_models.datasets.dataset import Clip
+from earshot_models.datasets.folder import load
+from earshot_models.datasets.splits import split
+from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.spectrum import SAMPLE_RATE
+from earshot_simulations.populations.embedded import EmbeddedSound, Embedding, Progress, starts
+from earshot_simulations.populations.population import HELD_OUT_PER_SCENE, Crowd, Skipped, Stream
+
+HELD_OUT_FRACTION = 0.25
+"""Of the clips of a folder that no phone hears."""
+
+_BATCH = 8
+"""Clips."""
+
+
+class SoundFolder(EmbeddedSound):
+    """Phones whose recordings are seconds of the audio files of a folder, one scene per class.
+
+    Clips are cut into seconds. A quarter of the clips, whole recordings of them, is held out; a
+    phone hears a random second of a random remaining clip of each scene in its mix.
+    """
+
+    def __init__(
+        self,
+        folder: Path | str,
+        phones: int,
+        recordings: int,
+        labelled: float,
+        seed: int,
+        dimensions: int = 8,
+        encoder: Encoder | None = None,
+        jobs: int = 1,
+        progress: Progress | None = None,
+        concentration: float = 0.5,
+    ) -> None:
+        """List the folder, such as `datasets.folder` accepts; `prepare` reads and embeds it.
+
+        The other parameters are those of `Crowd` and `EmbeddedSound`.
+
+        Raises:
+            InvalidParametersError: if a parameter is out of range.
+            DatasetError: if there is no such folder, or no sound in it.
+            InvalidInputError: if a class's clips all stem from one recording.
+        """
+        self.name = Path(folder).resolve().name
+        dataset = load(Path(folder))
+        labels = dataset.labels
+        crowd = Crowd(phones, recordings, len(labels), labelled, seed, concentration)
+        super().__init__(crowd, labels, dimensions, encoder, jobs, progress)
+        training, held_out = split(dataset, HELD_OUT_FRACTION, crowd.generator(Stream.SPLIT))
+        self._sides = training.clips, held_out.clips
+        self._seconds = _Seconds.index([[] for _ in labels])
+
+    def __getstate__(self) -> dict[str, Any]:
+        state = super().__getstate__()
+        return {**state, "_sides": ((), ())} if self._files else state
+
+    def _embed_all(self) -> None:
+        training, held_out = self._sides
+        files = training + held_out
+        tasks = ((files[first : first + _BATCH],) for first in range(0, len(files), _BATCH))
+        clips: list[_EmbeddedClip] = []
+        for batch in self._in_parallel(_embed_clips, tasks):
+            clips += batch
+            self._report(len(clips), len(files))
+        self.skipped = tuple(chain.from_iterable(clip.skipped for clip in clips))
+        classes = self._by_class(clips[: len(training)], "hear")
+        others = self._by_class(clips[len(training) :], "hold out")
+        self._seconds = _Seconds.index([[len(points) for points in clips] for clips in classes])
+        rows = np.concatenate([*chain.from_iterable(classes), *self._balanced(others)])
+        on_phones = int(self._seconds.seconds[-1])
+        self._reserve(on_phones, len(rows) - on_phones).write(0, rows)
+
+    def _by_class(self, clips: list[_EmbeddedClip], use: str) -> list[list[NDArray[np.float32]]]:
+        """Per class, the points of each clip that has any."""
+        classes: dict[str, list[NDArray[np.float32]]] = {label: [] for label in self.labels}
+        for clip in clips:
+            if len(clip.points):
+                classes[clip.label].append(clip.points)
+        empty = [label for label, usable in classes.items() if not usable]
+        if empty:
+            why = "; ".join(f"{entry.recording} is {entry.reason}" for entry in self.skipped[:3])
+            raise InvalidInputError(
+                f"there is no usable second to {use} of {', '.join(empty)}: {why}"
+            )
+        return list(classes.values())
+
+    def _balanced(self, classes: list[list[NDArray[np.float32]]]) -> list[NDArray[np.float32]]:
+        """Equally many random seconds of each class."""
+        points = [np.concatenate(clips) for clips in classes]
+        most = min(HELD_OUT_PER_SCENE, *map(len, points))
+        generator = self._crowd.generator(Stream.HELD_OUT)
+        return [generator.choice(rows, most, replace=False) for rows in points]
+
+    def _rows(
+        self, phone: int, scenes: NDArray[np.int16], generator: np.random.Generator
+    ) -> NDArray[np.int64]:
+        return self._seconds.draw(scenes, generator)
+
+
+@dataclass(frozen=True)
+class _Seconds:
+    """Where the seconds of each training clip, and the clips of each class, begin.
+
+    Attributes:
+        clips: int64 (classes + 1,), the first clip of each class, and the number of clips.
+        seconds: int64 (clips + 1,), the first second of each clip, and the number of seconds.
+    """
+
+    clips: NDArray[np.int64]
+    seconds: NDArray[np.int64]
+
+    @classmethod
+    def index(cls, lengths: list[list[int]]) -> _Seconds:
+        """From the number of seconds of every clip of every class."""
+        return cls(starts(map(len, lengths)), starts(chain.from_iterable(lengths)))
+
+    def draw(self, scenes: NDArray[np.int16], generator: np.random.Generator) -> NDArray[np.int64]:
+        """For each scene, a random clip of it, and of that clip a random second."""
+        clip = generator.integers(self.clips[scenes], self.clips[scenes + 1])
+        return generator.integers(self.seconds[clip], self.seconds[clip + 1])
+
+
+@dataclass(frozen=True)
+class _EmbeddedClip:
+    label: str
+    points: NDArray[np.float32]
+    skipped: list[Skipped]
+
+
+def _embed_clips(embedding: Embedding, clips: tuple[Clip, ...]) -> list[_EmbeddedClip]:
+    embedded = []
+    for clip in clips:
+        seconds, skipped = _cut(clip)
+        sound = np.array(seconds, np.float32).reshape(-1, SAMPLE_RATE)
+        embedded.append(_EmbeddedClip(clip.label or "", embedding.points(sound), skipped))
+    return embedded
+
+
+def _cut(clip: Clip) -> tuple[list[NDArray[np.float32]], list[Skipped]]:
+    """The usable seconds of a clip, and the others with the reason.
+
+    What remains after the last full second is left out.
+    """
+    try:
+        samples, rate = read(clip.path)
+    except UnreadableFileError as error:
+        return [], [Skipped(clip.name, Unusable.UNREADABLE, str(error))]
+    usable: list[NDArray[np.float32]] = []
+    unusable: list[Skipped] = []
+    seconds = max(1, len(samples) // rate)
+    for second in range(seconds):
+        try:
+            usable.append(one_second(samples[second * rate : (second + 1) * rate], rate))
+        except UnusableRecordingError as error:
+            recording = clip.name if seconds == 1 else f"{clip.name}, second {second + 1}"
+            unusable.append(Skipped(recording, error.reason, error.detail))
+    return usable, unusable
