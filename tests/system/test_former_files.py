@@ -26,7 +26,10 @@ from earshot_client.store.encrypted import EncryptedStore
 from earshot_client.transport.enrolment import enrol, signing_key
 from earshot_client.visits.endings import Endings
 from earshot_client.visits.participation import Event, Participation
-from earshot_protocol.messages import Answer, Failed, Result, Statistics, Task
+from earshot_protocol.messages import Failed
+from earshot_protocol.phases.learning import Result
+from earshot_protocol.phases.statistics import Statistics
+from earshot_protocol.wire import Answer, Task
 from earshot_server.api.views import PhaseView
 from earshot_server.discovery.optics import Optics
 from earshot_server.processes.driver import Driver
