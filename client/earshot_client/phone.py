@@ -35,8 +35,7 @@ from earshot_protocol.errors import (
     WrongStateError,
 )
 from earshot_protocol.geometry import nearest
-from earshot_protocol.messages import Wait, decode_answer
-from earshot_protocol.phases.kinds import AnyParameters
+from earshot_protocol.messages import AnyParameters, Wait, decode_answer
 from earshot_protocol.phases.learning import Result
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import PartTask, SecureSum, SumPartTask

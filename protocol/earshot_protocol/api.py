@@ -11,7 +11,7 @@ import msgspec
 from msgspec import Meta
 
 from earshot_protocol.errors import InvalidParametersError, MalformedMessageError
-from earshot_protocol.phases.kinds import AnyParameters
+from earshot_protocol.messages import AnyParameters
 from earshot_protocol.wire import Identifier, PublicKey
 
 MESSAGEPACK = "application/msgpack"

@@ -14,6 +14,7 @@ from msgspec import Meta
 
 from earshot_protocol.phases.kind import union
 from earshot_protocol.phases.kinds import KINDS
+from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.secure_sum import messages as sums
 from earshot_protocol.wire import (
     LARGEST_ANSWER_BYTES,
@@ -37,12 +38,15 @@ class Failed(Ending, frozen=True, kw_only=True, tag="failed"):
     reason: Annotated[str, Meta(max_length=1024)]
 
 
-# As in `earshot_protocol.phases.kinds`.
+# msgspec reads a union of types from what carries one of them; to a type checker each of them is
+# no more than what all kinds share.
 if TYPE_CHECKING:
+    AnyParameters = Parameters
     AnyTask = Task
     AnyAnswer = Answer
     AnyEnding = Ending
 else:
+    AnyParameters = union(kind.parameters for kind in KINDS)
     _OUTCOMES = [kind.outcome for kind in KINDS]
     _BEGINNINGS = [task for kind in KINDS for task in kind.tasks]
     AnyTask = union([*_BEGINNINGS, *sums.LATER_TASKS, Wait, *_OUTCOMES, Failed])

@@ -7,8 +7,7 @@ from __future__ import annotations
 
 import msgspec
 
-from earshot_protocol.messages import AnyEnding
-from earshot_protocol.phases.kinds import AnyParameters
+from earshot_protocol.messages import AnyEnding, AnyParameters
 
 GATHERING = "gathering"
 RUNNING = "running"

@@ -30,8 +30,7 @@ from support import textbook_phone as textbook
 
 from earshot_protocol import api, signatures
 from earshot_protocol.errors import MalformedMessageError
-from earshot_protocol.messages import AnyAnswer, AnyTask, decode_answer, decode_task
-from earshot_protocol.phases.kinds import AnyParameters
+from earshot_protocol.messages import AnyAnswer, AnyParameters, AnyTask, decode_answer, decode_task
 from earshot_protocol.phases.learning import Budget
 from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.privacy import accounting

@@ -9,8 +9,7 @@ from typing import Self
 
 import msgspec
 
-from earshot_protocol.messages import AnyEnding, Failed
-from earshot_protocol.phases.kinds import AnyParameters
+from earshot_protocol.messages import AnyEnding, AnyParameters, Failed
 from earshot_protocol.phases.statistics import Statistics
 from earshot_server.records import PhaseRecord, StepRecord
 

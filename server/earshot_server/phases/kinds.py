@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import msgspec
 
-from earshot_protocol.phases.kinds import AnyParameters
+from earshot_protocol.messages import AnyParameters
 from earshot_protocol.phases.learning import PhaseParameters
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.statistics import StatisticsParameters

@@ -10,8 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from earshot_protocol.errors import WrongStateError
-from earshot_protocol.messages import Failed
-from earshot_protocol.phases.kinds import AnyParameters
+from earshot_protocol.messages import AnyParameters, Failed
 from earshot_protocol.phases.plan import FAILED, PUBLISHED, Outcome, PartTask
 from earshot_protocol.secure_sum.messages import AdvertiseKeys
 from earshot_protocol.wire import Ending

@@ -8,8 +8,7 @@ from typing import Any, LiteralString, NamedTuple
 import msgspec
 
 from earshot_protocol.errors import WrongStateError
-from earshot_protocol.messages import Failed, decode_task
-from earshot_protocol.phases.kinds import AnyParameters
+from earshot_protocol.messages import AnyParameters, Failed, decode_task
 from earshot_protocol.phases.learning import Result
 from earshot_protocol.phases.statistics import Statistics
 from earshot_protocol.wire import Ending

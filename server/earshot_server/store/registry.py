@@ -9,7 +9,8 @@ import msgspec
 from psycopg import errors
 
 from earshot_protocol.errors import InvalidInputError, RemoteError
-from earshot_protocol.phases.kinds import KINDS, AnyParameters
+from earshot_protocol.messages import AnyParameters
+from earshot_protocol.phases.kinds import KINDS
 from earshot_protocol.phases.parameters import Parameters
 from earshot_server.store.database import Database
 

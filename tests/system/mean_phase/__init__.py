@@ -1,0 +1,1 @@
+"""A kind of phase added from outside: one file a side."""
