@@ -6,6 +6,7 @@ import ast
 import re
 import subprocess
 import sys
+import tomllib
 from importlib import metadata
 from pathlib import Path
 
@@ -19,10 +20,13 @@ PACKAGES = {
     "earshot_models": ROOT / "models",
     "earshot_simulations": ROOT / "simulations",
 }
-FOLDERS = (*PACKAGES.values(), ROOT / "tests", ROOT / "benchmarks")
-SOURCES = sorted(path for folder in FOLDERS for path in folder.rglob("*.py"))
+PRODUCT = sorted(path for folder in PACKAGES.values() for path in folder.rglob("*.py"))
+SOURCES = sorted((*PRODUCT, *(ROOT / "tests").rglob("*.py")))
 CORE = {"numpy", "cryptography", "msgspec"}
-LONGEST_FILE = 600
+LONGEST_FILE = 400
+LONGEST_TEST = 600
+REPETITION = 10
+"""Lines of code that may not stand in two packages."""
 
 
 def imported_names(path: Path) -> set[str]:
@@ -113,7 +117,43 @@ def test_no_file_is_called_utils() -> None:
 
 def test_no_file_is_too_long_to_read() -> None:
     lengths = {path: path.read_text(encoding="utf-8").count("\n") for path in SOURCES}
-    assert {path: lines for path, lines in lengths.items() if lines > LONGEST_FILE} == {}
+    longest = {path: LONGEST_FILE if path in PRODUCT else LONGEST_TEST for path in SOURCES}
+    assert {path: lines for path, lines in lengths.items() if lines > longest[path]} == {}
+
+
+def code_lines(path: Path) -> list[str]:
+    """Without imports, docstrings, comments and what is punctuation alone."""
+    text = path.read_text(encoding="utf-8")
+    left_out: set[int] = set()
+    for node in ast.walk(ast.parse(text)):
+        is_text = isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+        if is_text or isinstance(node, ast.Import | ast.ImportFrom):
+            left_out |= set(range(node.lineno, (node.end_lineno or node.lineno) + 1))
+    lines = (
+        line.partition("  #")[0].strip()
+        for number, line in enumerate(text.splitlines(), start=1)
+        if number not in left_out
+    )
+    return [line for line in lines if re.search(r"\w", line) and not line.startswith("#")]
+
+
+def test_no_ten_lines_stand_in_two_packages() -> None:
+    places: dict[tuple[str, ...], set[str]] = {}
+    for path in PRODUCT:
+        lines = code_lines(path)
+        for at in range(len(lines) - REPETITION + 1):
+            package = path.relative_to(ROOT).parts[0]
+            places.setdefault(tuple(lines[at : at + REPETITION]), set()).add(package)
+    assert len(places) > 1000
+    assert [lines for lines, packages in places.items() if len(packages) > 1] == []
+
+
+def test_nothing_is_left_out_of_the_coverage_or_of_the_import_contracts() -> None:
+    assert [path for path in PRODUCT if "pragma: no cover" in path.read_text("utf-8")] == []
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    contracts = settings["tool"]["importlinter"]["contracts"]
+    assert len(contracts) >= 4
+    assert not any("ignore_imports" in contract for contract in contracts)
 
 
 def test_the_lock_pins_every_version_and_names_no_place() -> None:
