@@ -284,7 +284,7 @@ class Phone:
         if task.index != member.index:
             raise RefusedError("this phone's number changed within a phase")
         self._policy.check_sum(parameters, task.parameters)
-        if task.parameters != part.parameters(parameters, values.shape):
+        if task.parameters != parameters.sum_parameters(part, values.shape):
             raise RefusedError(
                 f"the parameters of the {part.name}'s secure sum are not those expected"
             )

@@ -433,7 +433,7 @@ def _vote(parameters: Parameters, vote: str, shape: tuple[int, ...]) -> Vector:
         "scale": mechanism.scale,
         "honest_survivors": mechanism.honest_survivors,
         "polya_thresholds": {i: f"{table.value(i):032x}" for i in (0, 1, 2, size // 2, size - 1)},
-        "sum": msgspec.to_builtins(part.parameters(parameters, shape)),
+        "sum": msgspec.to_builtins(parameters.sum_parameters(part, shape)),
     }
 
 

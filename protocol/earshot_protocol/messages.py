@@ -7,12 +7,14 @@ server. `encode` and `decode_task`/`decode_answer` are the wire format: MessageP
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+import functools
+import operator
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Annotated, Any
 
 import msgspec
 from msgspec import Meta
 
-from earshot_protocol.phases.kind import union
 from earshot_protocol.phases.kinds import KINDS
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.secure_sum import messages as sums
@@ -38,6 +40,10 @@ class Failed(Ending, frozen=True, kw_only=True, tag="failed"):
     reason: Annotated[str, Meta(max_length=1024)]
 
 
+def _union(types: Iterable[type]) -> Any:
+    return functools.reduce(operator.or_, types)
+
+
 # msgspec reads a union of types from what carries one of them; to a type checker each of them is
 # no more than what all kinds share.
 if TYPE_CHECKING:
@@ -46,12 +52,12 @@ if TYPE_CHECKING:
     AnyAnswer = Answer
     AnyEnding = Ending
 else:
-    AnyParameters = union(kind.parameters for kind in KINDS)
+    AnyParameters = _union(kind.parameters for kind in KINDS)
     _OUTCOMES = [kind.outcome for kind in KINDS]
     _BEGINNINGS = [task for kind in KINDS for task in kind.tasks]
-    AnyTask = union([*_BEGINNINGS, *sums.LATER_TASKS, Wait, *_OUTCOMES, Failed])
-    AnyAnswer = union([*(answer for kind in KINDS for answer in kind.answers), *sums.ANSWERS])
-    AnyEnding = union([*_OUTCOMES, Failed])
+    AnyTask = _union([*_BEGINNINGS, *sums.LATER_TASKS, Wait, *_OUTCOMES, Failed])
+    AnyAnswer = _union([*(answer for kind in KINDS for answer in kind.answers), *sums.ANSWERS])
+    AnyEnding = _union([*_OUTCOMES, Failed])
 
 _task_decoder: msgspec.msgpack.Decoder[Task] = msgspec.msgpack.Decoder(AnyTask)
 _answer_decoder: msgspec.msgpack.Decoder[Answer] = msgspec.msgpack.Decoder(AnyAnswer)

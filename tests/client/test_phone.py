@@ -123,7 +123,7 @@ def cluster(parameters: PhaseParameters = PARAMETERS, phase: bytes = PHASE) -> C
 def the_sum(vote: str, shape: tuple[int, ...]) -> SumParameters:
     part = PARAMETERS.plan().part(vote)
     assert isinstance(part, SecureSum)
-    return part.parameters(PARAMETERS, shape)
+    return PARAMETERS.sum_parameters(part, shape)
 
 
 def first_vote(

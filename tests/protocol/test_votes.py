@@ -36,7 +36,7 @@ def mechanism(vote: str, parameters: PhaseParameters = PARAMETERS) -> BallotSum:
 def vote_sum(vote: str, shape: tuple[int, ...]) -> SumParameters:
     part = PARAMETERS.plan().part(vote)
     assert isinstance(part, SecureSum)
-    return part.parameters(PARAMETERS, shape)
+    return PARAMETERS.sum_parameters(part, shape)
 
 
 def test_the_sum_takes_its_numbers_from_the_phase() -> None:
@@ -116,4 +116,4 @@ def test_a_crowd_without_a_safe_graph_is_refused(changed: dict[str, float]) -> N
     part = PARAMETERS.plan().part(CENTROID_VOTE)
     assert isinstance(part, SecureSum)
     with pytest.raises(InvalidParametersError):
-        part.parameters(parameters, (5,))
+        parameters.sum_parameters(part, (5,))

@@ -124,7 +124,7 @@ def test_a_phone_goes_on_from_its_state_and_its_recordings() -> None:
         advertise = AdvertiseKeys(
             sum_id=bytes(16),
             index=phone,
-            parameters=part.parameters(PARAMETERS, (len(centroids),)),
+            parameters=PARAMETERS.sum_parameters(part, (len(centroids),)),
         )
         return encode(
             GlobalCentroids(phase=PHASE, centroids=Matrix.of(centroids), advertise=advertise)

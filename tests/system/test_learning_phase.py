@@ -176,7 +176,7 @@ def noise(vote: str, step: Step, phone: int, shape: tuple[int, ...]) -> np.ndarr
     share = mechanism.noise_share(shape, random)
     part = PARAMETERS.plan().part(vote)
     assert isinstance(part, SecureSum)
-    assert np.abs(share).max() < part.parameters(PARAMETERS, shape).bound
+    assert np.abs(share).max() < PARAMETERS.sum_parameters(part, shape).bound
     return share
 
 

@@ -418,7 +418,9 @@ def test_noise_and_bound_of_a_vote(case: dict[str, Any]) -> None:
     part = parameters.plan().part(case["vote"])
     assert isinstance(part, SecureSum)
     shape = tuple(case["shape"])
-    assert msgspec.to_builtins(part.parameters(parameters, shape)) == case["sum"] | {"shape": shape}
+    assert msgspec.to_builtins(parameters.sum_parameters(part, shape)) == case["sum"] | {
+        "shape": shape
+    }
     with mpmath.workdps(80):
         alpha, order = mpmath.exp(-1 / mpmath.mpf(case["scale"])), mpmath.mpf(1)
         order /= case["honest_survivors"]

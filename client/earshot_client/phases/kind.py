@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from earshot_client.phases.memory import Memory
-from earshot_protocol.phases.kind import Kind
+from earshot_protocol.phases.parameters import Kind
 from earshot_protocol.phases.plan import PartTask, ReleaseAnswer
 
 Input = npt.NDArray[np.int64]

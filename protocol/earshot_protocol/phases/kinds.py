@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 from earshot_protocol.phases import learning, statistics
-from earshot_protocol.phases.kind import Kind
+from earshot_protocol.phases.parameters import Kind
 
 KINDS: tuple[Kind, ...] = (learning.LEARNING, statistics.STATISTICS)

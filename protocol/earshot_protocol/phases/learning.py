@@ -10,8 +10,7 @@ from msgspec import Meta
 from earshot_protocol import checks
 from earshot_protocol.errors import MalformedMessageError, UnexpectedMessageError
 from earshot_protocol.geometry import Geometry
-from earshot_protocol.phases.kind import Kind
-from earshot_protocol.phases.parameters import LARGEST_LABELS, LabelName, Parameters
+from earshot_protocol.phases.parameters import LARGEST_LABELS, Kind, LabelName, Parameters
 from earshot_protocol.phases.plan import (
     LocalRelease,
     Outcome,

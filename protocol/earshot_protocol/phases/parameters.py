@@ -7,14 +7,18 @@ from __future__ import annotations
 
 import math
 from collections.abc import Collection
-from typing import Annotated
+from typing import Annotated, NamedTuple
 
 import msgspec
 from msgspec import Meta
 
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidParametersError
-from earshot_protocol.phases.plan import Plan, SecureSum
+from earshot_protocol.phases.plan import Outcome, PartTask, Plan, ReleaseAnswer, SecureSum
+from earshot_protocol.privacy.mechanisms import Unit
+from earshot_protocol.privacy.noise import LARGEST_SHARED_SCALE
+from earshot_protocol.secure_sum.parameters import SumParameters
+from earshot_protocol.voting.sums import sum_parameters
 
 LabelName = Annotated[str, Meta(min_length=1, max_length=64)]
 
@@ -85,6 +89,14 @@ class Parameters(
         if len(set(self.labels)) != len(self.labels):
             raise InvalidParametersError("labels repeat: every equivalence class is named once")
 
+    def sum_parameters(self, part: SecureSum, shape: tuple[int, ...]) -> SumParameters:
+        """Of the sum over inputs of this shape, as phone and server derive them alike.
+
+        Raises:
+            InvalidParametersError: no safe graph exists for these fractions and this many phones.
+        """
+        return sum_parameters(part.mechanism, shape, self.phones, self.dropout, self.corrupted)
+
     def check_feasible(self) -> None:
         """Refuse parameters under which no phase can run, before any work.
 
@@ -99,7 +111,34 @@ class Parameters(
             )
         for part in self.plan().parts:
             if isinstance(part, SecureSum):
-                part.check_feasible(self)
+                _check_scale(part)
+                self.sum_parameters(part, (1,))
+
+
+class Kind(NamedTuple):
+    """The types of a kind of phase, on the wire.
+
+    Attributes:
+        parameters: what is agreed on, and what the plan is derived from.
+        tasks: that begin its parts.
+        answers: to its local releases.
+        outcome: what it publishes.
+    """
+
+    parameters: type[Parameters]
+    tasks: tuple[type[PartTask], ...]
+    answers: tuple[type[ReleaseAnswer], ...]
+    outcome: type[Outcome]
+
+
+def _check_scale(part: SecureSum) -> None:
+    """Refuse noise that is too large to be shared."""
+    scale, epsilon = part.mechanism.scale, part.mechanism.cost(Unit.RECORDING).epsilon
+    if scale > LARGEST_SHARED_SCALE:
+        raise InvalidParametersError(
+            f"budget {part.name.replace(' ', '-')}={epsilon}: must be at least "
+            f"{epsilon * scale / LARGEST_SHARED_SCALE:.3g}"
+        )
 
 
 def parse_budget(text: str, names: Collection[str]) -> dict[str, float]:

@@ -11,41 +11,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple, Protocol
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
-from earshot_protocol.errors import InvalidParametersError, UnexpectedMessageError
+from earshot_protocol.errors import UnexpectedMessageError
 from earshot_protocol.privacy.accounting import Expense, Release, expenses
-from earshot_protocol.privacy.mechanisms import Mechanism, SumMechanism, Unit
-from earshot_protocol.privacy.noise import LARGEST_SHARED_SCALE
+from earshot_protocol.privacy.mechanisms import Mechanism, SumMechanism
 from earshot_protocol.secure_sum.bell import BELL
 from earshot_protocol.secure_sum.interface import Asks, SumRound
 from earshot_protocol.secure_sum.messages import AdvertiseKeys
-from earshot_protocol.secure_sum.parameters import SumParameters
-from earshot_protocol.voting.sums import sum_parameters
 from earshot_protocol.wire import Answer, Ending, Identifier, PhoneIndex, Task
 
 PUBLISHED = "published"
 """Where a phase stands when it has a result."""
 FAILED = "failed"
 """Where a phase stands when it ended without one."""
-
-
-class Crowd(Protocol):
-    """The phones of a phase: how many, and what may become of them."""
-
-    @property
-    def phones(self) -> int:
-        """N."""
-
-    @property
-    def dropout(self) -> float:
-        """ρ, the largest fraction that may vanish."""
-
-    @property
-    def corrupted(self) -> float:
-        """γ, the largest fraction that an adversary may control."""
 
 
 class _PartTask(Task, frozen=True, kw_only=True):
@@ -188,29 +169,6 @@ class SecureSum:
     def carries_input(self, current: str) -> bool:
         """Whether the phones' inputs leave them in the round of this name."""
         return any(each.carries_input for each in self.rounds if each.name == current)
-
-    def parameters(self, crowd: Crowd, shape: tuple[int, ...]) -> SumParameters:
-        """Of the sum over inputs of this shape, as phone and server derive them.
-
-        Raises:
-            InvalidParametersError: no safe graph exists for these fractions and this many phones.
-        """
-        return sum_parameters(self.mechanism, shape, crowd.phones, crowd.dropout, crowd.corrupted)
-
-    def check_feasible(self, crowd: Crowd) -> None:
-        """Refuse noise that cannot be shared, and a crowd for which no sum is safe.
-
-        Raises:
-            InvalidParametersError: says what would be accepted.
-        """
-        scale = self.mechanism.scale
-        if scale > LARGEST_SHARED_SCALE:
-            epsilon = self.mechanism.cost(Unit.RECORDING).epsilon
-            raise InvalidParametersError(
-                f"budget {self.name.replace(' ', '-')}={epsilon}: must be at least "
-                f"{epsilon * scale / LARGEST_SHARED_SCALE:.3g}"
-            )
-        self.parameters(crowd, (1,))
 
 
 Part = LocalRelease | SecureSum

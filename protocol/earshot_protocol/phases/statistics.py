@@ -7,8 +7,7 @@ from typing import Annotated
 from msgspec import Meta
 
 from earshot_protocol import checks
-from earshot_protocol.phases.kind import Kind
-from earshot_protocol.phases.parameters import LARGEST_LABELS, LabelName, Parameters
+from earshot_protocol.phases.parameters import LARGEST_LABELS, Kind, LabelName, Parameters
 from earshot_protocol.phases.plan import Outcome, Plan, SecureSum, SumPartTask
 from earshot_protocol.privacy.accounting import Release
 from earshot_protocol.privacy.mechanisms import BallotSum

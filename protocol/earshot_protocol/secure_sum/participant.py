@@ -69,7 +69,7 @@ class _State(msgspec.Struct):
     share_keys: tuple[bytes, ...] = ()
     alive: tuple[int, ...] = ()
     """A1 ∩ neighbours, as told in round 2."""
-    held: dict[int, bytes] = {}
+    shares: dict[int, bytes] = msgspec.field(default_factory=dict, name="held")
     """Neighbour → share index, share of its seed, share of its mask key."""
 
 
@@ -209,16 +209,16 @@ def _mask_input(state: _State, task: MaskInput) -> MaskedInput:
     if len(task.ciphertexts) != len(task.senders):
         raise RefusedError(f"{len(task.ciphertexts)} ciphertexts from {len(task.senders)} phones")
     places = {them: i for i, them in enumerate(state.neighbours)}
-    held = {}
+    shares = {}
     for them, ciphertext in zip(task.senders, task.ciphertexts, strict=True):
         plaintext = _open(state.share_keys[places[them]], ciphertext, sum_id, them, us)
         # One that does not open counts as a neighbour that is gone, for its shares. Its mask is
         # still added: the neighbour adds the other half, and the sum would be spoilt without ours.
         if plaintext is not None:
-            held[them] = plaintext
-    if len(held) < parameters.threshold:
+            shares[them] = plaintext
+    if len(shares) < parameters.threshold:
         raise TooManyDropoutsError(
-            f"shares of {len(held)} neighbours arrived; {parameters.threshold} are needed"
+            f"shares of {len(shares)} neighbours arrived; {parameters.threshold} are needed"
         )
     mask = X25519PrivateKey.from_private_bytes(state.mask_private)
     added: list[bytes] = [state.seed]
@@ -234,7 +234,7 @@ def _mask_input(state: _State, task: MaskInput) -> MaskedInput:
         added, parameters.length, word
     )
     masked -= masks.expand_sum(removed, parameters.length, word)
-    state.held, state.alive = held, task.senders
+    state.shares, state.alive = shares, task.senders
     state.words = state.mask_private = state.seed = b""
     state.mask_keys = state.share_keys = ()
     vector = encoding.pack(masked, parameters.modulus_bits)
@@ -257,12 +257,12 @@ def _unmask(state: _State, task: Unmask) -> Unmasked:
     none = bytes(REVEALED_SHARE_BYTES)
     revealed = []
     for them in survivors:
-        shares = state.held.get(them)
+        shares = state.shares.get(them)
         revealed.append(shares[: 1 + size] if shares else none)
     for them in dropped:
-        shares = state.held.get(them)
+        shares = state.shares.get(them)
         revealed.append(shares[:1] + shares[1 + size :] if shares else none)
-    state.held = {}
+    state.shares = {}
     return Unmasked(sum_id=state.sum_id, sender=state.index, shares=b"".join(revealed))
 
 

@@ -330,7 +330,7 @@ class Coordinator:
         part = state.parameters.plan().part(step.part)
         if not isinstance(part, SecureSum):
             return None
-        parameters = part.parameters(state.parameters, state.shape(part.name))
+        parameters = state.parameters.sum_parameters(part, state.shape(part.name))
         return self._summation.aggregator(os.urandom(16), parameters, self._random)
 
 

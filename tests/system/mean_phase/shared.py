@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from earshot_protocol import checks
-from earshot_protocol.phases.kind import Kind
-from earshot_protocol.phases.parameters import Parameters
+from earshot_protocol.phases.parameters import Kind, Parameters
 from earshot_protocol.phases.plan import Outcome, Plan, SecureSum, SumPartTask
 from earshot_protocol.privacy.accounting import Release
 from earshot_protocol.privacy.conversions import secure_sum_delta
