@@ -144,9 +144,9 @@ def _map(**fields: object) -> bytes:
 
 MALFORMED_TASKS: tuple[tuple[str, bytes], ...] = (
     ("no type", _map(seconds=1.0)),
-    ("a type that there is not", _map(type="sleep", seconds=1.0)),
+    ("an unknown type", _map(type="sleep", seconds=1.0)),
     ("an answer is no task", encode(ANSWERS[3])),
-    ("a field that there is not", _map(type="wait", seconds=1.0, why="because")),
+    ("an unknown field", _map(type="wait", seconds=1.0, why="because")),
     ("a field is missing", _map(type="wait")),
     ("out of range", _map(type="wait", seconds=-1.0)),
     ("something follows", encode(TASKS[8]) + b"\0"),

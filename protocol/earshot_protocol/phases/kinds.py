@@ -1,4 +1,4 @@
-"""The kinds of phase that there are: the protocol's list."""
+"""All kinds of phase: the protocol's list."""
 
 from __future__ import annotations
 

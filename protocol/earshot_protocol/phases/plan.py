@@ -37,7 +37,7 @@ class Crowd(Protocol):
 
     @property
     def phones(self) -> int:
-        """N."""
+        """The number of phones, n."""
 
     @property
     def dropout(self) -> float:

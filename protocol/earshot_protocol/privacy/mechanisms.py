@@ -57,7 +57,7 @@ class SumMechanism(Mechanism, Protocol):
 
     @property
     def scale(self) -> float:
-        """Of the noise on every entry of the sum, if just those phones add theirs that must."""
+        """Of the noise on every entry of the sum when no more than n' phones add their share."""
 
     @property
     def honest_survivors(self) -> int:
@@ -268,7 +268,7 @@ def selection_method(method: str) -> SelectionMethod:
     """The method of that name.
 
     Raises:
-        InvalidParametersError: there is none; names those there are.
+        InvalidParametersError: it is unknown; names those that are accepted.
     """
     try:
         return SelectionMethod(method)
