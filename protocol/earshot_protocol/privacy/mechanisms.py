@@ -43,7 +43,7 @@ class Mechanism(Protocol):
 
     @property
     def name(self) -> str:
-        """How reports call it."""
+        """What reports call it."""
 
     def event(self, unit: Unit) -> Event:
         """What one release is, against neighbours that differ in `unit`."""
