@@ -34,7 +34,7 @@ class UnknownLabelError(InvalidInputError):
 class LabelHierarchy:
     """Equivalence classes and the choices that are generalised into each.
 
-    A class is its own choice as well, for a user who knows no better.
+    A class is its own choice as well, for a user who cannot be more specific.
 
     Attributes:
         groups: class → its choices, in the order in which a poll shows them.
@@ -98,7 +98,7 @@ class LabelHierarchy:
             return self._class_of[choice]
         except KeyError:
             raise UnknownLabelError(
-                f"{choice!r} is no choice; accepted: {', '.join(self._nearest_first(choice))}"
+                f"{choice!r} is not a choice; accepted: {', '.join(self._nearest_first(choice))}"
             ) from None
 
     def index(self, choice: str | None, labels: Sequence[str]) -> int:
@@ -193,7 +193,7 @@ def label_counts(
 def _checked_name(name: str) -> str:
     if not (0 < len(name) <= LARGEST_NAME and name.isprintable() and name == name.strip()):
         raise InvalidInputError(
-            f"{name!r} is no name of a class or choice: 1 to {LARGEST_NAME} printable characters "
-            "without spaces around them are accepted"
+            f"{name!r} is not the name of a class or choice: 1 to {LARGEST_NAME} printable "
+            "characters without spaces around them are accepted"
         )
     return name

@@ -42,7 +42,7 @@ def top_centroids(
 
     Raises:
         InvalidInputError: counts that are not a vector of whole numbers.
-        InvalidParametersError: more to choose than there are, an ε that is not positive, or an
+        InvalidParametersError: more to choose than centroids, an ε that is not positive, or an
             unknown method.
     """
     counts = np.asarray(counts)

@@ -186,7 +186,7 @@ def write_encoder(
     Args:
         path: replaced as a whole.
         flatbuffer: of `to_lite_rt`.
-        name: by which phases and phones mean this encoder; embeddings of two do not compare.
+        name: by which phases and phones know it; embeddings of two encoders do not compare.
         components: whose rotation the network has taken up.
         int8: as given to `to_lite_rt`.
         trained: how it came about.

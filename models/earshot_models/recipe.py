@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from earshot_models.training import HeldOut
 
 Progress = Callable[[int, int, str], None]
-"""Called with what is done, what there is to do, and a line on it."""
+"""Called with what is done, all that is to be done, and a line on it."""
 
 OBJECTIVES = ("nt-xent", "momentum", "bilinear")
 
@@ -38,7 +38,7 @@ PROJECTIONS = (8, 16, 32, 64, 128)
 """Dimensions that the private steps may ask for."""
 
 WHITENINGS = (0.0, 0.25, 0.5)
-"""Exponents of the public projection that there are to choose from."""
+"""Exponents of the public projection to choose from."""
 
 _MOST_ATOMS = 128
 """More would make the file larger than a phone should carry."""
@@ -48,7 +48,7 @@ _SYNTHESIZED = 150
 
 _PUBLIC_SECONDS, _PUBLIC_HOP = 6000, 2000
 _LEAST_SECONDS = 150
-"""Of fewer than an embedding has numbers there are no principal components."""
+"""At least as many as an embedding has numbers: fewer give too few principal components."""
 
 
 @dataclass(frozen=True)

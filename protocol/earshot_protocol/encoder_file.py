@@ -94,7 +94,7 @@ def read(data: bytes) -> EncoderFile:
     """Read and check an encoder file.
 
     Raises:
-        DamagedEncoderError: it is none, of another format, or not as it was written.
+        DamagedEncoderError: not an encoder file, of another format, or altered.
     """
     if len(data) > MOST_BYTES:
         raise DamagedEncoderError(
@@ -125,7 +125,7 @@ def pack(
 
     Args:
         model: flatbuffer for LiteRT.
-        name: by which phases and phones mean this encoder; embeddings of two do not compare.
+        name: by which phases and phones know it; embeddings of two encoders do not compare.
         int8: whether its weights are 8-bit integers.
         mean: of each of the 128 coordinates over public sound; 7 decimals of it are kept.
         scale: of each coordinate; 5 decimals of it are kept.

@@ -62,7 +62,7 @@ class Matrix(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Pack an array of shape (rows, columns) whose entries are finite as float32.
 
         Raises:
-            InvalidInputError: the array is no such matrix.
+            InvalidInputError: the array is not such a matrix.
         """
         with np.errstate(over="ignore"):  # what overflows is not finite
             packed = array.astype("<f4")

@@ -46,7 +46,9 @@ class OperatorClient:
 
     def __init__(self, server: str, token: str) -> None:
         if parse.urlsplit(server).scheme not in {"http", "https"}:
-            raise ServerError(f"{server!r} is no server: give a URL as http://127.0.0.1:8000")
+            raise ServerError(
+                f"{server!r} is not a server's URL: give one such as http://127.0.0.1:8000"
+            )
         self._server = server.rstrip("/")
         self._token = token
 

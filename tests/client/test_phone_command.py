@@ -358,7 +358,7 @@ def test_it_asks_on_the_terminal(tmp_path: Path, sound: Path) -> None:
             answers="train\n\nfjord\npark\n" + "\n" * 9,
         )
     assert seen.returncode == 0, seen.stderr
-    assert "'fjord' is no choice; accepted:" in seen.stderr
+    assert "'fjord' is not a choice; accepted:" in seen.stderr
     assert "Where have you been?" in seen.stderr
     summary = json.loads(seen.stdout)
     assert (summary["recordings"], summary["labelled"]) == (6, 2)

@@ -115,7 +115,7 @@ def phone(
     if not poll > 0:
         raise InvalidInputError(f"--poll {poll}: a pause is a positive number of seconds")
     if server is None and not ledger:
-        raise InvalidInputError("--server: give the server's URL, as http://127.0.0.1:8000")
+        raise InvalidInputError("--server: give the server's URL, such as http://127.0.0.1:8000")
     condition = None if hours is None else Hours.parse(hours)
     hierarchy = default_hierarchy() if labels is None else LabelHierarchy.flat(labels.split(","))
     store = _open(data)

@@ -1,4 +1,4 @@
-"""The kinds of phase that there are: the phone's list."""
+"""All kinds of phase: the phone's list."""
 
 from __future__ import annotations
 

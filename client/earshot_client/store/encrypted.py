@@ -49,7 +49,7 @@ SCHEMA_VERSION = 3
 _APPLICATION_ID = 0x45617273
 
 _FIRST_ENCODER = b"log-mel-1"
-"""The only one there was when version 1 did not say."""
+"""The encoder of every file of version 1, which did not name it."""
 
 _OWNER_ONLY = 0o600
 _SALT_BYTES = 32
@@ -287,7 +287,7 @@ class EncryptedStore:
     def _migrate(self) -> None:
         """Version 1 did not record whose embeddings it held, nor version 2 the ledger's events.
 
-        Entries without events stay as they are, chained; software of before would not read others.
+        Entries without events stay as they are, chained; older software could not read new ones.
         """
         if self._pragma("user_version") == SCHEMA_VERSION:
             return

@@ -1,7 +1,7 @@
 """A secret key in a file of its own, which stands in for a platform's key store.
 
 An app on a phone keeps the key where only the phone's hardware reads it (Android's Keystore,
-Apple's Keychain); on a machine without one, a file for its owner only is what there is.
+Apple's Keychain); on a machine without one, a file that only its owner can read must do.
 """
 
 from __future__ import annotations
@@ -27,14 +27,14 @@ def key_in(path: Path, may_create: bool) -> bytes:
             is no file; not where something sealed under a lost key is.
 
     Raises:
-        KeyFileError: there is no key, or it is not a secret of its owner's.
+        KeyFileError: there is no key, or others than its owner can read it.
     """
     if may_create and not path.exists():
         _create(path)
     try:
         with path.open("rb") as file:
             if os.fstat(file.fileno()).st_mode & 0o077:
-                raise KeyFileError(f"{path} can be read by others; `chmod 600` it, or make a new")
+                raise KeyFileError(f"{path} can be read by others; `chmod 600` it, or make one")
             key = file.read(KEY_BYTES + 1)
     except OSError as error:
         raise KeyFileError(f"the key cannot be read: {error}") from error

@@ -258,7 +258,9 @@ def _connection(
     except ValueError as error:
         raise InvalidInputError(f"{server!r} is not a URL: {error}") from error
     if not host or url.scheme not in ("http", "https") or _has_more(url):
-        raise InvalidInputError(f"{server!r} is not the URL of a server, as https://example.org")
+        raise InvalidInputError(
+            f"{server!r} is not the URL of a server, such as https://example.org"
+        )
     if url.scheme == "https":
         context = tls or ssl.create_default_context()
         return http.client.HTTPSConnection(host, port, timeout=timeout, context=context)
@@ -283,7 +285,7 @@ def _is_this_machine(host: str) -> bool:
 
 
 def _error(response: http.client.HTTPResponse, media: str, content: bytes) -> RemoteError:
-    """What a response that is no success means."""
+    """What an unsuccessful response means."""
     said = f"the server answered {response.status} {_cleaned(response.reason)}".rstrip()
     problem = None
     if media == PROBLEM:

@@ -61,7 +61,7 @@ class Hours:
     def __post_init__(self) -> None:
         if not (0 <= self.start < 24 and 0 <= self.end <= 24) or self.start == self.end:
             raise InvalidInputError(
-                f"hours {self.start}-{self.end}: two different full hours are accepted, as 22-6"
+                f"hours {self.start}-{self.end}: give two different full hours, such as 22-6"
             )
 
     @classmethod
@@ -73,7 +73,7 @@ class Hours:
         """
         matched = re.fullmatch(r"(\d{1,2})-(\d{1,2})", text.strip(), re.ASCII)
         if matched is None:
-            raise InvalidInputError(f"hours {text!r}: two full hours are accepted, as 22-6")
+            raise InvalidInputError(f"hours {text!r}: give two full hours, such as 22-6")
         return cls(int(matched[1]), int(matched[2]))
 
     def check(self, now: datetime) -> Postponed | None:

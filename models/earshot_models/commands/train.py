@@ -68,7 +68,7 @@ def train(
     ] = None,
     seed: Annotated[int, typer.Option(help="Of everything.")] = 0,
     name: Annotated[
-        str, typer.Option(help="Of the encoder; phases and phones mean it by this name.")
+        str, typer.Option(help="Of the encoder; phases and phones know it by this name.")
     ] = "custom-1",
     cache: Annotated[
         Path | None, typer.Option(help="Folder that keeps decoded sound between runs.")

@@ -73,7 +73,7 @@ class Dataset:
         """
         kept = tuple(clip for clip in self.clips if wanted(clip))
         if not kept:
-            raise DatasetError(f"no clip of {self.name} is as wanted")
+            raise DatasetError(f"no clip of {self.name} matches")
         return replace(self, clips=kept)
 
 
@@ -89,10 +89,10 @@ def existing_folder(folder: Path, layout: str) -> Path:
 
 
 def existing(folder: Path, *names: str) -> Path:
-    """The first of several names that there is in a folder.
+    """The first of several names that exists in a folder.
 
     Raises:
-        DatasetError: if there is none of them.
+        DatasetError: if none of them exists.
     """
     for name in names:
         if (folder / name).exists():

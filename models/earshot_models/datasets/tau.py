@@ -18,7 +18,7 @@ def load(folder: Path) -> Dataset:
     Clips that the official set-up trains on or evaluates with have that `split`.
 
     Raises:
-        DatasetError: if a file, a column or all sound is missing, or a name is another one.
+        DatasetError: if a file, a column or all sound is missing, or a name has another form.
     """
     meta = existing(folder, "meta.csv")
     splits = _splits(folder / "evaluation_setup")
@@ -26,7 +26,7 @@ def load(folder: Path) -> Dataset:
     for row in rows(meta, _COLUMNS, "\t"):
         parts = Path(row["filename"]).stem.split("-")
         if len(parts) != 5:
-            raise DatasetError(f"meta.csv: {row['filename']} is no name of {LAYOUT}")
+            raise DatasetError(f"meta.csv: {row['filename']} is not named as in {LAYOUT}")
         clips.append(
             Clip(
                 folder / row["filename"],

@@ -1,4 +1,4 @@
-"""The kinds of phase that there are: the protocol's list, from which messages are derived."""
+"""All kinds of phase: the protocol's list, from which messages are derived."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ class _Event(msgspec.Struct, frozen=True, forbid_unknown_fields=True, tag_field=
 
 
 class Pure(_Event, frozen=True, tag="pure"):
-    """Something ε-differentially private of which no more is known.
+    """Something ε-differentially private of which nothing else is known.
 
     Attributes:
         epsilon: ε.
@@ -51,7 +51,7 @@ class DiscreteLaplaceSum(_Event, frozen=True, tag="discrete-laplace-sum"):
 
 
 class Approximate(_Event, frozen=True, tag="approximate"):
-    """Something (ε, δ)-differentially private of which no more is known.
+    """Something (ε, δ)-differentially private of which nothing else is known.
 
     Attributes:
         epsilon: ε.

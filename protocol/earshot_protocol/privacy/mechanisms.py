@@ -43,7 +43,7 @@ class Mechanism(Protocol):
 
     @property
     def name(self) -> str:
-        """How reports call it."""
+        """What reports call it."""
 
     def event(self, unit: Unit) -> Event:
         """What one release is, against neighbours that differ in `unit`."""
@@ -57,7 +57,7 @@ class SumMechanism(Mechanism, Protocol):
 
     @property
     def scale(self) -> float:
-        """Of the noise on every entry of the sum, if just those phones add theirs that must."""
+        """Of the noise on every entry of the sum when no more than n' phones add their share."""
 
     @property
     def honest_survivors(self) -> int:
@@ -268,7 +268,7 @@ def selection_method(method: str) -> SelectionMethod:
     """The method of that name.
 
     Raises:
-        InvalidParametersError: there is none; names those there are.
+        InvalidParametersError: it is unknown; names those that are accepted.
     """
     try:
         return SelectionMethod(method)

@@ -51,7 +51,7 @@ class Settings:
         database: migrated; keeps everything.
         credentials: of the server.
         attestation: who may enrol; by default, who has an invitation code.
-        idle_seconds: when a phone for which there is nothing to do asks again.
+        idle_seconds: after which a phone without a task asks again.
         phone_requests_per_minute: of one phone, to each process.
         address_requests_per_minute: of one address, to each process.
         proxies: how many reverse proxies, each adding to X-Forwarded-For, stand before the server.

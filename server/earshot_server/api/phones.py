@@ -34,7 +34,7 @@ class Phones:
         archive: the phases that are over.
         attestation: who may enrol.
         limits: of requests per phone.
-        idle_seconds: when a phone for which there is nothing to do asks again.
+        idle_seconds: after which a phone without a task asks again.
     """
 
     def __init__(

@@ -51,11 +51,11 @@ class UnknownPhaseError(RemoteError):
 
 
 class UnsupportedMediaError(RemoteError):
-    """A body in another format than those that are taken."""
+    """A body in a format that is not accepted."""
 
 
 class NotAcceptableError(RemoteError):
-    """A request that accepts none of the formats that there are."""
+    """A request that accepts none of the formats offered."""
 
 
 class RateLimitError(RemoteError):

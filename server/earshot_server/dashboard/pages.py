@@ -38,7 +38,7 @@ class Archive(Protocol):
         ...
 
     def phase(self, phase: bytes) -> PhaseRecord | None:
-        """One phase; None if there is no such."""
+        """One phase; None if it does not exist."""
         ...
 
     def counts(self) -> Counts:

@@ -1,4 +1,4 @@
-"""The kinds of phase that there are: the server's list."""
+"""All kinds of phase: the server's list."""
 
 from __future__ import annotations
 

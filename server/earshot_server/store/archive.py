@@ -53,7 +53,7 @@ class Archive:
         )
 
     def phase(self, phase: bytes) -> PhaseRecord | None:
-        """One phase; None if there is no such."""
+        """One phase; None if it does not exist."""
         found = self._records(self._database.query(_PHASES + " WHERE phase = %s", (phase,)))
         return found[0] if found else None
 

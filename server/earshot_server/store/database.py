@@ -54,7 +54,7 @@ class Database:
         patience: seconds to wait for a connection.
 
     Raises:
-        InvalidInputError: the URL is none; it is not repeated, for it may hold a password.
+        InvalidInputError: not a URL; it is not repeated, for it may hold a password.
     """
 
     def __init__(self, url: str, *, pool_size: int = 4, patience: float = 5.0) -> None:

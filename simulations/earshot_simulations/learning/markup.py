@@ -30,7 +30,7 @@ def alert(words: str) -> str:
 
 
 def details(summary: str, content: str) -> str:
-    """What is there for those who ask."""
+    """Details, for those who ask."""
     return f"<details><summary>{summary}</summary>{content}</details>"
 
 

@@ -17,7 +17,7 @@ from earshot_simulations.populations.array_file import ArrayFile
 from earshot_simulations.populations.population import Crowd, Recordings, Skipped, balanced
 
 Progress = Callable[[int, int], None]
-"""Called with what is done and what there is to do, after each batch."""
+"""Called with what is done and all that is to be done, after each batch."""
 
 
 @dataclass(frozen=True)

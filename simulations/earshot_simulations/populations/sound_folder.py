@@ -48,7 +48,7 @@ class SoundFolder(EmbeddedSound):
         progress: Progress | None = None,
         concentration: float = 0.5,
     ) -> None:
-        """List the folder, such as `datasets.folder` accepts; `prepare` reads and embeds it.
+        """List the folder, laid out as `datasets.folder` accepts it; `prepare` reads and embeds it.
 
         The other parameters are those of `Crowd` and `EmbeddedSound`.
 

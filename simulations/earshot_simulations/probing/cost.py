@@ -51,7 +51,7 @@ def cost(path: Path) -> Cost:
     """Measure an encoder file on this machine.
 
     Raises:
-        DamagedEncoderError: it is none.
+        DamagedEncoderError: not an encoder file.
         MissingRuntimeError: LiteRT is not installed.
     """
     from earshot_client.lite_rt_encoder import spectrum

@@ -1,4 +1,4 @@
-"""A whole probe: every fold, the encoder's cost, and what there is to print."""
+"""A whole probe: every fold, the encoder's cost, and what is printed."""
 
 from __future__ import annotations
 
