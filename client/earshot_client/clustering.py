@@ -1,8 +1,8 @@
 """A phone's recordings become a few centroids (thesis, Algorithm 1, step 3).
 
-Two private variants of Lloyd's k-means and the plain one, behind one interface. The private ones
-release integers plus integer noise only; everything after that is post-processing. Start centroids
-are public: they depend on the number of centroids and of dimensions, never on data.
+Two private variants of Lloyd's k-means behind one interface. They release integers plus integer
+noise only; everything after that is post-processing. Start centroids are public: they depend on
+the number of centroids and of dimensions, never on data.
 """
 
 from __future__ import annotations
@@ -17,7 +17,6 @@ import numpy as np
 import numpy.typing as npt
 
 from earshot_protocol.checks import positive, whole
-from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.geometry import Geometry, finite_rows, nearest, unit_rows
 from earshot_protocol.privacy.mechanisms import GaussianLloyd, LaplaceLloyd, Mechanism
 from earshot_protocol.privacy.noise import discrete_gaussian, discrete_laplace
@@ -40,15 +39,14 @@ _SEED = 20160309
 _ATTEMPTS = 100
 _BISECTIONS = 12
 _CANDIDATES = 256
-_KMEANS_ITERATIONS = 100
 
 
 class LocalClustering(Protocol):
     """What a phone does with its points before it publishes anything."""
 
     @property
-    def mechanism(self) -> Mechanism | None:
-        """What `cluster` costs; None if it is not private."""
+    def mechanism(self) -> Mechanism:
+        """What `cluster` costs."""
 
     def cluster(
         self, points: npt.ArrayLike, random: RandomBytes = os.urandom
@@ -208,71 +206,6 @@ class SphericalDPLloyd:
             _, sums = cluster_sums(steps, centroids, Geometry.SPHERICAL)
             sums += discrete_gaussian(sigma, sums.shape, random)
             centroids = unit_rows(sums + INERTIA * sigma * math.sqrt(dimensions) * centroids)
-        return centroids.astype(np.float32)
-
-
-@dataclass(frozen=True)
-class KMeans:
-    """Lloyd's k-means from the same start centroids, **not private**: for comparison.
-
-    Attributes:
-        local_centroids: k.
-        geometry: Euclidean, or spherical with centroids of length one.
-        radius: of the box in which Euclidean start centroids lie.
-
-    Raises:
-        InvalidParametersError: a value that is not positive, or an unknown geometry.
-    """
-
-    local_centroids: int
-    geometry: Geometry
-    radius: float = 1.0
-
-    def __post_init__(self) -> None:
-        whole("local_centroids", self.local_centroids)
-        positive("radius", self.radius)
-        if self.geometry not in tuple(Geometry):
-            raise InvalidParametersError(
-                f"geometry={self.geometry!r}: give one of {', '.join(Geometry)}"
-            )
-
-    @property
-    def mechanism(self) -> None:
-        """None: whoever sees the centroids learns about the recordings."""
-        return None
-
-    def cluster(
-        self, points: npt.ArrayLike, random: RandomBytes = os.urandom
-    ) -> npt.NDArray[np.float32]:
-        """Lloyd's iterations until no point changes its centroid, at most 100.
-
-        A centroid without points stays where it is.
-
-        Args:
-            points: shape (recordings, dimensions); none is fine.
-            random: not used.
-
-        Returns:
-            float32 of shape (local_centroids, dimensions).
-
-        Raises:
-            InvalidInputError: points that are not a finite matrix.
-        """
-        rows = finite_rows("points", points)
-        spherical = self.geometry == Geometry.SPHERICAL
-        if spherical:
-            rows = unit_rows(rows)
-            centroids = _sphere_packing(self.local_centroids, rows.shape[1])
-        else:
-            centroids = self.radius * _box_packing(self.local_centroids, rows.shape[1])
-        for _ in range(_KMEANS_ITERATIONS):
-            member = _membership(rows, centroids, self.geometry)
-            counts = member.sum(axis=1, keepdims=True)
-            means = np.where(counts > 0, member @ rows / np.maximum(counts, 1), centroids)
-            moved = unit_rows(means) if spherical else means
-            if np.array_equal(moved, centroids):
-                break
-            centroids = moved
         return centroids.astype(np.float32)
 
 

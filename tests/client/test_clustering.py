@@ -11,10 +11,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
-from sklearn import cluster as peer
 
 from earshot_client import clustering
-from earshot_client.clustering import GRID, DPLloyd, KMeans, LocalClustering, SphericalDPLloyd
+from earshot_client.clustering import GRID, DPLloyd, LocalClustering, SphericalDPLloyd
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_protocol.geometry import Geometry, nearest, unit_rows
 from earshot_protocol.privacy.mechanisms import GaussianLloyd, LaplaceLloyd
@@ -22,10 +21,7 @@ from earshot_protocol.privacy.mechanisms import GaussianLloyd, LaplaceLloyd
 ALL: list[LocalClustering] = [
     DPLloyd(5, 1.0, 100, radius=2.0),
     SphericalDPLloyd(5, 2.0, 1e-6, 100),
-    KMeans(5, Geometry.EUCLIDEAN, radius=2.0),
-    KMeans(5, Geometry.SPHERICAL),
 ]
-PRIVATE = ALL[:2]
 
 
 def source(seed: int) -> Callable[[int], bytes]:
@@ -89,26 +85,6 @@ def test_spherical_without_noise_is_the_textbook(dimensions: int) -> None:
         centroids = sums / np.linalg.norm(sums, axis=1, keepdims=True)
     np.testing.assert_allclose(found, centroids, atol=1e-3)
     np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, rtol=1e-6)
-
-
-def test_k_means_is_scikit_learns() -> None:
-    # All over the box, so that no cluster is ever empty: there scikit-learn does otherwise.
-    points = np.random.default_rng(3).uniform(-1, 1, (400, 3)).astype(np.float32)
-    start = clustering._box_packing(5, 3)
-    theirs = peer.KMeans(5, init=start.copy(), n_init=1, algorithm="lloyd", tol=0).fit(
-        points.astype(np.float64)
-    )
-    found = KMeans(5, Geometry.EUCLIDEAN).cluster(points)
-    np.testing.assert_allclose(found, theirs.cluster_centers_, atol=1e-5)
-
-
-def test_spherical_k_means_is_a_fixed_point() -> None:
-    points = np.random.default_rng(4).standard_normal((200, 4))
-    found = KMeans(6, Geometry.SPHERICAL).cluster(points)
-    owner = nearest(points, found, Geometry.SPHERICAL)
-    for index in range(6):
-        total = unit_rows(points)[owner == index].sum(axis=0)
-        np.testing.assert_allclose(total / np.linalg.norm(total), found[index], atol=1e-5)
 
 
 # --------------------------------------------------------------------------------------- budgets
@@ -203,7 +179,6 @@ def test_the_gaussian_noise_that_is_added_pays_for_exactly_rho(
 def test_each_declares_its_mechanism() -> None:
     assert ALL[0].mechanism == LaplaceLloyd(1.0, 100)
     assert ALL[1].mechanism == GaussianLloyd(2.0, 1e-6, 100)
-    assert ALL[2].mechanism is None
 
 
 # ----------------------------------------------------------------------------------- sensitivity
@@ -305,7 +280,7 @@ def test_any_number_of_recordings(mechanism: LocalClustering, recordings: int) -
     assert np.isfinite(found).all()
 
 
-@pytest.mark.parametrize("mechanism", PRIVATE)
+@pytest.mark.parametrize("mechanism", ALL)
 def test_the_source_decides_everything(mechanism: LocalClustering) -> None:
     points = blobs(9, 3, 100, 4)
     found = [mechanism.cluster(points, source(seed)) for seed in (1, 1, 2)]
@@ -369,8 +344,6 @@ def test_bad_points_are_refused(mechanism: LocalClustering, points: object) -> N
         (lambda: SphericalDPLloyd(2, 1.0, 0.0, 10), "delta"),
         (lambda: SphericalDPLloyd(2, -1.0, 1e-6, 10), "epsilon"),
         (lambda: SphericalDPLloyd(2, 1.0, 1e-6, 10, iterations=0), "iterations"),
-        (lambda: KMeans(0, Geometry.EUCLIDEAN), "local_centroids"),
-        (lambda: KMeans(2, "flat"), "geometry"),
     ],
 )
 def test_bad_settings_are_named(make: Callable[[], LocalClustering], named: str) -> None:
