@@ -16,7 +16,6 @@ import numpy as np
 import numpy.typing as npt
 
 from earshot_protocol import checks
-from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.privacy.conversions import secure_sum_delta, zcdp_epsilon, zcdp_rho
 from earshot_protocol.privacy.events import DiscreteLaplaceSum, Event, Pure, ZeroConcentrated
 from earshot_protocol.privacy.noise import Size, polya_share, polya_share_bound
@@ -206,49 +205,35 @@ class GaussianLloyd:
         return Cost(zcdp_epsilon(self.event(unit).rho, self.delta), self.delta)
 
 
-class SelectionMethod(enum.StrEnum):
-    """How the top centroids are chosen; all cost the same for counts."""
-
-    NOISY_MAX = "noisy-max"
-    PERMUTE_AND_FLIP = "permute-and-flip"
-    GUMBEL = "gumbel"
-
-
 @dataclass(frozen=True)
 class NoisyMax:
     """Private selection of the largest counts, one after the other without replacement.
 
     One recording raises one count by one and lowers none (monotone), so each selection is ε-DP
-    with noise of scale 1/ε: report noisy max (Dwork and Roth 2014, Claim 3.9), permute-and-flip
-    (McKenna and Sheldon, NeurIPS 2020) and the exponential mechanism, of which the one-shot
-    Gumbel top-k is the repetition (Durfee and Rogers, NeurIPS 2019, Lemma 4.2).
+    with noise of scale 1/ε: report noisy max (Dwork and Roth 2014, Claim 3.9).
 
     Attributes:
         epsilon: ε of each selection, in the recording unit.
         repeats: k*, how many are selected.
         recordings: the most recordings a phone counts.
-        method: how each is selected.
 
     Raises:
-        InvalidParametersError: a value out of range, a count that is not whole, or an
-            unknown method.
+        InvalidParametersError: a value that is not positive, or a count that is not whole.
     """
 
     epsilon: float
     repeats: int
     recordings: int
-    method: SelectionMethod = SelectionMethod.NOISY_MAX
 
     def __post_init__(self) -> None:
         checks.positive("epsilon", self.epsilon)
         checks.whole("repeats", self.repeats)
         checks.whole("recordings", self.recordings)
-        selection_method(self.method)
 
     @property
     def name(self) -> str:
         """The method and how often it is repeated."""
-        return f"{self.method}, {self.repeats} times"
+        return f"noisy-max, {self.repeats} times"
 
     def event(self, unit: Unit) -> Pure:
         """Pure ε, as `cost` says."""
@@ -262,17 +247,3 @@ class NoisyMax:
         """
         group = self.recordings if unit is Unit.PHONE else 1
         return Cost(self.repeats * self.epsilon * group, 0.0)
-
-
-def selection_method(method: str) -> SelectionMethod:
-    """The method of that name.
-
-    Raises:
-        InvalidParametersError: there is none; names those there are.
-    """
-    try:
-        return SelectionMethod(method)
-    except ValueError:
-        raise InvalidParametersError(
-            f"method={method!r}: give one of {', '.join(SelectionMethod)}"
-        ) from None
