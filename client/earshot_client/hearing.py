@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -90,28 +91,25 @@ class Hearing:
         Raises:
             InvalidInputError: the source cannot be read.
         """
-        heard = self._store.get(_HEARD) or b""
-        known = {heard[at : at + _DIGEST_BYTES] for at in range(0, len(heard), _DIGEST_BYTES)}
-        room = self._room()
+        digests = self._store.get(_HEARD) or b""
+        known = {digests[at : at + _DIGEST_BYTES] for at in range(0, len(digests), _DIGEST_BYTES)}
+        room = math.inf if self._most is None else self._most - len(self._store.recordings()[1])
         for second in sorted(source.seconds(), key=lambda each: self._number("heard", each)):
-            if room is not None and room <= 0:
+            if room <= 0:
                 return
             digest = hashlib.sha256(second.name.encode()).digest()[:_DIGEST_BYTES]
             if digest in known:
                 continue
-            heard += digest
-            if self._keep(second, source, heard):
-                room = None if room is None else room - 1
+            digests += digest
+            if self._keep(second, source, digests):
+                room -= 1
                 yield second
 
-    def _room(self) -> int | None:
-        return None if self._most is None else self._most - len(self._store.recordings()[1])
-
-    def _keep(self, second: Second, source: Source, heard: bytes) -> bool:
+    def _keep(self, second: Second, source: Source, digests: bytes) -> bool:
         """Make the recording, its label and the memory of it durable at once."""
         samples, rate = source.read(second)
         with self._store.transaction():
-            self._store.put(_HEARD, heard)
+            self._store.put(_HEARD, digests)
             try:
                 recording = self._phone.hear(samples, rate)
             except UnusableRecordingError:
