@@ -37,8 +37,8 @@ class StoreUnavailableError(LocalError):
 class Store(Protocol):
     """What the phone asks of whatever keeps its things; use it from one thread.
 
-    Every change is all or nothing and durable when its method returns. After `close` every method
-    raises WrongStateError.
+    Every change is all or nothing and durable when its method returns. Whatever reads something
+    else than was written raises DamagedStoreError, and after `close` every method WrongStateError.
     """
 
     def add(self, embedding: NDArray[np.floating]) -> int:
