@@ -126,7 +126,6 @@ def as_float32(array: NDArray[np.floating]) -> NDArray[np.float32]:
     """Real numbers as float32; what is too large becomes infinite."""
     if np.asarray(array).dtype.kind not in "iuf":
         raise InvalidInputError("embeddings are arrays of real numbers")
-    # What is too large becomes infinite, and is refused as such.
     with np.errstate(over="ignore"):
         return np.asarray(array, dtype=np.float32)
 

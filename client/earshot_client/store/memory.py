@@ -33,9 +33,8 @@ class _Content(NamedTuple):
     ledger: tuple[bytes, ...]
 
 
-class _Saved(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    values: dict[str, bytes]
-    ledger: tuple[bytes, ...]
+_Saved = tuple[dict[str, bytes], tuple[bytes, ...]]
+"""The values and the ledger."""
 
 
 class MemoryStore:
@@ -57,8 +56,8 @@ class MemoryStore:
     ) -> None:
         if embeddings is None:
             embeddings = np.empty((0, EMBEDDING_DIMENSIONS), dtype=np.float32)
-        matrix = _read_only(embeddings)
-        total = len(matrix)
+        embeddings = _read_only(embeddings)
+        total = len(embeddings)
         choices = (None,) * total if choices is None else tuple(choices)
         if len(choices) != total:
             raise InvalidInputError(f"{len(choices)} choices for {total} recordings")
@@ -67,7 +66,7 @@ class MemoryStore:
                 checked_name("choice", choice)
         numbers = tuple(range(1, total + 1))
         self._open_content: _Content | None = _Content(
-            matrix, numbers, choices, total + 1, values={}, ledger=()
+            embeddings, numbers, choices, total + 1, values={}, ledger=()
         )
         self._depth = 0
 
@@ -158,7 +157,7 @@ class MemoryStore:
 
     def to_bytes(self) -> bytes:
         """The named values and the ledger; the recordings stay with who made the store."""
-        return msgspec.msgpack.encode(_Saved(self._content.values, self._content.ledger))
+        return msgspec.msgpack.encode((self._content.values, self._content.ledger))
 
     @classmethod
     def from_bytes(
@@ -174,11 +173,11 @@ class MemoryStore:
             InvalidInputError: as when a store is made.
         """
         try:
-            saved = msgspec.msgpack.decode(data, type=_Saved)
+            values, ledger = msgspec.msgpack.decode(data, type=_Saved)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
             raise DamagedStoreError(f"not a saved store: {error}") from error
         store = cls(embeddings, choices)
-        store._change(values=saved.values, ledger=saved.ledger)
+        store._change(values=values, ledger=ledger)
         return store
 
     def _place(self, recording: int) -> int:
