@@ -39,11 +39,9 @@ class Source(Protocol):
 
     def seconds(self) -> Sequence[Second]:
         """What there is to hear."""
-        ...
 
     def read(self, second: Second) -> tuple[NDArray[np.float32], int]:
         """The sound of one second: float32 (samples, channels), and samples per second."""
-        ...
 
 
 class Hearing:

@@ -315,15 +315,12 @@ class Phone:
         return answer
 
     def _finish(self, ending: Ending) -> None:
+        """Keep what matters of a phase and forget it; another one that is under way goes on."""
         kind = kind_ending(ending)
         if kind is not None:
             kind.finish(self._memory, ending)
-        self._leave(ending.phase)
-
-    def _leave(self, phase: bytes) -> None:
-        """Forget this phase; another one that is under way goes on."""
         member = self._membership()
-        if member is not None and member.phase == phase:
+        if member is not None and member.phase == ending.phase:
             for name in (_MEMBERSHIP, _SUM, _ANSWERED):
                 self._store.delete(name)
 

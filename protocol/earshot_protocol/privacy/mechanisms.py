@@ -108,11 +108,11 @@ class BallotSum:
         return 2 if unit is Unit.RECORDING else self.votes
 
     def noise_share(self, size: Size, random: RandomBytes = os.urandom) -> npt.NDArray[np.int64]:
-        """One phone's noise for a ballot of this size, int64."""
+        """See `SumMechanism.noise_share`."""
         return polya_share(self.scale, self.honest_survivors, size, random)
 
     def share_bound(self, probability: float) -> int:
-        """What one entry of ballot plus noise share exceeds in magnitude with ≤ `probability`."""
+        """See `SumMechanism.share_bound`."""
         return self.votes + polya_share_bound(self.scale, self.honest_survivors, probability)
 
     def event(self, unit: Unit) -> DiscreteLaplaceSum:
