@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from earshot_protocol.checks import whole
 from earshot_protocol.geometry import Geometry, finite_rows, nearest, unit_rows
-from earshot_protocol.privacy.mechanisms import GaussianLloyd, LaplaceLloyd, Mechanism
+from earshot_protocol.privacy.mechanisms import GaussianLloyd, LaplaceLloyd
 from earshot_protocol.privacy.noise import discrete_gaussian, discrete_laplace
 from earshot_protocol.randomness import RandomBytes
 
@@ -43,10 +43,6 @@ _CANDIDATES = 256
 
 class LocalClustering(Protocol):
     """What a phone does with its points before it publishes anything."""
-
-    @property
-    def mechanism(self) -> Mechanism:
-        """What `cluster` costs."""
 
     def cluster(
         self, points: npt.ArrayLike, random: RandomBytes = os.urandom

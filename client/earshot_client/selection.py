@@ -7,14 +7,15 @@ import os
 import numpy as np
 import numpy.typing as npt
 
-from earshot_protocol.checks import positive, whole
+from earshot_protocol.checks import whole
 from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.privacy.mechanisms import NoisyMax
 from earshot_protocol.privacy.noise import discrete_laplace
 from earshot_protocol.randomness import RandomBytes
 
 
 def top_centroids(
-    counts: npt.NDArray[np.int64], top: int, epsilon: float, random: RandomBytes = os.urandom
+    counts: npt.NDArray[np.int64], mechanism: NoisyMax, random: RandomBytes = os.urandom
 ) -> npt.NDArray[np.int64]:
     """Indices of large counts, chosen one after the other without replacement, each ε-DP.
 
@@ -26,28 +27,26 @@ def top_centroids(
 
     Args:
         counts: whole numbers of shape (centroids,).
-        top: k*, how many to choose; they cost top · ε together.
-        epsilon: ε2, of each choice.
+        mechanism: ε of each choice, and how many there are.
         random: source of bytes; a seeded one belongs in simulations only.
 
     Returns:
-        Distinct indices, int64 of shape (top,), in the order in which they were chosen.
+        Distinct indices, int64 of shape (repeats,), in the order in which they were chosen.
 
     Raises:
         InvalidInputError: counts that are not a vector of whole numbers.
-        InvalidParametersError: more to choose than there are, or an ε that is not positive.
+        InvalidParametersError: more to choose than there are.
     """
     counts = np.asarray(counts)
     if counts.ndim != 1 or counts.dtype.kind not in "iu":
         raise InvalidInputError(
             f"counts of shape {counts.shape} and type {counts.dtype}: give a vector of integers"
         )
-    whole("top", top, 1, len(counts))
-    positive("epsilon", epsilon)
+    whole("repeats", mechanism.repeats, 1, len(counts))
     left = np.arange(len(counts))
     chosen = []
-    for _ in range(top):
-        noise = discrete_laplace(1 / epsilon, left.shape, random)
+    for _ in range(mechanism.repeats):
+        noise = discrete_laplace(1 / mechanism.epsilon, left.shape, random)
         winner = np.argmax(counts[left].astype(np.int64) + noise)
         chosen.append(left[winner])
         left = np.delete(left, winner)

@@ -12,10 +12,15 @@ from scipy import stats
 from earshot_client import selection
 from earshot_client.selection import top_centroids
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
+from earshot_protocol.privacy.mechanisms import NoisyMax
 
 ROUNDS = 6000
 LIMIT = 1e-4  # of a goodness-of-fit test; seeds are fixed, so a pass stays a pass
 COUNTS = [(0, 0), (3, 2), (2, 3, 1), (0, 4, 4), (5, 0, 1)]
+
+
+def noisy_max(epsilon: float, repeats: int) -> NoisyMax:
+    return NoisyMax(epsilon, repeats, recordings=200)
 
 
 # --------------------------------------------------------------------------- laws, another way
@@ -46,7 +51,10 @@ def test_one_choice_has_the_law(counts: tuple[int, ...]) -> None:
     epsilon = 0.8
     law = noisy_max_law(counts, epsilon)
     assert law.sum() == pytest.approx(1)
-    chosen = [int(top_centroids(np.array(counts), 1, epsilon, random)[0]) for _ in range(ROUNDS)]
+    chosen = [
+        int(top_centroids(np.array(counts), noisy_max(epsilon, 1), random)[0])
+        for _ in range(ROUNDS)
+    ]
     observed = np.bincount(chosen, minlength=len(counts))
     assert stats.chisquare(observed, law * ROUNDS).pvalue > LIMIT
     if len(set(counts)) > 1:  # half the noise must be noticed
@@ -64,7 +72,8 @@ def test_two_choices_have_the_law_of_peeling() -> None:
         for i, probability in zip(others, second, strict=True):
             law[first, i] = noisy_max_law(counts, epsilon)[first] * probability
     chosen = [
-        tuple(top_centroids(np.array(counts), 2, epsilon, random).tolist()) for _ in range(ROUNDS)
+        tuple(top_centroids(np.array(counts), noisy_max(epsilon, 2), random).tolist())
+        for _ in range(ROUNDS)
     ]
     observed = [chosen.count(pair) for pair in law]
     assert sum(observed) == ROUNDS
@@ -105,7 +114,7 @@ def test_the_noisy_max_of_the_code_loses_at_most_epsilon(monkeypatch: pytest.Mon
             return np.array(next(noise))
 
         monkeypatch.setattr(selection, "discrete_laplace", next_noise)
-        chosen = [int(top_centroids(np.array(counts), 1, epsilon)[0]) for _ in grid]
+        chosen = [int(top_centroids(np.array(counts), noisy_max(epsilon, 1))[0]) for _ in grid]
         return np.bincount(chosen, weights, minlength=3) / weights.sum()
 
     for counts, neighbour in [
@@ -125,35 +134,38 @@ def test_the_noisy_max_of_the_code_loses_at_most_epsilon(monkeypatch: pytest.Mon
 def test_distinct_indices_and_the_largest_with_much_budget() -> None:
     counts = np.random.default_rng(5).permutation(40).astype(np.int64)
     random = np.random.default_rng(6).bytes
-    everything = top_centroids(counts, 40, 0.1, random)
+    everything = top_centroids(counts, noisy_max(0.1, 40), random)
     assert everything.dtype == np.int64
     assert sorted(everything) == list(range(40))
-    np.testing.assert_array_equal(top_centroids(counts, 5, 200.0, random), np.argsort(-counts)[:5])
+    np.testing.assert_array_equal(
+        top_centroids(counts, noisy_max(200.0, 5), random), np.argsort(-counts)[:5]
+    )
 
 
 def test_the_source_decides_everything() -> None:
     counts = np.zeros(30, dtype=np.int64)
     chosen = [
-        top_centroids(counts, 5, 1.0, np.random.default_rng(seed).bytes) for seed in (1, 1, 2)
+        top_centroids(counts, noisy_max(1.0, 5), np.random.default_rng(seed).bytes)
+        for seed in (1, 1, 2)
     ]
     np.testing.assert_array_equal(chosen[0], chosen[1])
     assert (chosen[0] != chosen[2]).any()
-    drawn = {tuple(top_centroids(counts, 5, 1.0)) for _ in range(5)}
+    drawn = {tuple(top_centroids(counts, noisy_max(1.0, 5))) for _ in range(5)}
     assert len(drawn) > 1
 
 
 @pytest.mark.parametrize("counts", [np.zeros((2, 2), dtype=int), np.array([1.0, 2.0]), ["a"]])
 def test_bad_counts_are_refused(counts: object) -> None:
     with pytest.raises(InvalidInputError, match="counts"):
-        top_centroids(counts, 1, 1.0)
+        top_centroids(counts, noisy_max(1.0, 1))
 
 
 @pytest.mark.parametrize(
     ("top", "epsilon", "named"),
     [
-        (0, 1.0, "top"),
-        (4, 1.0, "top"),
-        (1.5, 1.0, "top"),
+        (0, 1.0, "repeats"),
+        (4, 1.0, "repeats"),
+        (1.5, 1.0, "repeats"),
         (1, 0.0, "epsilon"),
         (1, math.nan, "epsilon"),
         (1, math.inf, "epsilon"),
@@ -161,4 +173,4 @@ def test_bad_counts_are_refused(counts: object) -> None:
 )
 def test_bad_settings_are_named(top: int, epsilon: float, named: str) -> None:
     with pytest.raises(InvalidParametersError, match=named):
-        top_centroids(np.array([1, 2, 3]), top, epsilon)
+        top_centroids(np.array([1, 2, 3]), noisy_max(epsilon, top))

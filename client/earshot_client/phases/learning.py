@@ -50,15 +50,12 @@ def _check(memory: Memory, parameters: PhaseParameters) -> None:
 def _local_centroids(memory: Memory, parameters: PhaseParameters, task: Cluster) -> LocalCentroids:
     """Steps 3 to 5: cluster privately, choose the top centroids privately, publish them."""
     points, _ = memory.points(parameters.dimensions)
-    mechanism: Any = parameters.plan().mechanisms[learning.CLUSTER]
-    clustering = _CLUSTERINGS[parameters.geometry](parameters.local_centroids, mechanism)
+    mechanisms: dict[str, Any] = dict(parameters.plan().mechanisms)
+    clustering_of = _CLUSTERINGS[parameters.geometry]
+    clustering = clustering_of(parameters.local_centroids, mechanisms[learning.CLUSTER])
     centroids = clustering.cluster(points, memory.random)
-    top = selection.top_centroids(
-        counts(points, centroids, parameters.geometry),
-        parameters.top_local_centroids,
-        parameters.budget.selection,
-        random=memory.random,
-    )
+    numbers = counts(points, centroids, parameters.geometry)
+    top = selection.top_centroids(numbers, mechanisms[learning.SELECT], memory.random)
     return LocalCentroids(phase=task.phase, sender=task.index, centroids=Matrix.of(centroids[top]))
 
 

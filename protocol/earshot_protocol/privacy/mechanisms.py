@@ -2,7 +2,9 @@
 
 A mechanism declares its event and its cost, (ε, δ), in two units. In the *recording* unit
 neighbours differ in one recording of one phone; in the *phone* unit they differ in everything one
-phone contributes, an absent phone counting as the zero vector.
+one phone contributes, an absent phone counting as the zero vector. What a phone makes private
+itself costs in the phone unit as much as group privacy bounds (Dwork and Roth 2014, Theorem 2.2).
+That bound says little above ε ≈ 10: it is vacuous for all but a handful of recordings.
 """
 
 from __future__ import annotations
@@ -154,11 +156,7 @@ class LaplaceLloyd:
         return Pure(self.cost(unit).epsilon)
 
     def cost(self, unit: Unit) -> Cost:
-        """(ε, 0) per recording; per phone the group-privacy bound (recordings · ε, 0).
-
-        The phone bound (Dwork and Roth 2014, Theorem 2.2) says little above ε ≈ 10: it is vacuous
-        for all but a handful of recordings.
-        """
+        """(ε, 0) per recording; per phone (recordings · ε, 0)."""
         return Cost(self.epsilon * (self.recordings if unit is Unit.PHONE else 1), 0.0)
 
 
@@ -193,8 +191,7 @@ class GaussianLloyd:
     def event(self, unit: Unit) -> ZeroConcentrated:
         """ρ-zCDP per recording; (recordings² · ρ)-zCDP per phone.
 
-        Group privacy of zCDP is Proposition 27 of Bun and Steinke (TCC 2016). The phone bound
-        grows with the square of the recordings: it is vacuous for all but a handful.
+        Group privacy of zCDP is Proposition 27 of Bun and Steinke (TCC 2016).
         """
         return ZeroConcentrated(self.rho * (self.recordings**2 if unit is Unit.PHONE else 1))
 
@@ -240,10 +237,6 @@ class NoisyMax:
         return Pure(self.cost(unit).epsilon)
 
     def cost(self, unit: Unit) -> Cost:
-        """(repeats · ε, 0) per recording; per phone `recordings` times that (group privacy).
-
-        The phone bound says little above ε ≈ 10: it is vacuous for all but a handful of
-        recordings.
-        """
+        """(repeats · ε, 0) per recording; per phone `recordings` times that."""
         group = self.recordings if unit is Unit.PHONE else 1
         return Cost(self.repeats * self.epsilon * group, 0.0)
