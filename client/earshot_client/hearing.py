@@ -6,7 +6,7 @@ import hashlib
 import math
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Protocol
 
 import numpy as np
@@ -44,10 +44,11 @@ class Source(Protocol):
         """The sound of one second: float32 (samples, channels), and samples per second."""
 
 
+@dataclass
 class Hearing:
     """Lets a phone hear, and label, what it has not heard yet.
 
-    Args:
+    Attributes:
         phone: hears.
         store: the phone's; remembers what was heard.
         most: recordings that the phone holds, at most; None for no limit.
@@ -60,26 +61,20 @@ class Hearing:
         InvalidInputError: `labelled` is no fraction, or `most` is negative.
     """
 
-    def __init__(
-        self,
-        phone: Phone,
-        store: Store,
-        *,
-        most: int | None = None,
-        labelled: float = 1.0,
-        seed: int | None = None,
-        ask: Callable[[Second], str | None] | None = None,
-    ) -> None:
-        if not 0 <= labelled <= 1:
-            raise InvalidInputError(f"labelled={labelled}: a fraction lies between 0 and 1")
-        if most is not None and most < 0:
-            raise InvalidInputError(f"{most} recordings: a number from 0 up is accepted")
-        self._phone = phone
-        self._store = store
-        self._most = most
-        self._labelled = labelled
-        self._draw = os.urandom(16) if seed is None else str(seed).encode()
-        self._ask = ask
+    phone: Phone
+    store: Store
+    _: KW_ONLY
+    most: int | None = None
+    labelled: float = 1.0
+    seed: int | None = None
+    ask: Callable[[Second], str | None] | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.labelled <= 1:
+            raise InvalidInputError(f"labelled={self.labelled}: a fraction lies between 0 and 1")
+        if self.most is not None and self.most < 0:
+            raise InvalidInputError(f"{self.most} recordings: a number from 0 up is accepted")
+        self._draw = os.urandom(16) if self.seed is None else str(self.seed).encode()
 
     def hear(self, source: Source) -> Iterator[Second]:
         """Hear the source; yields each second that was kept, once it is durable.
@@ -89,9 +84,9 @@ class Hearing:
         Raises:
             InvalidInputError: the source cannot be read.
         """
-        digests = self._store.get(_HEARD) or b""
+        digests = self.store.get(_HEARD) or b""
         known = {digests[at : at + _DIGEST_BYTES] for at in range(0, len(digests), _DIGEST_BYTES)}
-        room = math.inf if self._most is None else self._most - len(self._store.recordings()[1])
+        room = math.inf if self.most is None else self.most - len(self.store.recordings()[1])
         for second in sorted(source.seconds(), key=lambda each: self._number("heard", each)):
             if room <= 0:
                 return
@@ -106,16 +101,16 @@ class Hearing:
     def _keep(self, second: Second, source: Source, digests: bytes) -> bool:
         """Make the recording, its label and the memory of it durable at once."""
         samples, rate = source.read(second)
-        with self._store.transaction():
-            self._store.put(_HEARD, digests)
+        with self.store.transaction():
+            self.store.put(_HEARD, digests)
             try:
-                recording = self._phone.hear(samples, rate)
+                recording = self.phone.hear(samples, rate)
             except UnusableRecordingError:
                 return False
-            if self._number("labelled", second) < self._labelled * 2**64:
-                label = second.label if self._ask is None else self._ask(second)
+            if self._number("labelled", second) < self.labelled * 2**64:
+                label = second.label if self.ask is None else self.ask(second)
                 if label is not None:
-                    self._phone.label(recording, label)
+                    self.phone.label(recording, label)
         return True
 
     def _number(self, what: str, second: Second) -> int:

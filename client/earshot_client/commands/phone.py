@@ -120,14 +120,8 @@ def phone(
         if server is None or ledger:
             report.ledger()
             return
-        hearing = Hearing(
-            reference,
-            store,
-            most=recordings,
-            labelled=labelled,
-            seed=seed,
-            ask=_asked(hierarchy, termination) if ask else None,
-        )
+        asks = _asked(hierarchy, termination) if ask else None
+        hearing = Hearing(reference, store, most=recordings, labelled=labelled, seed=seed, ask=asks)
         day = _Day(reference, store, report, termination, poll, once)
         last = None
         try:
@@ -216,13 +210,8 @@ class _Day:
         transport = HttpTransport(
             server, signing_key(self.store), known=endings.known, pause=self.termination.pause
         )
-        part = Participation(
-            self.phone,
-            self.store,
-            EndingTransport(transport, self.termination),
-            condition=condition,
-            poll=self.poll,
-        )
+        line = EndingTransport(transport, self.termination)
+        part = Participation(self.phone, self.store, line, condition=condition, poll=self.poll)
         self._enrol(transport, invitation)
         visit = None
         while True:
