@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable
+from collections.abc import Collection
 from pathlib import Path
 from typing import Self
 
@@ -354,9 +354,8 @@ class Phone:
             raise UnexpectedMessageError("a vote of a phase that this phone is not in")
         return membership
 
-    def _record(self, member: _Membership, steps: Iterable[str]) -> None:
+    def _record(self, member: _Membership, steps: Collection[str]) -> None:
         """Write releases to the ledger; the transaction around it ends before the answer leaves."""
-        steps = set(steps)
         expenses = member.parameters.plan().expenses()
         try:
             entries = self.ledger.append(

@@ -82,7 +82,19 @@ class Policy:
                 f"dropout={parameters.dropout} and corrupted={parameters.corrupted} leave no "
                 "honest phone to add noise; together they must stay below 1"
             )
-        self._check_budget(planned, ledger)
+        cost, spent = total(planned)[Unit.RECORDING], ledger.spent()[Unit.RECORDING]
+        self._at_most("largest_epsilon", "ε of the phase", cost.epsilon)
+        self._at_most("largest_delta", "δ of the phase", cost.delta)
+        self._at_most(
+            "largest_lifetime_epsilon",
+            f"ε with the {spent.epsilon:g} already spent",
+            spent.epsilon + cost.epsilon,
+        )
+        self._at_most(
+            "largest_lifetime_delta",
+            f"δ with the {spent.delta:g} already spent",
+            spent.delta + cost.delta,
+        )
 
     def check_sum(self, parameters: Parameters, sum_parameters: SumParameters) -> None:
         """Refuse a secure sum that is weaker than the phase or this policy asks for.
@@ -100,22 +112,6 @@ class Policy:
                 raise RefusedError(f"the sum has {name}={value}; its phase agreed on {agreed}")
         self._at_least(sum_parameters, "statistical_security", "correctness", "threshold")
         _check_valid("sum", sum_parameters)
-
-    def _check_budget(self, planned: Sequence[Release], ledger: Ledger) -> None:
-        cost = total(planned)[Unit.RECORDING]
-        spent = ledger.spent()[Unit.RECORDING]
-        self._at_most("largest_epsilon", "ε of the phase", cost.epsilon)
-        self._at_most("largest_delta", "δ of the phase", cost.delta)
-        self._at_most(
-            "largest_lifetime_epsilon",
-            f"ε with the {spent.epsilon:g} already spent",
-            spent.epsilon + cost.epsilon,
-        )
-        self._at_most(
-            "largest_lifetime_delta",
-            f"δ with the {spent.delta:g} already spent",
-            spent.delta + cost.delta,
-        )
 
     def _at_least(self, parameters: Parameters | SumParameters, *names: str) -> None:
         for name in names:
