@@ -137,8 +137,8 @@ def discrete_gaussian(
     while len(accepted) < count:
         missing = count - len(accepted)
         proposals = discrete_laplace(math.floor(sigma) + 1, missing + missing // 2 + 8, random)
-        kept = proposals[_gaussian_acceptance(proposals, sigma, random)]
-        accepted = np.concatenate([accepted, kept])
+        passed = proposals[_gaussian_acceptance(proposals, sigma, random)]
+        accepted = np.concatenate([accepted, passed])
     return accepted[:count].reshape(size)
 
 
