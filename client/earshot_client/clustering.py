@@ -1,8 +1,8 @@
 """A phone's recordings become a few centroids (thesis, Algorithm 1, step 3).
 
-Two private variants of Lloyd's k-means and the plain one, behind one interface. The private ones
-release integers plus integer noise only; everything after that is post-processing. Start centroids
-are public: they depend on the number of centroids and of dimensions, never on data.
+Two private variants of Lloyd's k-means behind one interface. They release integers plus integer
+noise only; everything after that is post-processing. Start centroids are public: they depend on
+the number of centroids and of dimensions, never on data.
 """
 
 from __future__ import annotations
@@ -16,16 +16,15 @@ from typing import Protocol
 import numpy as np
 import numpy.typing as npt
 
-from earshot_protocol.checks import positive, whole
-from earshot_protocol.errors import InvalidParametersError
+from earshot_protocol.checks import whole
 from earshot_protocol.geometry import Geometry, finite_rows, nearest, unit_rows
-from earshot_protocol.privacy.mechanisms import GaussianLloyd, LaplaceLloyd, Mechanism
+from earshot_protocol.privacy.mechanisms import GaussianLloyd, LaplaceLloyd
 from earshot_protocol.privacy.noise import discrete_gaussian, discrete_laplace
 from earshot_protocol.randomness import RandomBytes
 
 GRID = 2**16
-"""Integer steps per radius. Rounding moves a point by at most 2^-17 radii in each coordinate, far
-less than the least noise (one radius over ε), and sums of 2^30 recordings still fit doubles."""
+"""Integer steps per unit. Rounding moves a point by at most 2^-17 in each coordinate, far less than
+the least noise (1/ε), and sums of 2^30 recordings still fit doubles."""
 
 GROWTH = 1.5
 """Each spherical iteration spends so many times the ρ of the one before: the first ones only have
@@ -40,20 +39,22 @@ _SEED = 20160309
 _ATTEMPTS = 100
 _BISECTIONS = 12
 _CANDIDATES = 256
-_KMEANS_ITERATIONS = 100
 
 
 class LocalClustering(Protocol):
     """What a phone does with its points before it publishes anything."""
 
-    @property
-    def mechanism(self) -> Mechanism | None:
-        """What `cluster` costs; None if it is not private."""
-
     def cluster(
         self, points: npt.ArrayLike, random: RandomBytes = os.urandom
     ) -> npt.NDArray[np.float32]:
-        """Centroids, float32 (local_centroids, dimensions), of points (recordings, dimensions).
+        """Release the centroids of a phone's points.
+
+        Args:
+            points: shape (recordings, dimensions); none is fine.
+            random: source of bytes; a seeded one belongs in simulations only.
+
+        Returns:
+            float32 of shape (local_centroids, dimensions).
 
         Raises:
             InvalidInputError: points that are not a finite matrix.
@@ -66,39 +67,29 @@ class DPLloyd:
 
     Attributes:
         local_centroids: k.
-        epsilon: ε of the whole clustering.
-        recordings: N, the public, nominal number of recordings of a phone. It sets how many
-            iterations there are; the true number must not.
-        radius: r, coordinates are clipped to [−r, r].
+        mechanism: ε of the whole clustering, shared out by `iterations` and `split`. Its number of
+            recordings N, public and nominal, sets how many iterations there are; the true number
+            must not.
 
     Raises:
-        InvalidParametersError: a value that is not positive, or a count that is not whole.
+        InvalidParametersError: k is no whole number above 0.
     """
 
     local_centroids: int
-    epsilon: float
-    recordings: int
-    radius: float = 1.0
+    mechanism: LaplaceLloyd
 
     def __post_init__(self) -> None:
         whole("local_centroids", self.local_centroids)
-        positive("radius", self.radius)
-        _ = self.mechanism  # checks ε and the recordings
-
-    @property
-    def mechanism(self) -> LaplaceLloyd:
-        """ε per recording, shared out by `iterations` and `split`."""
-        return LaplaceLloyd(self.epsilon, self.recordings)
 
     def iterations(self, dimensions: int) -> int:
         """T = clip(ε / ε_m, 2, 7), ε_m = √(500 k³ / N² · (d + ∛(4dρ²))³), rounded down."""
         least = math.sqrt(
             500
             * self.local_centroids**3
-            / self.recordings**2
+            / self.mechanism.recordings**2
             * (dimensions + _count_weight(dimensions)) ** 3
         )
-        return math.floor(min(max(self.epsilon / least, 2), 7))
+        return math.floor(min(max(self.mechanism.epsilon / least, 2), 7))
 
     def split(self, dimensions: int) -> tuple[float, float]:
         """(ε_0, ε_i) of one iteration, for the counts and for each of the d coordinate sums.
@@ -106,28 +97,20 @@ class DPLloyd:
         ε_0 / ε_i = ∛(4dρ²) and d · ε_i + ε_0 = ε / T.
         """
         weight = _count_weight(dimensions)
-        per_coordinate = self.epsilon / self.iterations(dimensions) / (dimensions + weight)
+        per_iteration = self.mechanism.epsilon / self.iterations(dimensions)
+        per_coordinate = per_iteration / (dimensions + weight)
         return weight * per_coordinate, per_coordinate
 
     def cluster(
         self, points: npt.ArrayLike, random: RandomBytes = os.urandom
     ) -> npt.NDArray[np.float32]:
-        """Lloyd's iterations with discrete Laplace noise on counts and coordinate sums.
+        """See `LocalClustering.cluster`: Lloyd's iterations, whose centroids stay in [−1, 1].
 
-        Under add/remove of one recording one count changes by 1, and each coordinate sum of that
-        cluster by at most `GRID` steps. Empty clusters are treated like the others.
-
-        Args:
-            points: shape (recordings, dimensions); none is fine.
-            random: source of bytes; a seeded one belongs in simulations only.
-
-        Returns:
-            float32 of shape (local_centroids, dimensions), within [−r, r].
-
-        Raises:
-            InvalidInputError: points that are not a finite matrix.
+        Discrete Laplace noise goes on counts and coordinate sums. Under add/remove of one recording
+        one count changes by 1, and each coordinate sum of that cluster by at most `GRID` steps.
+        Empty clusters are treated like the others.
         """
-        steps = box_grid(points, self.radius)
+        steps = box_grid(points)
         dimensions = steps.shape[1]
         count_epsilon, sum_epsilon = self.split(dimensions)
         centroids = GRID * _box_packing(self.local_centroids, dimensions)
@@ -137,7 +120,7 @@ class DPLloyd:
             sums += discrete_laplace(GRID / sum_epsilon, sums.shape, random)
             means = sums / np.maximum(counts, 1)[:, None]
             centroids = np.clip(means, -GRID, GRID)
-        return (centroids * (self.radius / GRID)).astype(np.float32)
+        return (centroids / GRID).astype(np.float32)
 
 
 @dataclass(frozen=True)
@@ -150,30 +133,20 @@ class SphericalDPLloyd:
 
     Attributes:
         local_centroids: k.
-        epsilon: ε of the whole clustering, at `delta`.
-        delta: δ, between 0 and 1.
-        recordings: N, the public, nominal number of recordings of a phone.
+        mechanism: (ε, δ) of the whole clustering, shared out by `split`.
         iterations: T.
 
     Raises:
-        InvalidParametersError: a value out of range, or a count that is not whole.
+        InvalidParametersError: k or T is no whole number above 0.
     """
 
     local_centroids: int
-    epsilon: float
-    delta: float
-    recordings: int
+    mechanism: GaussianLloyd
     iterations: int = 6
 
     def __post_init__(self) -> None:
         whole("local_centroids", self.local_centroids)
         whole("iterations", self.iterations)
-        _ = self.mechanism  # checks ε, δ and the recordings
-
-    @property
-    def mechanism(self) -> GaussianLloyd:
-        """(ε, δ) per recording, shared out by `split`."""
-        return GaussianLloyd(self.epsilon, self.delta, self.recordings)
 
     def split(self) -> npt.NDArray[np.float64]:
         """ρ of each iteration, shape (iterations,), adding up to the mechanism's ρ."""
@@ -184,21 +157,11 @@ class SphericalDPLloyd:
     def cluster(
         self, points: npt.ArrayLike, random: RandomBytes = os.urandom
     ) -> npt.NDArray[np.float32]:
-        """Iterations of spherical k-means with discrete Gaussian noise on the sums.
+        """See `LocalClustering.cluster`: spherical k-means, whose centroids have length one.
 
-        Under add/remove of one recording one sum changes by at most `GRID` steps in L2. A
-        centroid is the direction of its noisy sum plus `INERTIA` times the noise's length along
-        the centroid before.
-
-        Args:
-            points: shape (recordings, dimensions), of any length; none is fine.
-            random: source of bytes; a seeded one belongs in simulations only.
-
-        Returns:
-            Rows of length one, float32 of shape (local_centroids, dimensions).
-
-        Raises:
-            InvalidInputError: points that are not a finite matrix.
+        Discrete Gaussian noise goes on the sums. Under add/remove of one recording one sum changes
+        by at most `GRID` steps in L2. A centroid is the direction of its noisy sum plus `INERTIA`
+        times the noise's length along the centroid before.
         """
         steps = sphere_grid(points)
         dimensions = steps.shape[1]
@@ -211,79 +174,13 @@ class SphericalDPLloyd:
         return centroids.astype(np.float32)
 
 
-@dataclass(frozen=True)
-class KMeans:
-    """Lloyd's k-means from the same start centroids, **not private**: for comparison.
-
-    Attributes:
-        local_centroids: k.
-        geometry: Euclidean, or spherical with centroids of length one.
-        radius: of the box in which Euclidean start centroids lie.
-
-    Raises:
-        InvalidParametersError: a value that is not positive, or an unknown geometry.
-    """
-
-    local_centroids: int
-    geometry: Geometry
-    radius: float = 1.0
-
-    def __post_init__(self) -> None:
-        whole("local_centroids", self.local_centroids)
-        positive("radius", self.radius)
-        if self.geometry not in tuple(Geometry):
-            raise InvalidParametersError(
-                f"geometry={self.geometry!r}: give one of {', '.join(Geometry)}"
-            )
-
-    @property
-    def mechanism(self) -> None:
-        """None: whoever sees the centroids learns about the recordings."""
-        return None
-
-    def cluster(
-        self, points: npt.ArrayLike, random: RandomBytes = os.urandom
-    ) -> npt.NDArray[np.float32]:
-        """Lloyd's iterations until no point changes its centroid, at most 100.
-
-        A centroid without points stays where it is.
-
-        Args:
-            points: shape (recordings, dimensions); none is fine.
-            random: not used.
-
-        Returns:
-            float32 of shape (local_centroids, dimensions).
-
-        Raises:
-            InvalidInputError: points that are not a finite matrix.
-        """
-        rows = finite_rows("points", points)
-        spherical = self.geometry == Geometry.SPHERICAL
-        if spherical:
-            rows = unit_rows(rows)
-            centroids = _sphere_packing(self.local_centroids, rows.shape[1])
-        else:
-            centroids = self.radius * _box_packing(self.local_centroids, rows.shape[1])
-        for _ in range(_KMEANS_ITERATIONS):
-            member = _membership(rows, centroids, self.geometry)
-            counts = member.sum(axis=1, keepdims=True)
-            means = np.where(counts > 0, member @ rows / np.maximum(counts, 1), centroids)
-            moved = unit_rows(means) if spherical else means
-            if np.array_equal(moved, centroids):
-                break
-            centroids = moved
-        return centroids.astype(np.float32)
-
-
-def box_grid(points: npt.ArrayLike, radius: float) -> npt.NDArray[np.float64]:
-    """Points clipped to [−radius, radius], as whole numbers of `GRID` steps per radius.
+def box_grid(points: npt.ArrayLike) -> npt.NDArray[np.float64]:
+    """Points clipped to [−1, 1], as whole numbers of `GRID` steps per unit.
 
     Raises:
         InvalidInputError: points that are not a finite matrix.
     """
-    clipped = np.clip(finite_rows("points", points), -radius, radius)
-    steps: npt.NDArray[np.float64] = np.rint(clipped / radius * GRID)
+    steps: npt.NDArray[np.float64] = np.rint(np.clip(finite_rows("points", points), -1, 1) * GRID)
     return steps
 
 
@@ -314,17 +211,9 @@ def cluster_sums(
         centroids: shape (centroids, dimensions), in the same unit.
         geometry: which centroid is nearest.
     """
-    member = _membership(steps, centroids, geometry)
+    owner = nearest(steps, centroids, geometry)
+    member = (owner == np.arange(len(centroids))[:, None]).astype(np.float64)
     return member.sum(axis=1).astype(np.int64), (member @ steps).astype(np.int64)
-
-
-def _membership(
-    rows: npt.NDArray[np.float64], centroids: npt.NDArray[np.float64], geometry: Geometry
-) -> npt.NDArray[np.float64]:
-    """One where a row is nearest to a centroid, zero elsewhere; shape (centroids, rows)."""
-    owner = nearest(rows, centroids, geometry)
-    own: npt.NDArray[np.bool_] = owner == np.arange(len(centroids))[:, None]
-    return own.astype(np.float64)
 
 
 def _count_weight(dimensions: int) -> float:
@@ -343,11 +232,11 @@ def _box_packing(count: int, dimensions: int) -> npt.NDArray[np.float64]:
     low, high = 0.0, 1.0
     for _ in range(_BISECTIONS):
         distance = (low + high) / 2
-        found = _packed_apart(count, dimensions, distance, generator)
-        if found is None:
+        apart = _packed_apart(count, dimensions, distance, generator)
+        if apart is None:
             high = distance
         else:
-            low, packing = distance, found
+            low, packing = distance, apart
     packing.setflags(write=False)
     return packing
 

@@ -14,59 +14,29 @@ from earshot_protocol.errors import EarshotError
 
 
 class SubCommand(NamedTuple):
-    """Where a sub-command lives: a module with a Typer `app`."""
+    """A sub-command is the Typer `app` of `commands.<its name>` in one of our packages."""
 
-    module: str
-    extra: str
+    package: str
     help: str
+
+    @property
+    def extra(self) -> str:
+        """What brings the libraries that the package needs."""
+        return "phone" if self.package == "client" else self.package
 
 
 SUB_COMMANDS = {
-    "phone": SubCommand(
-        "earshot_client.commands.phone",
-        "phone",
-        "A reference phone: hears, enrols and takes part.",
-    ),
-    "simulate": SubCommand(
-        "earshot_simulations.commands.simulate",
-        "simulations",
-        "One learning phase over simulated phones.",
-    ),
-    "serve": SubCommand(
-        "earshot_server.commands.serve",
-        "server",
-        "The server: API, driver and dashboard on PostgreSQL.",
-    ),
-    "phase": SubCommand(
-        "earshot_server.commands.phase",
-        "server",
-        "Operator actions: start, list, show, stop and export phases.",
-    ),
-    "invite": SubCommand(
-        "earshot_server.commands.invite",
-        "server",
-        "An invitation code with which phones may enrol.",
-    ),
-    "train": SubCommand(
-        "earshot_models.commands.train",
-        "models",
-        "An encoder for phones, trained without labels.",
-    ),
+    "phone": SubCommand("client", "A reference phone: hears, enrols and takes part."),
+    "simulate": SubCommand("simulations", "One learning phase over simulated phones."),
+    "serve": SubCommand("server", "The server: API, driver and dashboard on PostgreSQL."),
+    "phase": SubCommand("server", "Operator actions: start, list, show, stop and export phases."),
+    "invite": SubCommand("server", "An invitation code with which phones may enrol."),
+    "train": SubCommand("models", "An encoder for phones, trained without labels."),
     "probe": SubCommand(
-        "earshot_simulations.commands.probe",
-        "simulations",
-        "How good an encoder is, on labelled sound that it never heard.",
+        "simulations", "How good an encoder is, on labelled sound that it never heard."
     ),
-    "reproduce": SubCommand(
-        "earshot_simulations.commands.reproduce",
-        "simulations",
-        "One table or figure of a paper.",
-    ),
-    "bench": SubCommand(
-        "earshot_simulations.commands.bench",
-        "simulations",
-        "Benchmarks, each beside a peer and the physical floor.",
-    ),
+    "reproduce": SubCommand("simulations", "One table or figure of a paper."),
+    "bench": SubCommand("simulations", "Benchmarks, each beside a peer and the physical floor."),
 }
 
 
@@ -102,8 +72,10 @@ def main() -> None:
     try:
         for name, command in SUB_COMMANDS.items():
             # Only the one that is called is loaded; the others are lines of the help text.
-            called = name == wanted
-            loaded = importlib.import_module(command.module).app if called else typer.Typer()
+            loaded = typer.Typer()
+            if name == wanted:
+                module = f"earshot_{command.package}.commands.{name}"
+                loaded = importlib.import_module(module).app
             app.add_typer(loaded, name=name, help=command.help)
         app()
     except EarshotError as error:

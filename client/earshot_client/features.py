@@ -100,11 +100,7 @@ def log_mel(samples: NDArray[np.floating]) -> NDArray[np.float32]:
     Raises:
         InvalidInputError: if `samples` has another shape or type.
     """
-    if samples.ndim != 2 or samples.shape[1] != WINDOW or samples.dtype.kind != "f":
-        raise InvalidInputError(
-            f"samples must be floats of shape (batch, {WINDOW}), not {samples.dtype} of shape "
-            f"{samples.shape}"
-        )
+    check_seconds(samples)
     sound = samples.astype(np.float32, copy=False)
     frames = np.lib.stride_tricks.sliding_window_view(sound, FRAME, axis=1)[:, ::HOP]
     spectrum = np.fft.rfft(frames * hann_window(), axis=2)
@@ -112,6 +108,19 @@ def log_mel(samples: NDArray[np.floating]) -> NDArray[np.float32]:
     mel = power.reshape(-1, power.shape[2]) @ mel_filters()
     logarithm = np.log(mel + np.float32(POWER_FLOOR)).reshape(len(sound), FRAMES, BANDS)
     return np.asarray(logarithm, dtype=np.float32)
+
+
+def check_seconds(samples: NDArray[np.generic]) -> None:
+    """Refuse what are no floats (batch, 8000).
+
+    Raises:
+        InvalidInputError: says what was given.
+    """
+    if samples.ndim != 2 or samples.shape[1] != WINDOW or samples.dtype.kind != "f":
+        raise InvalidInputError(
+            f"samples must be floats of shape (batch, {WINDOW}), not {samples.dtype} of shape "
+            f"{samples.shape}"
+        )
 
 
 def _channels(samples: NDArray[np.generic], rate: int) -> NDArray[np.float64]:
@@ -153,8 +162,8 @@ def _resample(mono: NDArray[np.float64]) -> NDArray[np.float64]:
     if len(mono) == WINDOW:
         return mono
     spectrum = np.fft.rfft(mono)
-    kept = np.zeros(WINDOW // 2 + 1, dtype=np.complex128)
+    band = np.zeros(WINDOW // 2 + 1, dtype=np.complex128)
     # The bin at half of either rate is left out: there a real signal's phase is ambiguous.
     bins = min(WINDOW // 2, (len(mono) + 1) // 2)
-    kept[:bins] = spectrum[:bins]
-    return np.fft.irfft(kept, WINDOW) * (WINDOW / len(mono))
+    band[:bins] = spectrum[:bins]
+    return np.fft.irfft(band, WINDOW) * (WINDOW / len(mono))

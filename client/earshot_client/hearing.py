@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Protocol
 
 import numpy as np
@@ -38,17 +39,16 @@ class Source(Protocol):
 
     def seconds(self) -> Sequence[Second]:
         """What there is to hear."""
-        ...
 
     def read(self, second: Second) -> tuple[NDArray[np.float32], int]:
         """The sound of one second: float32 (samples, channels), and samples per second."""
-        ...
 
 
+@dataclass
 class Hearing:
     """Lets a phone hear, and label, what it has not heard yet.
 
-    Args:
+    Attributes:
         phone: hears.
         store: the phone's; remembers what was heard.
         most: recordings that the phone holds, at most; None for no limit.
@@ -61,26 +61,20 @@ class Hearing:
         InvalidInputError: `labelled` is no fraction, or `most` is negative.
     """
 
-    def __init__(
-        self,
-        phone: Phone,
-        store: Store,
-        *,
-        most: int | None = None,
-        labelled: float = 1.0,
-        seed: int | None = None,
-        ask: Callable[[Second], str | None] | None = None,
-    ) -> None:
-        if not 0 <= labelled <= 1:
-            raise InvalidInputError(f"labelled={labelled}: a fraction lies between 0 and 1")
-        if most is not None and most < 0:
-            raise InvalidInputError(f"{most} recordings: a number from 0 up is accepted")
-        self._phone = phone
-        self._store = store
-        self._most = most
-        self._labelled = labelled
-        self._draw = os.urandom(16) if seed is None else str(seed).encode()
-        self._ask = ask
+    phone: Phone
+    store: Store
+    _: KW_ONLY
+    most: int | None = None
+    labelled: float = 1.0
+    seed: int | None = None
+    ask: Callable[[Second], str | None] | None = None
+
+    def __post_init__(self) -> None:
+        if not 0 <= self.labelled <= 1:
+            raise InvalidInputError(f"labelled={self.labelled}: a fraction lies between 0 and 1")
+        if self.most is not None and self.most < 0:
+            raise InvalidInputError(f"{self.most} recordings: a number from 0 up is accepted")
+        self._draw = os.urandom(16) if self.seed is None else str(self.seed).encode()
 
     def hear(self, source: Source) -> Iterator[Second]:
         """Hear the source; yields each second that was kept, once it is durable.
@@ -90,36 +84,33 @@ class Hearing:
         Raises:
             InvalidInputError: the source cannot be read.
         """
-        heard = self._store.get(_HEARD) or b""
-        known = {heard[at : at + _DIGEST_BYTES] for at in range(0, len(heard), _DIGEST_BYTES)}
-        room = self._room()
+        digests = self.store.get(_HEARD) or b""
+        known = {digests[at : at + _DIGEST_BYTES] for at in range(0, len(digests), _DIGEST_BYTES)}
+        room = math.inf if self.most is None else self.most - len(self.store.recordings()[1])
         for second in sorted(source.seconds(), key=lambda each: self._number("heard", each)):
-            if room is not None and room <= 0:
+            if room <= 0:
                 return
             digest = hashlib.sha256(second.name.encode()).digest()[:_DIGEST_BYTES]
             if digest in known:
                 continue
-            heard += digest
-            if self._keep(second, source, heard):
-                room = None if room is None else room - 1
+            digests += digest
+            if self._keep(second, source, digests):
+                room -= 1
                 yield second
 
-    def _room(self) -> int | None:
-        return None if self._most is None else self._most - len(self._store.recordings()[1])
-
-    def _keep(self, second: Second, source: Source, heard: bytes) -> bool:
+    def _keep(self, second: Second, source: Source, digests: bytes) -> bool:
         """Make the recording, its label and the memory of it durable at once."""
         samples, rate = source.read(second)
-        with self._store.transaction():
-            self._store.put(_HEARD, heard)
+        with self.store.transaction():
+            self.store.put(_HEARD, digests)
             try:
-                recording = self._phone.hear(samples, rate)
+                recording = self.phone.hear(samples, rate)
             except UnusableRecordingError:
                 return False
-            if self._number("labelled", second) < self._labelled * 2**64:
-                label = second.label if self._ask is None else self._ask(second)
+            if self._number("labelled", second) < self.labelled * 2**64:
+                label = second.label if self.ask is None else self.ask(second)
                 if label is not None:
-                    self._phone.label(recording, label)
+                    self.phone.label(recording, label)
         return True
 
     def _number(self, what: str, second: Second) -> int:

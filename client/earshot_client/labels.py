@@ -7,7 +7,7 @@ equivalence classes, so that users who mean the same place agree (thesis 7.1, Fi
 from __future__ import annotations
 
 import difflib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any
@@ -100,25 +100,6 @@ class LabelHierarchy:
             raise UnknownLabelError(
                 f"{choice!r} is not a choice; accepted: {', '.join(self._nearest_first(choice))}"
             ) from None
-
-    def index(self, choice: str | None, labels: Sequence[str]) -> int:
-        """Where a phase's labels hold the class of a choice.
-
-        Args:
-            choice: what the user chose; None if nothing was.
-            labels: the classes that a phase asks for, in its order.
-
-        Returns:
-            The index into `labels`; -1 without a choice, or if the phase does not ask for its
-            class.
-
-        Raises:
-            UnknownLabelError: says which choices are accepted.
-        """
-        if choice is None:
-            return UNLABELLED
-        name = self.class_of(choice)
-        return labels.index(name) if name in labels else UNLABELLED
 
     def _nearest_first(self, choice: str) -> list[str]:
         accepted = list(dict.fromkeys((*self.choices, *self.classes)))

@@ -12,11 +12,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from earshot_client.features import log_mel
+from earshot_client.features import check_seconds, log_mel
 from earshot_protocol import encoder_file
 from earshot_protocol.encoder_file import DIMENSIONS, DamagedEncoderError
 from earshot_protocol.errors import InvalidInputError, LocalError
-from earshot_protocol.spectrum import BANDS, FRAMES, SILENT_RMS, WINDOW
+from earshot_protocol.spectrum import BANDS, FRAMES, SILENT_RMS
 
 _BATCH = 32
 """Seconds at a time: their spectra stay in the cache, and memory does not grow with the input."""
@@ -27,21 +27,21 @@ class MissingRuntimeError(LocalError):
 
 
 class LiteRtEncoder:
-    """Embeds with the model of an encoder file, on one thread."""
+    """Embeds with the model of an encoder file, on one thread.
+
+    Args:
+        data: of an encoder file.
+
+    Raises:
+        DamagedEncoderError: it is damaged, or no model that takes spectra and gives embeddings.
+        MissingRuntimeError: LiteRT is not installed.
+    """
 
     def __init__(self, data: bytes) -> None:
-        """Check the file and make the model ready.
-
-        Args:
-            data: of an encoder file.
-
-        Raises:
-            DamagedEncoderError: it is damaged, or no model that takes spectra and gives embeddings.
-            MissingRuntimeError: LiteRT is not installed.
-        """
         self._data = data
         file = encoder_file.read(data)
-        self._name = file.card.name
+        self.name = file.card.name
+        self.dimensions = DIMENSIONS
         self._mean, self._scale = file.mean(), file.scale()
         self._network = _Network(file.model)
 
@@ -61,33 +61,13 @@ class LiteRtEncoder:
             raise DamagedEncoderError(f"the encoder file cannot be read: {error}") from error
         return cls(data)
 
-    @property
-    def name(self) -> str:
-        """Identifies the encoder."""
-        return self._name
-
-    @property
-    def dimensions(self) -> int:
-        """Length of an embedding: 128."""
-        return DIMENSIONS
-
     def embed(self, samples: NDArray[np.floating]) -> NDArray[np.float32]:
-        """Embed seconds of sound; louder or softer copies get the same embedding.
-
-        Args:
-            samples: finite floats (batch, 8000) at 8 kHz in [-1, 1].
-
-        Returns:
-            float32 (batch, 128), unit rows.
+        """See `Encoder.embed`; louder or softer copies get the same embedding.
 
         Raises:
-            InvalidInputError: if `samples` is not such an array.
+            InvalidInputError: if `samples` has another shape or type, or is not finite.
         """
-        if samples.ndim != 2 or samples.shape[1] != WINDOW or samples.dtype.kind != "f":
-            raise InvalidInputError(
-                f"samples must be floats of shape (batch, {WINDOW}), not {samples.dtype} of shape "
-                f"{samples.shape}"
-            )
+        check_seconds(samples)
         if not np.isfinite(samples).all():
             raise InvalidInputError("samples must be finite")
         rows = np.empty((len(samples), DIMENSIONS), dtype=np.float32)
@@ -97,17 +77,10 @@ class LiteRtEncoder:
         return _unit_rows(rows)
 
     def project(self, embeddings: NDArray[np.floating], dimensions: int) -> NDArray[np.float32]:
-        """The leading principal coordinates on public sound, whitened, on the unit sphere again.
-
-        Args:
-            embeddings: floats (batch, 128).
-            dimensions: coordinates to keep, 1 to 128.
-
-        Returns:
-            float32 (batch, dimensions), unit rows.
+        """See `Encoder.project`: the leading principal coordinates on public sound, whitened.
 
         Raises:
-            InvalidInputError: if the shape or `dimensions` is another one.
+            InvalidInputError: if the shape is another one, or `dimensions` is not 1 to 128.
         """
         if embeddings.ndim != 2 or embeddings.shape[1] != DIMENSIONS:
             raise InvalidInputError(
@@ -115,8 +88,8 @@ class LiteRtEncoder:
             )
         if not 1 <= dimensions <= DIMENSIONS:
             raise InvalidInputError(f"dimensions must be 1 to {DIMENSIONS}, not {dimensions}")
-        kept = slice(dimensions)
-        return _unit_rows((embeddings[:, kept] - self._mean[kept]) * self._scale[kept])
+        centred = embeddings[:, :dimensions] - self._mean[:dimensions]
+        return _unit_rows(centred * self._scale[:dimensions])
 
     def __reduce__(self) -> tuple[type[LiteRtEncoder], tuple[bytes]]:
         # A running model cannot be copied to another process; the file can.
@@ -124,14 +97,7 @@ class LiteRtEncoder:
 
 
 def spectrum(samples: NDArray[np.floating]) -> NDArray[np.float32]:
-    """What the network is given: the log-mel spectra of seconds at unit level.
-
-    Args:
-        samples: finite floats (batch, 8000).
-
-    Returns:
-        float32 (batch, 61, 64).
-    """
+    """What the network is given: `log_mel` of seconds, brought to unit level, of finite floats."""
     sound = samples.astype(np.float32)
     level = np.sqrt(np.mean(sound * sound, axis=1, keepdims=True))
     return log_mel(sound / np.maximum(level, SILENT_RMS))
@@ -182,14 +148,14 @@ def _no_chatter() -> Iterator[None]:
     Errors do not get lost: they are raised.
     """
     sys.stderr.flush()
-    kept = os.dup(2)
+    standard_error = os.dup(2)
     try:
         with open(os.devnull, "w") as nowhere:
             os.dup2(nowhere.fileno(), 2)
         yield
     finally:
-        os.dup2(kept, 2)
-        os.close(kept)
+        os.dup2(standard_error, 2)
+        os.close(standard_error)
 
 
 def _unit_rows(vectors: NDArray[np.floating]) -> NDArray[np.float32]:

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Iterable
+from collections.abc import Collection
 from pathlib import Path
 from typing import Self
 
@@ -314,15 +314,12 @@ class Phone:
         return answer
 
     def _finish(self, ending: Ending) -> None:
+        """Keep what matters of a phase and forget it; another one that is under way goes on."""
         kind = kind_ending(ending)
         if kind is not None:
             kind.finish(self._memory, ending)
-        self._leave(ending.phase)
-
-    def _leave(self, phase: bytes) -> None:
-        """Forget this phase; another one that is under way goes on."""
         member = self._membership()
-        if member is not None and member.phase == phase:
+        if member is not None and member.phase == ending.phase:
             for name in (_MEMBERSHIP, _SUM, _ANSWERED):
                 self._store.delete(name)
 
@@ -356,9 +353,8 @@ class Phone:
             raise UnexpectedMessageError("a vote of a phase that this phone is not in")
         return membership
 
-    def _record(self, member: _Membership, steps: Iterable[str]) -> None:
+    def _record(self, member: _Membership, steps: Collection[str]) -> None:
         """Write releases to the ledger; the transaction around it ends before the answer leaves."""
-        steps = set(steps)
         expenses = member.parameters.plan().expenses()
         try:
             entries = self.ledger.append(

@@ -74,15 +74,27 @@ class Policy:
             RefusedError: names the rule, the value and what would be accepted.
         """
         _check_valid("phase", parameters)
-        self._at_least("least_phones", "phones", parameters.phones)
+        self._at_least(parameters, "phones")
         self._at_most("largest_dropout", "dropout", parameters.dropout)
-        self._at_least("least_corrupted", "corrupted", parameters.corrupted)
+        self._at_least(parameters, "corrupted")
         if parameters.honest_survivors < 1:
             raise RefusedError(
                 f"dropout={parameters.dropout} and corrupted={parameters.corrupted} leave no "
                 "honest phone to add noise; together they must stay below 1"
             )
-        self._check_budget(planned, ledger)
+        cost, spent = total(planned)[Unit.RECORDING], ledger.spent()[Unit.RECORDING]
+        self._at_most("largest_epsilon", "ε of the phase", cost.epsilon)
+        self._at_most("largest_delta", "δ of the phase", cost.delta)
+        self._at_most(
+            "largest_lifetime_epsilon",
+            f"ε with the {spent.epsilon:g} already spent",
+            spent.epsilon + cost.epsilon,
+        )
+        self._at_most(
+            "largest_lifetime_delta",
+            f"δ with the {spent.delta:g} already spent",
+            spent.delta + cost.delta,
+        )
 
     def check_sum(self, parameters: Parameters, sum_parameters: SumParameters) -> None:
         """Refuse a secure sum that is weaker than the phase or this policy asks for.
@@ -98,36 +110,15 @@ class Policy:
             value, agreed = getattr(sum_parameters, name), getattr(parameters, name)
             if value != agreed:
                 raise RefusedError(f"the sum has {name}={value}; its phase agreed on {agreed}")
-        self._at_least(
-            "least_statistical_security",
-            "statistical_security",
-            sum_parameters.statistical_security,
-        )
-        self._at_least("least_correctness", "correctness", sum_parameters.correctness)
-        self._at_least("least_threshold", "threshold", sum_parameters.threshold)
+        self._at_least(sum_parameters, "statistical_security", "correctness", "threshold")
         _check_valid("sum", sum_parameters)
 
-    def _check_budget(self, planned: Sequence[Release], ledger: Ledger) -> None:
-        cost = total(planned)[Unit.RECORDING]
-        spent = ledger.spent()[Unit.RECORDING]
-        self._at_most("largest_epsilon", "ε of the phase", cost.epsilon)
-        self._at_most("largest_delta", "δ of the phase", cost.delta)
-        self._at_most(
-            "largest_lifetime_epsilon",
-            f"ε with the {spent.epsilon:g} already spent",
-            spent.epsilon + cost.epsilon,
-        )
-        self._at_most(
-            "largest_lifetime_delta",
-            f"δ with the {spent.delta:g} already spent",
-            spent.delta + cost.delta,
-        )
-
-    def _at_least(self, rule: str, what: str, value: float) -> None:
-        # Written so that not-a-number is refused.
-        limit = getattr(self, rule)
-        if not value >= limit:
-            raise RefusedError(f"{rule}: {what}={value}; at least {limit} is accepted")
+    def _at_least(self, parameters: Parameters | SumParameters, *names: str) -> None:
+        for name in names:
+            value, limit = getattr(parameters, name), getattr(self, f"least_{name}")
+            # Written so that not-a-number is refused.
+            if not value >= limit:
+                raise RefusedError(f"least_{name}: {name}={value}; at least {limit} is accepted")
 
     def _at_most(self, rule: str, what: str, value: float) -> None:
         limit = getattr(self, rule)

@@ -53,20 +53,18 @@ class RecordingsFolder:
 
     def __init__(self, folder: Path, hierarchy: LabelHierarchy) -> None:
         choices = {_plain(choice): choice for choice in (*hierarchy.choices, *hierarchy.classes)}
-        self._places: dict[str, _Place] = {}
-        self._labels: dict[str, str | None] = {}
+        self._places: dict[Second, _Place] = {}
         for path in _files(folder):
             told = path.parent.name if path.parent != folder else ""
             label = choices.get(_plain(told)) or choices.get(_plain(path.stem))
-            samples, rate = _length(path)
-            for second in range(samples // rate):
-                name = f"{path.relative_to(folder)}#{second}"
-                self._places[name] = _Place(path, second * rate, rate)
-                self._labels[name] = label
+            info = _decoded(path, "info")
+            for number in range(info.frames // info.samplerate):
+                second = Second(f"{path.relative_to(folder)}#{number}", label)
+                self._places[second] = _Place(path, number * info.samplerate, info.samplerate)
 
     def seconds(self) -> tuple[Second, ...]:
         """All seconds, file by file in the order of their names."""
-        return tuple(Second(name, label) for name, label in self._labels.items())
+        return tuple(self._places)
 
     def read(self, second: Second) -> tuple[NDArray[np.float32], int]:
         """The sound of one second.
@@ -77,7 +75,7 @@ class RecordingsFolder:
         Raises:
             UnreadableFileError: the file does not decode.
         """
-        place = self._places[second.name]
+        place = self._places[second]
         samples, _ = _decoded(
             place.path, "read", place.rate, place.start, dtype="float32", always_2d=True
         )
@@ -97,12 +95,6 @@ def _files(folder: Path) -> list[Path]:
     if not files:
         raise FolderError(f"{folder} holds no sound; {LAYOUT}")
     return files
-
-
-def _length(path: Path) -> tuple[int, int]:
-    """Samples of the file, and samples per second."""
-    info = _decoded(path, "info")
-    return int(info.frames), int(info.samplerate)
 
 
 def _decoded(path: Path, function: str, *values: object, **options: object) -> Any:

@@ -280,7 +280,8 @@ def mask_vectors() -> Vector:
         "seed": seed.hex(),
         "key_stream": stream.hex(),
         "words": {
-            bits: masks.expand(seed, 6, masks.word_type(bits)).tolist() for bits in (16, 32, 64)
+            bits: masks.expand_sum([seed], 6, masks.word_type(bits)).tolist()
+            for bits in (16, 32, 64)
         },
         "packed": packed,
     }

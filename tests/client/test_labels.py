@@ -94,25 +94,11 @@ def test_unknown_choice_names_the_nearest_first_and_then_all_others() -> None:
         hierarchy.class_of("Cafe")
 
 
-def test_index_follows_the_labels_of_the_phase() -> None:
-    hierarchy = default_hierarchy()
-    labels = ("street", "nature")
-    assert [hierarchy.index(c, labels) for c in ("rain", "siren", "nature", "train", None)] == [
-        1,
-        0,
-        1,
-        -1,
-        -1,
-    ]
-    with pytest.raises(UnknownLabelError):
-        hierarchy.index("", labels)
-
-
 def test_flat_labels_stand_for_themselves() -> None:
     labels = ("rain", "traffic", "café")
     hierarchy = LabelHierarchy.flat(labels)
     assert hierarchy.classes == hierarchy.choices == labels
-    assert [hierarchy.index(label, labels) for label in labels] == [0, 1, 2]
+    assert tuple(hierarchy.class_of(label) for label in labels) == labels
     with pytest.raises(InvalidInputError, match="repeat"):
         LabelHierarchy.flat(("rain", "rain"))
 

@@ -29,7 +29,7 @@ def counter_blocks(seed: bytes, size: int) -> bytes:
 def test_a_mask_is_the_aes_256_ctr_stream_of_its_whole_seed(
     word: np.dtype[np.unsignedinteger], seed: bytes, length: int
 ) -> None:
-    mask = masks.expand(seed, length, word)
+    mask = masks.expand_sum([seed], length, word)
     assert mask.tobytes() == counter_blocks(seed, length * word.itemsize)
 
 
@@ -38,7 +38,7 @@ def test_a_mask_is_the_aes_256_ctr_stream_of_its_whole_seed(
 def test_every_bit_of_the_seed_counts(seed: bytes, bit: int) -> None:
     """A seed folded into 32 bits, as a widely used peer does, would fail for most bits."""
     number = int.from_bytes(seed) ^ 1 << bit
-    first, second = (masks.expand(s, 64, WORDS[1]) for s in (seed, number.to_bytes(32)))
+    first, second = (masks.expand_sum([s], 64, WORDS[1]) for s in (seed, number.to_bytes(32)))
     assert (first == second).sum() <= 2
 
 
@@ -47,8 +47,10 @@ def test_seeds_that_agree_on_any_32_bits_give_unrelated_masks() -> None:
         window = (2**32 - 1) << kept
         base = int.from_bytes(os.urandom(32))
         seen = {
-            masks.expand(
-                (base & window | int.from_bytes(os.urandom(32)) & ~window).to_bytes(32), 4, WORDS[2]
+            masks.expand_sum(
+                [(base & window | int.from_bytes(os.urandom(32)) & ~window).to_bytes(32)],
+                4,
+                WORDS[2],
             ).tobytes()
             for _ in range(50)
         }
@@ -57,7 +59,7 @@ def test_seeds_that_agree_on_any_32_bits_give_unrelated_masks() -> None:
 
 def test_masks_reach_every_value_the_topmost_included() -> None:
     """A mask drawn from a range one too small never takes the top value."""
-    draws = masks.expand(bytes(range(32)), 2**21, WORDS[0])
+    draws = masks.expand_sum([bytes(range(32))], 2**21, WORDS[0])
     counts = np.bincount(draws, minlength=2**16)
     assert counts.min() > 0
     assert counts[-1] > 0
@@ -72,7 +74,8 @@ def test_a_sum_of_masks_wraps_with_its_word(
 ) -> None:
     total = masks.expand_sum(seeds, length, word)
     modulus = 2 ** (8 * word.itemsize)
-    rows = [masks.expand(seed, length, word).tolist() for seed in seeds]
+    streams = [counter_blocks(seed, length * word.itemsize) for seed in seeds]
+    rows = [np.frombuffer(stream, word).tolist() for stream in streams]
     expected = [sum(column) % modulus for column in zip(*rows, strict=True)] or [0] * length
     assert total.tolist() == expected
 

@@ -26,9 +26,7 @@ from earshot_protocol.privacy.mechanisms import (
     LaplaceLloyd,
     Mechanism,
     NoisyMax,
-    SelectionMethod,
     Unit,
-    selection_method,
 )
 
 EPSILONS = [0.05, 0.5, 1.0, 2.0, 4.0, 8.0, 30.0]
@@ -177,13 +175,11 @@ def test_gaussian_lloyd_group_privacy_is_that_of_a_wider_gaussian(recordings: in
     assert gaussian_delta(rho, 0.85 * phone.epsilon) > 1e-6
 
 
-@pytest.mark.parametrize("method", list(SelectionMethod))
-def test_noisy_max_costs_every_repeat(method: SelectionMethod) -> None:
-    mechanism = NoisyMax(0.25, 3, 200, method)
+def test_noisy_max_costs_every_repeat() -> None:
+    mechanism = NoisyMax(0.25, 3, 200)
     assert mechanism.cost(Unit.RECORDING) == Cost(0.75, 0.0)
     assert mechanism.cost(Unit.PHONE) == Cost(150.0, 0.0)
-    assert method in mechanism.name
-    assert selection_method(str(method)) is method
+    assert mechanism.name == "noisy-max, 3 times"  # on the wire, and in ledgers
 
 
 ALL: list[Mechanism] = [
@@ -199,7 +195,6 @@ def test_bad_settings_are_named(mechanism: Mechanism) -> None:
     bad = {
         "epsilon": [0.0, -1.0, math.nan, math.inf],
         "delta": [0.0, 1.0, math.nan],
-        "method": ["loudest"],
     }
     whole = [0, -1, 1.5, math.nan]
     for field in dataclasses.fields(mechanism):

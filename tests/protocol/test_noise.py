@@ -248,25 +248,6 @@ def test_exact_acceptance_probability(sigma: float, proposal: int) -> None:
         assert -0.001 <= exact - noise._exact_acceptance(proposal, sigma) <= 1.001
 
 
-# -------------------------------------------------------------------------------- exponential coins
-
-
-@given(rate=st.floats(1e-3, 10), steps=st.integers(0, 40))
-def test_grid_exp(rate: float, steps: int) -> None:
-    with mpmath.workdps(80):
-        exact = mpmath.exp(-mpmath.mpf(rate) * steps) * 2**128
-        assert -0.001 <= exact - noise.grid_exp(rate, steps) <= 1.001
-
-
-def test_bernoulli_exp() -> None:
-    coins = noise.bernoulli_exp(0.7, [0, 1, 3] * 20_000, source(10)).reshape(-1, 3)
-    assert coins[:, 0].all()
-    for column, step in ((1, 1), (2, 3)):
-        heads = int(coins[:, column].sum())
-        assert stats.binomtest(heads, 20_000, math.exp(-0.7 * step)).pvalue > ALPHA_LIMIT
-    assert noise.bernoulli_exp(0.7, [0], lambda n: b"\xff" * n) == [True]
-
-
 # ------------------------------------------------------------------------------ shapes and refusals
 
 

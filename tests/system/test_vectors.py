@@ -279,7 +279,7 @@ def test_key_streams_and_packing() -> None:
     assert textbook.key_stream(seed, 48).hex() == MASKS["key_stream"]
     for bits, words in MASKS["words"].items():
         assert textbook.mask_of(seed, 6, int(bits)) == words
-        assert masks.expand(seed, 6, masks.word_type(int(bits))).tolist() == words
+        assert masks.expand_sum([seed], 6, masks.word_type(int(bits))).tolist() == words
     for case in MASKS["packed"]:
         bits, values = case["modulus_bits"], case["values"]
         assert bits == (case["phones"] * case["bound"]).bit_length() + 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated
@@ -29,13 +29,13 @@ from earshot_protocol.errors import InvalidInputError
 
 app = typer.Typer(add_completion=False)
 
-_DEFAULT = Policy()
 _PROGRESS = 100
 _STORE, _KEY = "phone.db", "phone.key"
 
 
 @app.callback(invoke_without_command=True)
 def phone(
+    context: typer.Context,
     data: Annotated[
         Path, typer.Option(help="The phone's folder: what it keeps, encrypted, and the key to it.")
     ],
@@ -68,25 +68,25 @@ def phone(
     ] = None,
     least_phones: Annotated[
         int, typer.Option(help="Phones of a phase, at least.")
-    ] = _DEFAULT.least_phones,
+    ] = Policy.least_phones,
     largest_epsilon: Annotated[
         float, typer.Option(help="ε that one phase may spend.")
-    ] = _DEFAULT.largest_epsilon,
+    ] = Policy.largest_epsilon,
     largest_delta: Annotated[
         float, typer.Option(help="δ that one phase may spend.")
-    ] = _DEFAULT.largest_delta,
+    ] = Policy.largest_delta,
     largest_lifetime_epsilon: Annotated[
         float, typer.Option(help="ε that all phases together may spend.")
-    ] = _DEFAULT.largest_lifetime_epsilon,
+    ] = Policy.largest_lifetime_epsilon,
     largest_lifetime_delta: Annotated[
         float, typer.Option(help="δ that all phases together may spend.")
-    ] = _DEFAULT.largest_lifetime_delta,
+    ] = Policy.largest_lifetime_delta,
     largest_dropout: Annotated[
         float, typer.Option(help="Fraction of phones that may vanish, at most.")
-    ] = _DEFAULT.largest_dropout,
+    ] = Policy.largest_dropout,
     least_corrupted: Annotated[
         float, typer.Option(help="Fraction of corrupted phones to be safe against, at least.")
-    ] = _DEFAULT.least_corrupted,
+    ] = Policy.least_corrupted,
     hours: Annotated[str | None, typer.Option(help="22-6: take part in these hours only.")] = None,
     poll: Annotated[
         float, typer.Option(help="Longest pause between requests, in seconds.")
@@ -103,15 +103,8 @@ def phone(
     ] = False,
 ) -> None:
     """A phone: hears, enrols, takes part when it is told; what it keeps is encrypted."""
-    policy = Policy(
-        least_phones=least_phones,
-        largest_epsilon=largest_epsilon,
-        largest_delta=largest_delta,
-        largest_lifetime_epsilon=largest_lifetime_epsilon,
-        largest_lifetime_delta=largest_lifetime_delta,
-        largest_dropout=largest_dropout,
-        least_corrupted=least_corrupted,
-    )
+    limits = {limit.name for limit in fields(Policy)} & context.params.keys()
+    policy = Policy(**{limit: context.params[limit] for limit in limits})
     if not poll > 0:
         raise InvalidInputError(f"--poll {poll}: a pause is a positive number of seconds")
     if server is None and not ledger:
@@ -127,19 +120,13 @@ def phone(
         if server is None or ledger:
             report.ledger()
             return
-        hearing = Hearing(
-            reference,
-            store,
-            most=recordings,
-            labelled=labelled,
-            seed=seed,
-            ask=_asked(hierarchy, termination) if ask else None,
-        )
-        day = _Day(reference, store, report, termination)
+        asks = _asked(hierarchy, termination) if ask else None
+        hearing = Hearing(reference, store, most=recordings, labelled=labelled, seed=seed, ask=asks)
+        day = _Day(reference, store, report, termination, poll, once)
         last = None
         try:
             day.hear(hearing, _sources(hear, hierarchy, microphone, recordings))
-            last = day.visit(server, invitation, condition, poll, until_result, once)
+            last = day.visit(server, invitation, condition, until_result)
         except Terminated:
             report.say("stopped")
         report.finish()
@@ -153,8 +140,8 @@ def _open(data: Path) -> EncryptedStore:
         data.mkdir(mode=0o700, parents=True, exist_ok=True)
     except OSError as error:
         raise InvalidInputError(f"--data {data}: no folder can be made there: {error}") from error
-    kept = data / _STORE
-    return EncryptedStore(kept, key_in(data / _KEY, may_create=not kept.exists()))
+    path = data / _STORE
+    return EncryptedStore(path, key_in(data / _KEY, may_create=not path.exists()))
 
 
 def _sources(
@@ -182,11 +169,11 @@ def _asked(hierarchy: LabelHierarchy, termination: Termination) -> Callable[[Sec
                 choice = typer.prompt(
                     f"{second.name}: {poll.question}", default="", show_default=False, err=True
                 )
+            if not choice:
+                return None
             try:
                 hierarchy.class_of(choice)
             except UnknownLabelError as error:
-                if not choice:
-                    return None
                 typer.echo(str(error), err=True)
             else:
                 return str(choice)
@@ -202,6 +189,8 @@ class _Day:
     store: Store
     report: Report
     termination: Termination
+    poll: float
+    once: bool
 
     def hear(self, hearing: Hearing, sources: list[Source]) -> None:
         """Hear what there is."""
@@ -214,27 +203,16 @@ class _Day:
             self.report.say(f"heard {count} seconds that were new")
 
     def visit(
-        self,
-        server: str,
-        invitation: str | None,
-        condition: Condition | None,
-        poll: float,
-        until_result: bool,
-        once: bool,
+        self, server: str, invitation: str | None, condition: Condition | None, until_result: bool
     ) -> Visit | None:
         """Visit the server until there is a reason to end; returns the last visit."""
         endings = Endings(self.store)
         transport = HttpTransport(
             server, signing_key(self.store), known=endings.known, pause=self.termination.pause
         )
-        part = Participation(
-            self.phone,
-            self.store,
-            EndingTransport(transport, self.termination),
-            condition=condition,
-            poll=poll,
-        )
-        self._enrol(transport, invitation, poll, once)
+        line = EndingTransport(transport, self.termination)
+        part = Participation(self.phone, self.store, line, condition=condition, poll=self.poll)
+        self._enrol(transport, invitation)
         visit = None
         while True:
             ending = endings.untold()
@@ -243,25 +221,23 @@ class _Day:
                 if until_result:
                     return None
                 endings.told()
-            if once and visit is not None:
+            if self.once and visit is not None:
                 return visit
             visit = part.visit(datetime.now().astimezone())
             if visit.event is not Event.ENDED:
                 self.report.say(f"{visit.event}: {visit.detail}")
-            if not once:
+            if not self.once:
                 self.termination.pause(visit.seconds)
 
-    def _enrol(
-        self, transport: HttpTransport, invitation: str | None, poll: float, once: bool
-    ) -> None:
+    def _enrol(self, transport: HttpTransport, invitation: str | None) -> None:
         while True:
             try:
                 name = enrol(self.store, transport, invitation)
             except UnavailableError as error:
-                if once:
+                if self.once:
                     raise
                 self.report.say(f"{Event.TROUBLE}: {error}")
-                self.termination.pause(max(error.seconds, min(poll, 30.0)))
+                self.termination.pause(max(error.seconds, min(self.poll, 30.0)))
             else:
                 self.report.say(f"enrolled as phone {name}")
                 return

@@ -57,7 +57,8 @@ class Report:
     def ledger(self) -> None:
         """Every release that the phone ever made."""
         if self._as_json:
-            return self.finish()
+            self.finish()
+            return
         for entry in self._phone.ledger.export():
             print(
                 f"{entry['number']:>4}  {entry['phase']}  {entry['step']:<14}  "
@@ -66,7 +67,6 @@ class Report:
             )
         for unit, cost in self._spent().items():
             print(f"all together, per {unit}: ε = {cost['epsilon']:.4g}, δ = {cost['delta']:.3g}")
-        return None
 
     def _spent(self) -> dict[str, dict[str, float]]:
         return {
@@ -76,13 +76,8 @@ class Report:
 
 
 def _described(ending: Ending) -> dict[str, Any]:
-    described: dict[str, Any] = {
-        "type": str(ending.__struct_config__.tag),
-        "phase": ending.phase.hex(),
-    }
+    described = {"type": str(ending.__struct_config__.tag), "phase": ending.phase.hex()}
+    if isinstance(ending, Failed):
+        return described | {"reason": ending.reason}
     kind = kind_ending(ending)
-    if kind is not None:
-        described |= kind.describe(ending)
-    elif isinstance(ending, Failed):
-        described["reason"] = ending.reason
-    return described
+    return described if kind is None else described | kind.describe(ending)

@@ -18,7 +18,7 @@ class Terminated(BaseException):
 
 
 class Termination:
-    """Catches the signals while it is entered."""
+    """Catches the signals while it is entered; every method raises `Terminated` once one came."""
 
     def __init__(self) -> None:
         self._asked = False
@@ -40,11 +40,7 @@ class Termination:
 
     @contextlib.contextmanager
     def allowed(self) -> Iterator[None]:
-        """A stretch in which the process may end at any point.
-
-        Raises:
-            Terminated: it ends.
-        """
+        """A stretch in which the process may end at any point."""
         self._allowed = True
         try:
             if self._asked:
@@ -54,20 +50,12 @@ class Termination:
             self._allowed = False
 
     def check(self) -> None:
-        """End here, if the process was asked to.
-
-        Raises:
-            Terminated: it ends.
-        """
+        """End here, if the process was asked to."""
         with self.allowed():
             pass
 
     def pause(self, seconds: float) -> None:
-        """Sleep, unless the process ends.
-
-        Raises:
-            Terminated: it ends.
-        """
+        """Sleep, unless the process ends."""
         with self.allowed():
             time.sleep(seconds)
 

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from earshot_client import clustering, selection
+from earshot_client import selection
+from earshot_client.clustering import DPLloyd, LocalClustering, SphericalDPLloyd
 from earshot_client.labels import UNLABELLED, label_counts
 from earshot_client.phases.kind import Input, PhoneKind
 from earshot_client.phases.memory import Memory
@@ -24,6 +26,11 @@ from earshot_protocol.phases.learning import (
 )
 from earshot_protocol.voting import ballots
 from earshot_protocol.wire import Matrix
+
+_CLUSTERINGS: dict[Geometry, Callable[[int, Any], LocalClustering]] = {
+    Geometry.EUCLIDEAN: DPLloyd,
+    Geometry.SPHERICAL: SphericalDPLloyd,
+}
 
 
 def _check(memory: Memory, parameters: PhaseParameters) -> None:
@@ -43,13 +50,12 @@ def _check(memory: Memory, parameters: PhaseParameters) -> None:
 def _local_centroids(memory: Memory, parameters: PhaseParameters, task: Cluster) -> LocalCentroids:
     """Steps 3 to 5: cluster privately, choose the top centroids privately, publish them."""
     points, _ = memory.points(parameters.dimensions)
-    centroids = _local_clustering(parameters).cluster(points, memory.random)
-    top = selection.top_centroids(
-        counts(points, centroids, parameters.geometry),
-        parameters.top_local_centroids,
-        parameters.budget.selection,
-        random=memory.random,
-    )
+    mechanisms: dict[str, Any] = dict(parameters.plan().mechanisms)
+    clustering_of = _CLUSTERINGS[parameters.geometry]
+    clustering = clustering_of(parameters.local_centroids, mechanisms[learning.CLUSTER])
+    centroids = clustering.cluster(points, memory.random)
+    numbers = counts(points, centroids, parameters.geometry)
+    top = selection.top_centroids(numbers, mechanisms[learning.SELECT], memory.random)
     return LocalCentroids(phase=task.phase, sender=task.index, centroids=Matrix.of(centroids[top]))
 
 
@@ -90,19 +96,6 @@ def _finish(memory: Memory, result: Result) -> None:
 
 def _describe(result: Result) -> dict[str, Any]:
     return {"environments": [name or "without a name" for name in result.names]}
-
-
-def _local_clustering(parameters: PhaseParameters) -> clustering.LocalClustering:
-    if parameters.geometry is Geometry.SPHERICAL:
-        return clustering.SphericalDPLloyd(
-            parameters.local_centroids,
-            parameters.budget.clustering,
-            parameters.delta,
-            parameters.recordings,
-        )
-    return clustering.DPLloyd(
-        parameters.local_centroids, parameters.budget.clustering, parameters.recordings
-    )
 
 
 def _checked_centroids(matrix: Matrix, parameters: PhaseParameters) -> npt.NDArray[np.float32]:

@@ -56,8 +56,8 @@ _SALT_BYTES = 32
 _NONCE_BYTES = 12
 _HEADER = struct.Struct(f"<{_SALT_BYTES}sI")
 _COUNT = struct.Struct("<Q")
-_CHOICE_BYTES = 4 * LARGEST_NAME
-_CHOICE_LENGTH = struct.Struct("<H")
+_CHOICE = struct.Struct(f"<H{4 * LARGEST_NAME}s")
+"""Its length in bytes, and the bytes, which UTF-8 makes of at most four each."""
 _NO_CHOICE = 0xFFFF
 
 _SCHEMA = (
@@ -157,15 +157,10 @@ class EncryptedStore:
         if not rows:
             raise no_recording(recording)
         embedding, _ = self._open_recording(number, rows[0][0])
-        with self.transaction():
-            self._put_recording(number, embedding, choice)
+        self._put_recording(number, embedding, choice)
 
     def recordings(self) -> tuple[NDArray[np.float32], tuple[str | None, ...]]:
-        """See `Store.recordings`.
-
-        Raises:
-            DamagedStoreError: a row is not what was written.
-        """
+        """See `Store.recordings`."""
         rows = self._rows("SELECT id, sealed FROM recordings ORDER BY id")
         embeddings = np.empty((len(rows), self._dimensions), dtype=np.float32)
         choices: list[str | None] = []
@@ -177,41 +172,29 @@ class EncryptedStore:
     def forget(self, recording: int) -> None:
         """See `Store.forget`."""
         number = _checked_number(recording)
-        with self.transaction():
-            if not self._rows("DELETE FROM recordings WHERE id = ? RETURNING id", number):
-                raise no_recording(recording)
+        if not self._rows("DELETE FROM recordings WHERE id = ? RETURNING id", number):
+            raise no_recording(recording)
 
     def forget_all(self) -> None:
         """See `Store.forget_all`."""
-        with self.transaction():
-            self._rows("DELETE FROM recordings")
+        self._rows("DELETE FROM recordings")
 
     def get(self, name: str) -> bytes | None:
-        """See `Store.get`.
-
-        Raises:
-            DamagedStoreError: the value is not what was written.
-        """
+        """See `Store.get`."""
         rows = self._rows("SELECT sealed FROM named_values WHERE name = ?", name)
         return self._unseal("named_values", name, rows[0][0]) if rows else None
 
     def put(self, name: str, value: bytes) -> None:
         """See `Store.put`."""
         sealed = self._seal("named_values", checked_name("name", name), value)
-        with self.transaction():
-            self._rows("INSERT OR REPLACE INTO named_values VALUES (?, ?)", name, sealed)
+        self._rows("INSERT OR REPLACE INTO named_values VALUES (?, ?)", name, sealed)
 
     def delete(self, name: str) -> None:
         """See `Store.delete`."""
-        with self.transaction():
-            self._rows("DELETE FROM named_values WHERE name = ?", name)
+        self._rows("DELETE FROM named_values WHERE name = ?", name)
 
     def ledger(self) -> tuple[bytes, ...]:
-        """See `Store.ledger`.
-
-        Raises:
-            DamagedStoreError: an entry is missing or not what was written.
-        """
+        """See `Store.ledger`."""
         rows = self._rows("SELECT id, sealed FROM ledger ORDER BY id")
         if [number for number, _ in rows] != list(range(1, self._ledger_length() + 1)):
             raise DamagedStoreError("entries are missing from the store's ledger")
@@ -345,21 +328,15 @@ class EncryptedStore:
     ) -> None:
         encoded = b"" if choice is None else choice.encode()
         length = _NO_CHOICE if choice is None else len(encoded)
-        plaintext = (
-            embedding.astype("<f4").tobytes()
-            + _CHOICE_LENGTH.pack(length)
-            + encoded.ljust(_CHOICE_BYTES, b"\0")
-        )
+        plaintext = embedding.astype("<f4").tobytes() + _CHOICE.pack(length, encoded)
         sealed = self._seal("recordings", number, plaintext)
         self._rows("UPDATE recordings SET sealed = ? WHERE id = ?", sealed, number)
 
     def _open_recording(self, number: int, sealed: bytes) -> tuple[NDArray[np.float32], str | None]:
         plaintext = self._unseal("recordings", number, sealed)
         embedding = np.frombuffer(plaintext, "<f4", self._dimensions)
-        (length,) = _CHOICE_LENGTH.unpack_from(plaintext, embedding.nbytes)
-        start = embedding.nbytes + _CHOICE_LENGTH.size
-        choice = None if length == _NO_CHOICE else plaintext[start : start + length].decode()
-        return embedding, choice
+        length, encoded = _CHOICE.unpack_from(plaintext, embedding.nbytes)
+        return embedding, None if length == _NO_CHOICE else encoded[:length].decode()
 
     def _ledger_length(self) -> int:
         rows = self._rows("SELECT sealed FROM ledger_length")

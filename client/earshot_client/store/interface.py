@@ -37,8 +37,8 @@ class StoreUnavailableError(LocalError):
 class Store(Protocol):
     """What the phone asks of whatever keeps its things; use it from one thread.
 
-    Every change is all or nothing and durable when its method returns. After `close` every method
-    raises WrongStateError.
+    Every change is all or nothing and durable when its method returns. Whatever reads something
+    else than was written raises DamagedStoreError, and after `close` every method WrongStateError.
     """
 
     def add(self, embedding: NDArray[np.floating]) -> int:
@@ -126,7 +126,6 @@ def as_float32(array: NDArray[np.floating]) -> NDArray[np.float32]:
     """Real numbers as float32; what is too large becomes infinite."""
     if np.asarray(array).dtype.kind not in "iuf":
         raise InvalidInputError("embeddings are arrays of real numbers")
-    # What is too large becomes infinite, and is refused as such.
     with np.errstate(over="ignore"):
         return np.asarray(array, dtype=np.float32)
 

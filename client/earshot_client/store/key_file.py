@@ -47,8 +47,7 @@ def _create(path: Path) -> None:
     """Make the file whole or not at all, and durable; of two that make it at once, one wins."""
     fresh = path.with_name(f"{path.name}.{os.getpid()}")
     try:
-        with contextlib.suppress(FileNotFoundError):
-            fresh.unlink()  # left over from a process that was killed
+        fresh.unlink(missing_ok=True)  # left over from a process that was killed
         with open(os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
             file.write(os.urandom(KEY_BYTES))
             file.flush()

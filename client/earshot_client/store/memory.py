@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 import numpy as np
@@ -33,9 +33,8 @@ class _Content(NamedTuple):
     ledger: tuple[bytes, ...]
 
 
-class _Saved(msgspec.Struct, frozen=True, array_like=True, forbid_unknown_fields=True):
-    values: dict[str, bytes]
-    ledger: tuple[bytes, ...]
+_Saved = tuple[dict[str, bytes], tuple[bytes, ...]]
+"""The values and the ledger."""
 
 
 class MemoryStore:
@@ -57,44 +56,47 @@ class MemoryStore:
     ) -> None:
         if embeddings is None:
             embeddings = np.empty((0, EMBEDDING_DIMENSIONS), dtype=np.float32)
-        kept = _read_only(embeddings)
-        total = len(kept)
-        chosen = (None,) * total if choices is None else tuple(choices)
-        if len(chosen) != total:
-            raise InvalidInputError(f"{len(chosen)} choices for {total} recordings")
-        for choice in set(chosen):
+        embeddings = _read_only(embeddings)
+        total = len(embeddings)
+        choices = (None,) * total if choices is None else tuple(choices)
+        if len(choices) != total:
+            raise InvalidInputError(f"{len(choices)} choices for {total} recordings")
+        for choice in set(choices):
             if choice is not None:
                 checked_name("choice", choice)
-        self._held: _Content | None = _Content(
-            kept, tuple(range(1, total + 1)), chosen, total + 1, {}, ()
+        numbers = tuple(range(1, total + 1))
+        self._open_content: _Content | None = _Content(
+            embeddings, numbers, choices, total + 1, values={}, ledger=()
         )
         self._depth = 0
 
     @property
     def _content(self) -> _Content:
-        if self._held is None:
+        if self._open_content is None:
             raise WrongStateError("the store is closed")
-        return self._held
+        return self._open_content
+
+    def _change(self, **changes: Any) -> None:
+        self._open_content = self._content._replace(**changes)
 
     def add(self, embedding: NDArray[np.floating]) -> int:
         """See `Store.add`."""
-        held = self._content
-        row = checked_embedding(embedding, held.embeddings.shape[1])
-        self._held = held._replace(
-            embeddings=_read_only(np.concatenate((held.embeddings, row[None]))),
-            numbers=(*held.numbers, held.next_number),
-            choices=(*held.choices, None),
-            next_number=held.next_number + 1,
+        content = self._content
+        row = checked_embedding(embedding, content.embeddings.shape[1])
+        self._change(
+            embeddings=_read_only(np.concatenate((content.embeddings, row[None]))),
+            numbers=(*content.numbers, content.next_number),
+            choices=(*content.choices, None),
+            next_number=content.next_number + 1,
         )
-        return held.next_number
+        return content.next_number
 
     def label(self, recording: int, choice: str) -> None:
         """See `Store.label`."""
-        held = self._content
         place = self._place(recording)
-        chosen = list(held.choices)
-        chosen[place] = checked_name("choice", choice)
-        self._held = held._replace(choices=tuple(chosen))
+        choices = list(self._content.choices)
+        choices[place] = checked_name("choice", choice)
+        self._change(choices=tuple(choices))
 
     def recordings(self) -> tuple[NDArray[np.float32], tuple[str | None, ...]]:
         """See `Store.recordings`; the array is read-only."""
@@ -102,18 +104,17 @@ class MemoryStore:
 
     def forget(self, recording: int) -> None:
         """See `Store.forget`."""
-        held = self._content
+        embeddings, numbers, choices, *_ = self._content
         place = self._place(recording)
-        self._held = held._replace(
-            embeddings=_read_only(np.delete(held.embeddings, place, axis=0)),
-            numbers=held.numbers[:place] + held.numbers[place + 1 :],
-            choices=held.choices[:place] + held.choices[place + 1 :],
+        self._change(
+            embeddings=_read_only(np.delete(embeddings, place, axis=0)),
+            numbers=numbers[:place] + numbers[place + 1 :],
+            choices=choices[:place] + choices[place + 1 :],
         )
 
     def forget_all(self) -> None:
         """See `Store.forget_all`."""
-        held = self._content
-        self._held = held._replace(embeddings=held.embeddings[:0], numbers=(), choices=())
+        self._change(embeddings=self._content.embeddings[:0], numbers=(), choices=())
 
     def get(self, name: str) -> bytes | None:
         """See `Store.get`."""
@@ -121,15 +122,12 @@ class MemoryStore:
 
     def put(self, name: str, value: bytes) -> None:
         """See `Store.put`."""
-        held = self._content
-        values = {**held.values, checked_name("name", name): bytes(value)}
-        self._held = held._replace(values=values)
+        self._change(values=self._content.values | {checked_name("name", name): bytes(value)})
 
     def delete(self, name: str) -> None:
         """See `Store.delete`."""
-        held = self._content
-        values = {kept: value for kept, value in held.values.items() if kept != name}
-        self._held = held._replace(values=values)
+        values = self._content.values
+        self._change(values={other: values[other] for other in values if other != name})
 
     def ledger(self) -> tuple[bytes, ...]:
         """See `Store.ledger`."""
@@ -137,7 +135,7 @@ class MemoryStore:
 
     def append_ledger(self, entry: bytes) -> None:
         """See `Store.append_ledger`."""
-        self._held = self._content._replace(ledger=(*self._content.ledger, bytes(entry)))
+        self._change(ledger=(*self._content.ledger, bytes(entry)))
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
@@ -147,7 +145,7 @@ class MemoryStore:
         try:
             yield
         except BaseException:
-            self._held = before
+            self._open_content = before
             raise
         finally:
             self._depth -= 1
@@ -155,12 +153,11 @@ class MemoryStore:
     def close(self) -> None:
         """See `Store.close`."""
         check_outside(self._depth > 0)
-        self._held = None
+        self._open_content = None
 
     def to_bytes(self) -> bytes:
         """The named values and the ledger; the recordings stay with who made the store."""
-        held = self._content
-        return msgspec.msgpack.encode(_Saved(held.values, held.ledger))
+        return msgspec.msgpack.encode((self._content.values, self._content.ledger))
 
     @classmethod
     def from_bytes(
@@ -176,11 +173,11 @@ class MemoryStore:
             InvalidInputError: as when a store is made.
         """
         try:
-            saved = msgspec.msgpack.decode(data, type=_Saved)
+            values, ledger = msgspec.msgpack.decode(data, type=_Saved)
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
             raise DamagedStoreError(f"not a saved store: {error}") from error
         store = cls(embeddings, choices)
-        store._held = store._content._replace(values=saved.values, ledger=saved.ledger)
+        store._change(values=values, ledger=ledger)
         return store
 
     def _place(self, recording: int) -> int:
@@ -191,10 +188,10 @@ class MemoryStore:
 
 
 def _read_only(embeddings: NDArray[np.floating]) -> NDArray[np.float32]:
-    kept = as_float32(embeddings).view()
-    if kept.ndim != 2 or not kept.shape[1] or not np.isfinite(kept).all():
+    rows = as_float32(embeddings).view()
+    if rows.ndim != 2 or not rows.shape[1] or not np.isfinite(rows).all():
         raise InvalidInputError(
-            f"embeddings of shape {kept.shape}: a finite matrix (recordings, dimensions) is needed"
+            f"embeddings of shape {rows.shape}: a finite matrix (recordings, dimensions) is needed"
         )
-    kept.setflags(write=False)
-    return kept
+    rows.setflags(write=False)
+    return rows

@@ -14,7 +14,7 @@ import random
 import ssl
 import time
 from collections.abc import Callable
-from urllib.parse import SplitResult, urlsplit
+from urllib.parse import urlsplit
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -98,6 +98,9 @@ ERRORS: dict[str, type[RemoteError]] = {
 class HttpTransport:
     """One phone's line to one server; for one thread.
 
+    Each request raises UnavailableError if the server cannot be reached now, SignatureError if it
+    does not know this phone by this name and key, and another RemoteError for any other refusal.
+
     Args:
         server: its URL, https; http is taken for this machine's own addresses only.
         key: with which the phone signs.
@@ -150,8 +153,6 @@ class HttpTransport:
 
         Raises:
             InvitationRefusedError: the server admits nobody with it.
-            UnavailableError: the server cannot be reached now.
-            RemoteError: any other refusal, by name.
         """
         self.phone = NEW_PHONE
         body = Enrol(public_key=self._key.public_key().public_bytes_raw(), attestation=attestation)
@@ -163,10 +164,7 @@ class HttpTransport:
         """See `Transport.task`.
 
         Raises:
-            UnavailableError: the server cannot be reached now.
-            SignatureError: the server does not know this phone by this name and key.
-            MalformedMessageError: what it sent is no task.
-            RemoteError: any other refusal, by name.
+            MalformedMessageError: what the server sent is no task.
         """
         body = encode_body(AskTask(known=self._known()), MESSAGEPACK)
         return decode_task(self._call(TASK, body, LARGEST_TASK_BYTES))
@@ -177,9 +175,6 @@ class HttpTransport:
         Raises:
             UnexpectedMessageError: the step is over, or the answer belongs to another one.
             RepeatedMessageError: the server has another answer of this phone to this step.
-            UnavailableError: the server cannot be reached now.
-            SignatureError: the server does not know this phone by this name and key.
-            RemoteError: any other refusal, by name.
         """
         self._call(ANSWER, encode(answer), 0)
 
@@ -257,7 +252,9 @@ def _connection(
         host, port = url.hostname, url.port
     except ValueError as error:
         raise InvalidInputError(f"{server!r} is not a URL: {error}") from error
-    if not host or url.scheme not in ("http", "https") or _has_more(url):
+    # Signatures cover the path as it is sent, which is that of the request alone.
+    more = url.path.removeprefix("/") or url.query or url.fragment or url.username
+    if not host or url.scheme not in ("http", "https") or more:
         raise InvalidInputError(
             f"{server!r} is not the URL of a server, such as https://example.org"
         )
@@ -271,11 +268,6 @@ def _connection(
     return http.client.HTTPConnection(host, port, timeout=timeout)
 
 
-def _has_more(url: SplitResult) -> bool:
-    """Whether there is more than scheme, host and port; signatures cover the path as it is sent."""
-    return url.path not in ("", "/") or bool(url.query or url.fragment or url.username)
-
-
 def _is_this_machine(host: str) -> bool:
     if host == "localhost":
         return True
@@ -286,17 +278,16 @@ def _is_this_machine(host: str) -> bool:
 
 def _error(response: http.client.HTTPResponse, media: str, content: bytes) -> RemoteError:
     """What an unsuccessful response means."""
-    said = f"the server answered {response.status} {_cleaned(response.reason)}".rstrip()
-    problem = None
+    title = f"the server answered {response.status} {response.reason}"
+    problem = Problem(type="", title=title, status=response.status)
     if media == PROBLEM:
         with contextlib.suppress(MalformedMessageError):
             problem = decode_body(content, JSON, Problem)
-    if problem is not None:
-        said = _cleaned(f"{problem.title}: {problem.detail}" if problem.detail else problem.title)
+    said = _cleaned(f"{problem.title}: {problem.detail}" if problem.detail else problem.title)
     if response.status in _BUSY:
         return UnavailableError(said, _retry_after(response))
-    kind = problem.type.removeprefix(PROBLEM_PREFIX) if problem is not None else ""
-    if problem is not None and kind == "stale-signature" and problem.now is not None:
+    kind = problem.type.removeprefix(PROBLEM_PREFIX)
+    if kind == "stale-signature" and problem.now is not None:
         return _ClockError(said, problem.now)
     return ERRORS.get(kind, ServerProblemError)(said)
 

@@ -12,8 +12,6 @@ class Transport(Protocol):
 
     def task(self) -> Task:
         """What the server wants of this phone now."""
-        ...
 
     def send(self, answer: Answer) -> None:
         """Hand in an answer; returns once the server has it."""
-        ...

@@ -40,7 +40,6 @@ class Condition(Protocol):
         Args:
             now: the phone's local time.
         """
-        ...
 
 
 @dataclass(frozen=True)
@@ -115,8 +114,8 @@ class AllOf:
 
     def check(self, now: datetime) -> Postponed | None:
         """See `Condition.check`; names all reasons, and looks again when the last may be gone."""
-        found = [condition.check(now) for condition in self._conditions]
-        postponed = [each for each in found if each is not None]
+        checked = [condition.check(now) for condition in self._conditions]
+        postponed = [each for each in checked if each is not None]
         if not postponed:
             return None
         return Postponed(

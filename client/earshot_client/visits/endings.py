@@ -40,9 +40,9 @@ class Endings:
             if saved is None:
                 self._write(_Saved())
             return False
-        if saved is not None and task.phase in saved.known:
+        known = self.known()
+        if task.phase in known:
             return False
-        known = () if saved is None else saved.known
         # A result that comes before anything else is older than this phone.
         untold = b"" if saved is None and task.told_to_all else encode(task)
         self._write(_Saved((task.phase, *known)[:_KNOWN], untold))

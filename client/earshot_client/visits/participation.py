@@ -6,14 +6,14 @@ No clock and no sleep of its own: `visit` is called at a time, and says when to 
 from __future__ import annotations
 
 import enum
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from datetime import datetime
 
 from earshot_client.phone import Phone
 from earshot_client.store.interface import Store
 from earshot_client.transport.http import UnavailableError
 from earshot_client.transport.interface import Transport
-from earshot_client.visits.conditions import AllOf, Condition
+from earshot_client.visits.conditions import Condition
 from earshot_client.visits.endings import Endings
 from earshot_protocol.errors import (
     MalformedMessageError,
@@ -59,10 +59,11 @@ class Visit:
     seconds: float
 
 
+@dataclass
 class Participation:
     """A phone's part in whatever its server runs.
 
-    Args:
+    Attributes:
         phone: decides and answers.
         store: the phone's.
         transport: to the server.
@@ -71,21 +72,15 @@ class Participation:
             that is too busy asks for a longer one.
     """
 
-    def __init__(
-        self,
-        phone: Phone,
-        store: Store,
-        transport: Transport,
-        *,
-        condition: Condition | None = None,
-        poll: float = _LONGEST_PAUSE,
-    ) -> None:
-        self._phone = phone
-        self._store = store
-        self._transport = transport
-        self._condition = condition or AllOf()
-        self._poll = poll
-        self._endings = Endings(store)
+    phone: Phone
+    store: Store
+    transport: Transport
+    _: KW_ONLY
+    condition: Condition | None = None
+    poll: float = _LONGEST_PAUSE
+
+    def __post_init__(self) -> None:
+        self._endings = Endings(self.store)
         self._failures = 0
 
     def visit(self, now: datetime) -> Visit:
@@ -98,13 +93,13 @@ class Participation:
             LocalError: something is wrong on this phone; whatever is wrong with the network or
                 the server is a `Visit`.
         """
-        postponed = self._condition.check(now)
+        postponed = self.condition.check(now) if self.condition is not None else None
         if postponed is not None:
             return Visit(Event.POSTPONED, postponed.reason, postponed.seconds)
         try:
             visit = self._take_part()
         except RefusedError as error:
-            return Visit(Event.REFUSED, str(error), min(self._poll, SECONDS_AFTER_REFUSAL))
+            return Visit(Event.REFUSED, str(error), min(self.poll, SECONDS_AFTER_REFUSAL))
         except RemoteError as error:
             least = error.seconds if isinstance(error, UnavailableError) else 0.0
             visit = Visit(Event.TROUBLE, str(error), max(least, self._pause()))
@@ -113,10 +108,10 @@ class Participation:
         return visit
 
     def _take_part(self) -> Visit:
-        task = self._transport.task()
+        task = self.transport.task()
         try:
-            with self._store.transaction():
-                answer = self._phone.answer(task)
+            with self.store.transaction():
+                answer = self.phone.answer(task)
                 news = self._endings.note(task)
         except RemoteError:
             # An ending that makes no sense to this phone will make none tomorrow either.
@@ -125,7 +120,7 @@ class Participation:
         if answer is not None:
             return self._send(answer)
         if isinstance(task, Wait):
-            return Visit(Event.WAITING, "nothing to do now", min(task.seconds, self._poll))
+            return Visit(Event.WAITING, "nothing to do now", min(task.seconds, self.poll))
         if not news:
             raise UnexpectedMessageError("the server tells again of a phase that is known")
         # The next phase may be gathering phones already.
@@ -133,7 +128,7 @@ class Participation:
 
     def _send(self, answer: Answer) -> Visit:
         try:
-            self._transport.send(answer)
+            self.transport.send(answer)
         except SignatureError:
             raise
         except (UnexpectedMessageError, RepeatedMessageError, MalformedMessageError) as error:
@@ -142,7 +137,7 @@ class Participation:
 
     def _pause(self) -> float:
         """The longer, the more visits in a row have failed."""
-        return min(_FIRST_PAUSE * 2.0 ** min(self._failures, 12), self._poll, _LONGEST_PAUSE)
+        return min(_FIRST_PAUSE * 2.0 ** min(self._failures, 12), self.poll, _LONGEST_PAUSE)
 
 
 def _name(message: Task | Answer) -> str:

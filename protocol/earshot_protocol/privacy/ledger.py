@@ -9,7 +9,7 @@ tell that its newest entries are missing; whoever stores it guards its length.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from typing import Annotated
 
 import msgspec
@@ -116,21 +116,6 @@ class Ledger:
     def spent(self) -> dict[Unit, Cost]:
         """What all releases cost together, per unit (basic composition, thesis Theorem 8.3)."""
         return total(self.releases)
-
-    def spent_in(self, phase: bytes) -> dict[Unit, Cost]:
-        """What the releases of one phase cost together, per unit."""
-        return total(self.releases_in(phase))
-
-    def remaining(self, limits: Mapping[Unit, Cost]) -> dict[Unit, Cost]:
-        """What the limits leave, per limited unit; zero where they are reached or exceeded."""
-        spent = self.spent()
-        return {
-            unit: Cost(
-                max(0.0, limit.epsilon - spent[unit].epsilon),
-                max(0.0, limit.delta - spent[unit].delta),
-            )
-            for unit, limit in limits.items()
-        }
 
     def export(self) -> list[dict[str, str | int | float]]:
         """The ledger for its user to read: one plain dictionary per release, oldest first."""

@@ -2,7 +2,9 @@
 
 A mechanism declares its event and its cost, (ε, δ), in two units. In the *recording* unit
 neighbours differ in one recording of one phone; in the *phone* unit they differ in everything one
-phone contributes, an absent phone counting as the zero vector.
+one phone contributes, an absent phone counting as the zero vector. What a phone makes private
+itself costs in the phone unit as much as group privacy bounds (Dwork and Roth 2014, Theorem 2.2).
+That bound says little above ε ≈ 10: it is vacuous for all but a handful of recordings.
 """
 
 from __future__ import annotations
@@ -16,7 +18,6 @@ import numpy as np
 import numpy.typing as npt
 
 from earshot_protocol import checks
-from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.privacy.conversions import secure_sum_delta, zcdp_epsilon, zcdp_rho
 from earshot_protocol.privacy.events import DiscreteLaplaceSum, Event, Pure, ZeroConcentrated
 from earshot_protocol.privacy.noise import Size, polya_share, polya_share_bound
@@ -109,11 +110,11 @@ class BallotSum:
         return 2 if unit is Unit.RECORDING else self.votes
 
     def noise_share(self, size: Size, random: RandomBytes = os.urandom) -> npt.NDArray[np.int64]:
-        """One phone's noise for a ballot of this size, int64."""
+        """See `SumMechanism.noise_share`."""
         return polya_share(self.scale, self.honest_survivors, size, random)
 
     def share_bound(self, probability: float) -> int:
-        """What one entry of ballot plus noise share exceeds in magnitude with ≤ `probability`."""
+        """See `SumMechanism.share_bound`."""
         return self.votes + polya_share_bound(self.scale, self.honest_survivors, probability)
 
     def event(self, unit: Unit) -> DiscreteLaplaceSum:
@@ -155,11 +156,7 @@ class LaplaceLloyd:
         return Pure(self.cost(unit).epsilon)
 
     def cost(self, unit: Unit) -> Cost:
-        """(ε, 0) per recording; per phone the group-privacy bound (recordings · ε, 0).
-
-        The phone bound (Dwork and Roth 2014, Theorem 2.2) says little above ε ≈ 10: it is vacuous
-        for all but a handful of recordings.
-        """
+        """(ε, 0) per recording; per phone (recordings · ε, 0)."""
         return Cost(self.epsilon * (self.recordings if unit is Unit.PHONE else 1), 0.0)
 
 
@@ -194,8 +191,7 @@ class GaussianLloyd:
     def event(self, unit: Unit) -> ZeroConcentrated:
         """ρ-zCDP per recording; (recordings² · ρ)-zCDP per phone.
 
-        Group privacy of zCDP is Proposition 27 of Bun and Steinke (TCC 2016). The phone bound
-        grows with the square of the recordings: it is vacuous for all but a handful.
+        Group privacy of zCDP is Proposition 27 of Bun and Steinke (TCC 2016).
         """
         return ZeroConcentrated(self.rho * (self.recordings**2 if unit is Unit.PHONE else 1))
 
@@ -206,73 +202,41 @@ class GaussianLloyd:
         return Cost(zcdp_epsilon(self.event(unit).rho, self.delta), self.delta)
 
 
-class SelectionMethod(enum.StrEnum):
-    """How the top centroids are chosen; all cost the same for counts."""
-
-    NOISY_MAX = "noisy-max"
-    PERMUTE_AND_FLIP = "permute-and-flip"
-    GUMBEL = "gumbel"
-
-
 @dataclass(frozen=True)
 class NoisyMax:
     """Private selection of the largest counts, one after the other without replacement.
 
     One recording raises one count by one and lowers none (monotone), so each selection is ε-DP
-    with noise of scale 1/ε: report noisy max (Dwork and Roth 2014, Claim 3.9), permute-and-flip
-    (McKenna and Sheldon, NeurIPS 2020) and the exponential mechanism, of which the one-shot
-    Gumbel top-k is the repetition (Durfee and Rogers, NeurIPS 2019, Lemma 4.2).
+    with noise of scale 1/ε: report noisy max (Dwork and Roth 2014, Claim 3.9).
 
     Attributes:
         epsilon: ε of each selection, in the recording unit.
         repeats: k*, how many are selected.
         recordings: the most recordings a phone counts.
-        method: how each is selected.
 
     Raises:
-        InvalidParametersError: a value out of range, a count that is not whole, or an
-            unknown method.
+        InvalidParametersError: a value that is not positive, or a count that is not whole.
     """
 
     epsilon: float
     repeats: int
     recordings: int
-    method: SelectionMethod = SelectionMethod.NOISY_MAX
 
     def __post_init__(self) -> None:
         checks.positive("epsilon", self.epsilon)
         checks.whole("repeats", self.repeats)
         checks.whole("recordings", self.recordings)
-        selection_method(self.method)
 
     @property
     def name(self) -> str:
         """The method and how often it is repeated."""
-        return f"{self.method}, {self.repeats} times"
+        return f"noisy-max, {self.repeats} times"
 
     def event(self, unit: Unit) -> Pure:
         """Pure ε, as `cost` says."""
         return Pure(self.cost(unit).epsilon)
 
     def cost(self, unit: Unit) -> Cost:
-        """(repeats · ε, 0) per recording; per phone `recordings` times that (group privacy).
-
-        The phone bound says little above ε ≈ 10: it is vacuous for all but a handful of
-        recordings.
-        """
+        """(repeats · ε, 0) per recording; per phone `recordings` times that."""
         group = self.recordings if unit is Unit.PHONE else 1
         return Cost(self.repeats * self.epsilon * group, 0.0)
-
-
-def selection_method(method: str) -> SelectionMethod:
-    """The method of that name.
-
-    Raises:
-        InvalidParametersError: it is unknown; names those that are accepted.
-    """
-    try:
-        return SelectionMethod(method)
-    except ValueError:
-        raise InvalidParametersError(
-            f"method={method!r}: give one of {', '.join(SelectionMethod)}"
-        ) from None

@@ -14,7 +14,7 @@ import decimal
 import functools
 import math
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable
 from decimal import Decimal
 from typing import NamedTuple
 
@@ -137,39 +137,9 @@ def discrete_gaussian(
     while len(accepted) < count:
         missing = count - len(accepted)
         proposals = discrete_laplace(math.floor(sigma) + 1, missing + missing // 2 + 8, random)
-        kept = proposals[_gaussian_acceptance(proposals, sigma, random)]
-        accepted = np.concatenate([accepted, kept])
+        passed = proposals[_gaussian_acceptance(proposals, sigma, random)]
+        accepted = np.concatenate([accepted, passed])
     return accepted[:count].reshape(size)
-
-
-def grid_exp(rate: float, steps: int) -> int:
-    """⌊exp(−rate · steps) · 2^128⌋: a probability on the grid of 128 uniform bits.
-
-    Args:
-        rate: such as ε, positive and finite.
-        steps: such as a difference of counts, at least zero.
-    """
-    with decimal.localcontext(_CONTEXT):
-        return _on_grid((-Decimal(rate) * steps).exp())
-
-
-def bernoulli_exp(
-    rate: float, steps: Sequence[int], random: RandomBytes = os.urandom
-) -> npt.NDArray[np.bool_]:
-    """Independent coins, the i-th true with probability exp(−rate · steps[i]).
-
-    Args:
-        rate: such as ε, positive and finite.
-        steps: such as differences of counts, at least zero; where one is zero its coin is true.
-        random: source of bytes; a seeded one belongs in simulations only.
-
-    Returns:
-        bool of shape (steps,).
-    """
-    thresholds = _Thresholds.of(grid_exp(rate, step) for step in steps)
-    heads = _below(_words(len(steps), random), thresholds.high, thresholds.low, random)
-    certain: npt.NDArray[np.bool_] = np.array(steps) == 0
-    return np.logical_or(heads, certain)
 
 
 class _Thresholds(NamedTuple):

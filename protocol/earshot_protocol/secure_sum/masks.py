@@ -49,20 +49,14 @@ def word_type(modulus_bits: int) -> np.dtype[np.unsignedinteger]:
     return np.dtype("<u2" if modulus_bits <= 16 else "<u4" if modulus_bits <= 32 else "<u8")
 
 
-def expand(seed: bytes, length: int, word: np.dtype[np.unsignedinteger]) -> Words:
-    """PRG(seed): the AES-256-CTR key stream of the full 256-bit seed, as `length` words."""
-    return _expand(seed, bytes(length * word.itemsize), word)
-
-
 def expand_sum(seeds: Iterable[bytes], length: int, word: np.dtype[np.unsignedinteger]) -> Words:
-    """The sum of the masks of all seeds, `length` words."""
+    """The sum of the masks of all seeds, `length` words.
+
+    A mask is PRG(seed), the AES-256-CTR key stream of the full 256-bit seed.
+    """
     zeros = bytes(length * word.itemsize)
     total = np.zeros(length, dtype=word)
     for seed in seeds:
-        np.add(total, _expand(seed, zeros, word), out=total)
+        stream = Cipher(algorithms.AES256(seed), _CTR).encryptor().update(zeros)
+        np.add(total, np.frombuffer(stream, dtype=word), out=total)
     return total
-
-
-def _expand(seed: bytes, zeros: bytes, word: np.dtype[np.unsignedinteger]) -> Words:
-    encryptor = Cipher(algorithms.AES256(seed), _CTR).encryptor()
-    return np.frombuffer(encryptor.update(zeros), dtype=word)
