@@ -38,6 +38,7 @@ def phase() -> None:
 
 @app.command()
 def start(
+    context: typer.Context,
     phones: Annotated[int, typer.Option(help="Phones that are wanted.")],
     server: Server = DEFAULT_SERVER,
     data: Data = DEFAULT_DATA,
@@ -79,38 +80,20 @@ def start(
     as_json: AsJson = False,
 ) -> None:
     """Start a phase: it gathers phones, then runs. Prints its identifier."""
-    names = tuple(name.strip() for name in labels.split(","))
-    parameters: Parameters
+    # Options are named as the parameters that they set, but for these.
+    given = context.params | {
+        "labels": tuple(name.strip() for name in labels.split(",")),
+        "step_seconds": step_hours * 3600,
+    }
+    kind: type[Parameters]
     if statistics:
-        epsilon = parse_budget(budget, [HISTOGRAM]).get(HISTOGRAM, _DEFAULT_EPSILON)
-        parameters = StatisticsParameters(
-            phones=phones,
-            labels=names,
-            contacts=contacts,
-            epsilon=epsilon,
-            dropout=dropout,
-            corrupted=corrupted,
-            step_seconds=step_hours * 3600,
-        )
+        kind = StatisticsParameters
+        given["epsilon"] = parse_budget(budget, [HISTOGRAM]).get(HISTOGRAM, _DEFAULT_EPSILON)
     else:
+        kind = PhaseParameters
         spent = _DEFAULT_BUDGET | parse_budget(budget, Budget.names())
-        parameters = PhaseParameters(
-            phones=phones,
-            labels=names,
-            recordings=recordings,
-            dimensions=dimensions,
-            geometry=Geometry.SPHERICAL,
-            encoder=encoder,
-            local_centroids=local_centroids,
-            top_local_centroids=top_local_centroids,
-            top_global_centroids=top_global_centroids,
-            centroid_votes=centroid_votes,
-            label_votes=label_votes,
-            dropout=dropout,
-            corrupted=corrupted,
-            budget=Budget(*spent.values()),
-            step_seconds=step_hours * 3600,
-        )
+        given |= {"geometry": Geometry.SPHERICAL, "budget": Budget(*spent.values())}
+    parameters = kind(**{name: given[name] for name in kind.__struct_fields__ if name in given})
     parameters.check()
     asked = StartPhase(
         parameters=parameters, least_phones=least_phones, gather_seconds=gather_hours * 3600
@@ -128,8 +111,8 @@ def list_phases(
     if as_json:
         _print(Phases(phases=phases))
         return
-    for found in phases:
-        typer.echo(_line(found))
+    for phase in phases:
+        typer.echo(_line(phase))
 
 
 @app.command()
