@@ -12,10 +12,6 @@ from limits.strategies import FixedWindowRateLimiter
 
 from earshot_server.api.problems import RateLimitError
 
-PHONE_PER_MINUTE = 600
-ADDRESS_PER_MINUTE = 12_000
-"""Thousands of phones share one address of a mobile network."""
-
 
 class RateLimits:
     """Counts requests in windows of a minute.
@@ -25,7 +21,7 @@ class RateLimits:
         address: requests per minute of one address; of IPv6, of one /64, which is one subscriber.
     """
 
-    def __init__(self, phone: int = PHONE_PER_MINUTE, address: int = ADDRESS_PER_MINUTE) -> None:
+    def __init__(self, phone: int, address: int) -> None:
         self._limits = {
             "phone": RateLimitItemPerMinute(phone),
             "address": RateLimitItemPerMinute(address),

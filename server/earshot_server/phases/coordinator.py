@@ -74,7 +74,7 @@ class Coordinator:
 
     Args:
         store: keeps the phase.
-        discovery: finds global centroids.
+        discovery: finds global centroids; None for whoever closes no step.
         phase: which one.
         summation: how ballots are added up; replaced in simulations only.
         random: draws the secure sums' graphs.
@@ -83,7 +83,7 @@ class Coordinator:
     def __init__(
         self,
         store: PhaseStore,
-        discovery: Discovery,
+        discovery: Discovery | None,
         phase: bytes,
         *,
         summation: Summation = BELL,
@@ -313,6 +313,8 @@ class Coordinator:
         if step is None:
             raise WrongStateError(f"the phase is at '{state.step}', which is no step of its plan")
         if running is None:
+            if self._discovery is None:
+                raise WrongStateError("without a discovery, no step is closed")
             _check_attendance(state.parameters, len(received))
             state.take_answers(step.part, received, self._discovery)
         else:
