@@ -17,6 +17,8 @@ from earshot_protocol.errors import InvalidInputError, LocalError
 Connection = psycopg.Connection[tuple[Any, ...]]
 Parameters = Mapping[str, object] | Sequence[object]
 
+SECONDS_UNTIL_DATABASE = 5
+"""After which callers are told to try again while it cannot be used."""
 _CONNECTION = {"connect_timeout": "5", "tcp_user_timeout": "30000", "application_name": "earshot"}
 """Where the URL says nothing else: a network that swallows packets is noticed."""
 _MIGRATION_LOCK = 0x65617273686F74
