@@ -8,6 +8,7 @@ import os
 import re
 import secrets
 import stat
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
@@ -28,17 +29,17 @@ class CredentialsError(LocalError):
     """A file of credentials that cannot be read, is open to others, or holds something else."""
 
 
+@dataclass(frozen=True)
 class Credentials:
     """What operators authenticate with, and what invitations are signed with.
 
-    Args:
+    Attributes:
         operator_token: 32 random bytes in base64url, 43 characters.
         invitation_key: signs invitation codes.
     """
 
-    def __init__(self, operator_token: str, invitation_key: Ed25519PrivateKey) -> None:
-        self.operator_token = operator_token
-        self.invitation_key = invitation_key
+    operator_token: str = field(repr=False)
+    invitation_key: Ed25519PrivateKey
 
     @classmethod
     def load_or_create(cls, folder: Path) -> Self:

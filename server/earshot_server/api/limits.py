@@ -14,7 +14,7 @@ from earshot_server.api.problems import RateLimitError
 
 
 class RateLimits:
-    """Counts requests in windows of a minute.
+    """Counts requests in windows of a minute; refuses one too many by a `RateLimitError`.
 
     Args:
         phone: requests per minute of one phone.
@@ -29,19 +29,11 @@ class RateLimits:
         self._counts = FixedWindowRateLimiter(MemoryStorage())
 
     def count_phone(self, phone: int) -> None:
-        """Count a request of a phone.
-
-        Raises:
-            RateLimitError: it is one too many; says how long to wait.
-        """
+        """Count a request of a phone."""
         self._count("phone", str(phone))
 
     def count_address(self, address: str | None) -> None:
-        """Count a request from an address; None: unknown.
-
-        Raises:
-            RateLimitError: it is one too many; says how long to wait.
-        """
+        """Count a request from an address; None: unknown."""
         self._count("address", _subscriber(address or ""))
 
     def _count(self, whose: str, name: str) -> None:

@@ -51,6 +51,8 @@ class _Status(NamedTuple):
 class EmbeddedPostgres:
     """PostgreSQL in a data folder; only one process may have it.
 
+    Every method raises `EmbeddedDatabaseError` if it cannot do what it says.
+
     Args:
         folder: holds the database (`postgresql/`) and its log; created if it is missing.
         settings: of PostgreSQL, beside our own.
@@ -85,11 +87,7 @@ class EmbeddedPostgres:
         return True
 
     def start(self) -> None:
-        """Start the server, or adopt the one that runs here; returns when it takes connections.
-
-        Raises:
-            EmbeddedDatabaseError: it does not start; says what its log says.
-        """
+        """Start the server, or adopt the one that runs here; returns when it takes connections."""
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             self._let_through()
@@ -105,9 +103,6 @@ class EmbeddedPostgres:
         Args:
             crash: stop at once, as if it had been killed; otherwise, everybody is disconnected and
                 everything is written first.
-
-        Raises:
-            EmbeddedDatabaseError: it does not stop.
         """
         order = signal.SIGQUIT if crash else signal.SIGINT
         if self._process is not None:
@@ -126,9 +121,6 @@ class EmbeddedPostgres:
 
         Returns:
             Whether it had.
-
-        Raises:
-            EmbeddedDatabaseError: it does not start; says what its log says.
         """
         if not self._is_down():
             return False
@@ -174,11 +166,19 @@ class EmbeddedPostgres:
         shutil.rmtree(draft, ignore_errors=True)
         draft.mkdir(mode=0o700)
         self._give(draft)
-        # Trust: whoever reaches the socket in its closed folder is the server's own user or root.
-        made = self._run(
-            "initdb", "--auth-local=trust", "--auth-host=reject", "--encoding=UTF8",
-            "--no-locale", f"--username={_ROLE}", f"--pgdata={draft}",
-        )  # fmt: skip
+        made = subprocess.run(  # noqa: S603 - the wheel's program, our arguments
+            [
+                _programs(self._cluster) / "initdb",
+                # Whoever reaches the socket in its closed folder is the server's own user or root.
+                *("--auth-local=trust", "--auth-host=reject", "--encoding=UTF8", "--no-locale"),
+                *(f"--username={_ROLE}", f"--pgdata={draft}"),
+            ],
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd="/",
+            **self._identity(),
+        )
         if made.returncode != 0:
             raise EmbeddedDatabaseError(f"initdb in {self._folder}: {made.stderr.strip()}")
         draft.rename(self._cluster)
@@ -204,16 +204,6 @@ class EmbeddedPostgres:
                 cwd=self._cluster,
                 **self._identity(),
             )
-
-    def _run(self, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(  # noqa: S603 - the wheel's program, our arguments
-            [_programs(self._cluster) / program, *arguments],
-            capture_output=True,
-            text=True,
-            check=False,
-            cwd="/",
-            **self._identity(),
-        )
 
     def _last_words(self) -> str:
         text = self._log_file.read_text(errors="replace")

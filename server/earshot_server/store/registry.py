@@ -219,11 +219,6 @@ class Registry:
         )
         return int(rows[0][0]) if rows else None
 
-    def members(self, phase: bytes) -> int:
-        """How many phones have joined; 0 if there is no such phase."""
-        rows = self._database.query("SELECT joined FROM gatherings WHERE phase = %s", (phase,))
-        return int(rows[0][0]) if rows else 0
-
     def end_gathering(self, phase: bytes, failure: str | None = None) -> int:
         """Let nobody join any more; once more changes nothing.
 
