@@ -229,14 +229,9 @@ def _responses(operation: Operation) -> Schema:
         done["content"] = {_TEXT: {"schema": {"type": "string"}}}
     elif operation.gives is not None:
         done["content"] = _content(operation.gives)
-    problem = {
-        "description": "A problem",
-        "content": {PROBLEM: {"schema": _schema(Problem)}},
-    }
-    return {
-        str(operation.status): done,
-        **{str(status): problem for status in sorted(operation.problems())},
-    }
+    problem = {"description": "A problem", "content": {PROBLEM: {"schema": _schema(Problem)}}}
+    problems = {str(status): problem for status in sorted(operation.problems())}
+    return {str(operation.status): done} | problems
 
 
 if __name__ == "__main__":

@@ -123,14 +123,14 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """One phase: where it stands, how many phones have answered, and its result."""
-    found = OperatorClient(server, read_token(data)).export(phase)
+    everything = OperatorClient(server, read_token(data)).export(phase)
     if as_json:
-        _print(found)
+        _print(everything)
         return
-    typer.echo(_line(found.phase))
-    for step in found.phase.steps:
+    typer.echo(_line(everything.phase))
+    for step in everything.phase.steps:
         typer.echo(f"  {step.step:<32} {step.answered} of {step.expected}")
-    for line in _lines(found.phase.parameters, found.ending):
+    for line in _lines(everything.phase.parameters, everything.ending):
         typer.echo(f"  {line}")
 
 
@@ -148,8 +148,8 @@ def export(
     data: Data = DEFAULT_DATA,
 ) -> None:
     """Everything about a phase as JSON: parameters, steps, result, privacy spent."""
-    found = OperatorClient(server, read_token(data)).export(phase)
-    exported = msgspec.json.format(msgspec.json.encode(found), indent=2).decode()
+    everything = OperatorClient(server, read_token(data)).export(phase)
+    exported = msgspec.json.format(msgspec.json.encode(everything), indent=2).decode()
     if out is None:
         typer.echo(exported)
         return
@@ -159,8 +159,8 @@ def export(
         raise InvalidInputError(f"cannot write {out}: {error.strerror}") from error
 
 
-def _print(found: object) -> None:
-    typer.echo(msgspec.json.encode(found).decode())
+def _print(body: object) -> None:
+    typer.echo(msgspec.json.encode(body).decode())
 
 
 def _line(phase: PhaseView) -> str:

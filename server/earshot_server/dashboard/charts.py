@@ -62,13 +62,9 @@ def track(done: int, total: int) -> Markup:
 
 
 def participation(answered: int, expected: int, phones: int, least: int) -> Markup:
-    """A bar of all phones: those that answered, those that have not, a mark at the fewest needed.
+    """A bar of all `phones`: those that answered, those that were asked and have not, the rest.
 
-    Args:
-        answered: phones that answered.
-        expected: phones that were asked, of which the rest has not answered.
-        phones: of the phase: the bar's whole width.
-        least: without which the phase cannot go on.
+    A mark shows the fewest without which the phase cannot go on.
     """
     unit = 100.0 / max(phones, expected, 1)
     return _bar(
@@ -79,12 +75,7 @@ def participation(answered: int, expected: int, phones: int, least: int) -> Mark
 
 
 def interval_bar(count: Interval, largest: int) -> Markup:
-    """A bar up to the published count, with a whisker over the interval.
-
-    Args:
-        count: what is drawn.
-        largest: the count at the right end of every bar of the chart, positive.
-    """
+    """A bar up to the published count, with a whisker over the interval; `largest` is full."""
     unit = 100.0 / largest
     low, high = _share(unit * count.least), _share(unit * count.most)
     return _bar(
@@ -98,11 +89,9 @@ def interval_bar(count: Interval, largest: int) -> Markup:
 
 
 def over_time(counts: Sequence[Interval | None], largest: int) -> Markup:
-    """One mark with a whisker per phase, joined by lines; None leaves a gap.
+    """One mark with a whisker per phase, oldest first, joined by lines; None leaves a gap.
 
-    Args:
-        counts: oldest first.
-        largest: the count at the upper edge, positive.
+    At the upper edge is the count `largest`, which is positive.
     """
     drawn: list[Markup] = [
         _element("line", class_="axis", x1=0, x2="100%", y1=_HEIGHT - 1, y2=_HEIGHT - 1)

@@ -86,7 +86,7 @@ def blueprint(archive: Archive, clock: Callable[[], float] = time.time) -> Bluep
         records = archive.phases(MOST_PHASES)
         return render(
             "statistics.html",
-            found=tables.over_time(histograms.global_histograms(records)),
+            labelled=tables.over_time(histograms.global_histograms(records)),
             counted=tables.over_time(histograms.private_histograms(records)),
             most=MOST_PHASES,
         )

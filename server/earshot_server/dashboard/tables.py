@@ -95,7 +95,17 @@ def environments(record: PhaseRecord, result: Result) -> Environments:
     )[:MOST_ENVIRONMENTS]
     largest = max((max(votes) for votes in result.label_votes if votes), default=0)
     rows = tuple(
-        _environment(result, row, number, largest) for number, row in enumerate(order, start=1)
+        Environment(
+            number=number,
+            name="no label" if (winner := result.labels[row]) < 0 else result.label_names[winner],
+            hue=winner % charts.HUES if winner >= 0 else charts.HUES,
+            votes=result.centroid_votes[row],
+            label_votes=tuple(
+                (votes, charts.heat(votes, largest)) for votes in result.label_votes[row]
+            ),
+            winner=winner,
+        )
+        for number, row in enumerate(order, start=1)
     )
     picture, explained = None, None
     if rows:
@@ -109,20 +119,6 @@ def environments(record: PhaseRecord, result: Result) -> Environments:
         explained,
         histograms.sum_radius(record, CENTROID_VOTE),
         histograms.sum_radius(record, LABEL_VOTE),
-    )
-
-
-def _environment(result: Result, row: int, number: int, largest: int) -> Environment:
-    winner = result.labels[row]
-    return Environment(
-        number=number,
-        name=result.label_names[winner] if winner >= 0 else "no label",
-        hue=winner % charts.HUES if winner >= 0 else charts.HUES,
-        votes=result.centroid_votes[row],
-        label_votes=tuple(
-            (votes, charts.heat(votes, largest)) for votes in result.label_votes[row]
-        ),
-        winner=winner,
     )
 
 

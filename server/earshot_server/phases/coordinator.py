@@ -35,7 +35,6 @@ from earshot_protocol.phases.plan import (
     PUBLISHED,
     Outcome,
     PartTask,
-    Plan,
     ReleaseTask,
     SecureSum,
     Step,
@@ -61,10 +60,6 @@ class _Present(NamedTuple):
     number: int
     state: Snapshot
     sum: Aggregator | None
-
-    @property
-    def plan(self) -> Plan:
-        return self.state.parameters.plan()
 
 
 class Coordinator:
@@ -106,10 +101,9 @@ class Coordinator:
         summation: Summation = BELL,
         random: RandomBytes = os.urandom,
     ) -> Self:
-        """Start a phase for phones 0 … n − 1; what it shares with the class is as said there.
+        """Start a phase for phones 0 … n − 1, at the time `now` on `advance`'s clock.
 
-        Its identifier `phase` is drawn at random by default; `now` is in seconds, on the clock that
-        `advance` is told.
+        Its identifier `phase` is drawn at random by default; the rest is as the class has it.
 
         Raises:
             InvalidParametersError: says which parameter is wrong and what would be accepted.
@@ -291,14 +285,20 @@ class Coordinator:
         Returns:
             The sum that is under way from now on.
         """
-        state, running, plan = present.state, present.sum, present.plan
+        state, running = present.state, present.sum
+        plan = state.parameters.plan()
         step = plan.step(state.step)
         if step is None:
             raise WrongStateError(f"the phase is at '{state.step}', which is no step of its plan")
         if running is None:
             if self._discovery is None:
                 raise WrongStateError("without a discovery, no step is closed")
-            _check_attendance(state.parameters, len(received))
+            least = state.parameters.least_survivors
+            if len(received) < least:
+                raise TooManyDropoutsError(
+                    f"{len(received)} of {state.parameters.phones} phones answered; "
+                    f"at least {least} are needed"
+                )
             state.take_answers(step.part, received, self._discovery)
         else:
             _add_up(running, received)
@@ -319,14 +319,6 @@ class Coordinator:
         return self._summation.aggregator(os.urandom(16), parameters, self._random)
 
 
-def _check_attendance(parameters: Parameters, answered: int) -> None:
-    if answered < parameters.least_survivors:
-        raise TooManyDropoutsError(
-            f"{answered} of {parameters.phones} phones answered; "
-            f"at least {parameters.least_survivors} are needed"
-        )
-
-
 def _add_up(running: Aggregator, received: dict[int, Answer]) -> None:
     for phone, answer in received.items():
         try:
@@ -341,7 +333,7 @@ def _written(present: _Present) -> tuple[bytes, PresentStep, Iterable[tuple[int,
     """What a store keeps of a phase: snapshot, present step, and the tasks of single phones."""
     state, running = present.state, present.sum
     state.sum = running.save() if running else b""
-    step = present.plan.step(state.step)
+    step = state.parameters.plan().step(state.step)
     expected, common = 0, b""
     tasks: Iterable[tuple[int, bytes]] = ()
     if step is None:

@@ -232,8 +232,8 @@ class EmbeddedPostgres:
             self._give(place)
         except FileExistsError:
             owner = os.geteuid() if self._account is None else self._account.pw_uid
-            found = place.lstat()
-            if (found.st_uid, found.st_mode) != (owner, stat.S_IFDIR | 0o700):
+            status = place.lstat()
+            if (status.st_uid, status.st_mode) != (owner, stat.S_IFDIR | 0o700):
                 raise EmbeddedDatabaseError(
                     f"{place}, which is to hold the socket, is somebody else's: remove it, or "
                     "choose a data folder with a shorter path"

@@ -56,8 +56,8 @@ class Archive:
 
     def phase(self, phase: bytes) -> PhaseRecord | None:
         """One phase; None if there is no such."""
-        found = self._records(self._database.query(_PHASES + " WHERE phase = %s", (phase,)))
-        return found[0] if found else None
+        records = self._records(self._database.query(_PHASES + " WHERE phase = %s", (phase,)))
+        return records[0] if records else None
 
     def results(self, limit: int = 100) -> tuple[Result, ...]:
         """What learning phases published, the newest first."""
