@@ -13,7 +13,6 @@ from support.played_phase import (
     Play,
     again,
     make_phones,
-    missing,
     outcome,
     play,
     stored,
@@ -92,7 +91,7 @@ def test_killed_after_every_half_and_every_step_it_publishes_the_same(
         kills += 1
         other = again(coordinator)
         assert other.step == coordinator.step
-        assert missing(other) == missing(coordinator)
+        assert other.missing() == coordinator.missing()
         assert [other.task_for(i) for i in range(PHONES)] == [
             coordinator.task_for(i) for i in range(PHONES)
         ]
@@ -143,7 +142,7 @@ def test_a_store_that_fails_costs_nothing_once_the_phase_is_loaded_again(
             game.coordinator.accept(unlucky, first)
         store.failing = False
         game.coordinator = again(game.coordinator)
-        assert unlucky in missing(game.coordinator)
+        assert unlucky in game.coordinator.missing()
         assert game.answer(unlucky) == first
         game.answer_all(range(PHONES))
         store.failing = True
@@ -151,7 +150,7 @@ def test_a_store_that_fails_costs_nothing_once_the_phase_is_loaded_again(
             game.coordinator.advance(game.now)
         store.failing = False
         game.coordinator = again(game.coordinator)
-        assert missing(game.coordinator) == set()
+        assert game.coordinator.missing() == set()
         assert game.coordinator.advance(game.now)
     assert outcome(game.coordinator) == undisturbed
 
@@ -161,7 +160,7 @@ def test_a_store_that_fails_costs_nothing_once_the_phase_is_loaded_again(
 
 def test_a_step_waits_for_all_or_for_its_deadline() -> None:
     coordinator = play(ideal=True).coordinator
-    assert missing(coordinator) == set(range(PHONES))
+    assert coordinator.missing() == set(range(PHONES))
     before = stored(coordinator).snapshot(coordinator.phase)
     assert not coordinator.advance(99.9)
     assert coordinator.step == Step.LOCAL_CENTROIDS
@@ -169,7 +168,7 @@ def test_a_step_waits_for_all_or_for_its_deadline() -> None:
 
     game = Play(coordinator, make_phones(IDEAL))
     game.answer_all(range(9))
-    assert missing(coordinator) == {9, 10, 11}
+    assert coordinator.missing() == {9, 10, 11}
     assert not coordinator.advance(99.9)
     assert coordinator.advance(100.0)
     assert coordinator.step == Step.CENTROID_VOTE_ADVERTISE
@@ -180,9 +179,9 @@ def test_a_step_waits_for_all_or_for_its_deadline() -> None:
     # From now on, not from the deadline that has passed.
     assert coordinator.state.deadline == 330.0
     # Whoever did not advertise is not waited for, and all others have answered: no need to wait.
-    assert missing(coordinator) == set(range(9))
+    assert coordinator.missing() == set(range(9))
     game.answer_all(range(9))
-    assert missing(coordinator) == set()
+    assert coordinator.missing() == set()
     assert coordinator.advance(231.0)
     assert coordinator.step == Step.CENTROID_VOTE_MASK
 
@@ -205,7 +204,7 @@ def test_who_has_answered_or_is_out_waits() -> None:
         game.present.add(0)
         if step is Step.CENTROID_VOTE_SHARE:
             assert isinstance(game.coordinator.task_for(11), Wait)
-            assert 11 not in missing(game.coordinator)
+            assert 11 not in game.coordinator.missing()
 
 
 # ------------------------------------------------------------------------------------- the ends
@@ -221,7 +220,7 @@ def test_after_the_end_everybody_gets_the_result_and_nothing_is_taken() -> None:
     coordinator = game.coordinator
     for number in range(PHONES):
         assert coordinator.task_for(number) == coordinator.result()
-    assert missing(coordinator) == set()
+    assert coordinator.missing() == set()
     assert not coordinator.advance(1e12)
     with pytest.raises(UnexpectedMessageError, match="published"):
         coordinator.accept(0, last)
@@ -256,7 +255,7 @@ def test_too_few_phones_fail_the_phase_and_open_nothing(step: Step) -> None:
             assert task == Failed(phase=coordinator.phase, reason=reason)
             assert game.phones[number].answer(task) is None
         assert not coordinator.advance(1e12)
-        assert missing(coordinator) == set()
+        assert coordinator.missing() == set()
         # The keys and inputs of a sum that failed are not kept.
         _, snapshot = stored(coordinator).snapshot(coordinator.phase)
         assert decode_snapshot(snapshot).sum == b""

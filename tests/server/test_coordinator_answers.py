@@ -3,7 +3,7 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 import pytest
-from support.played_phase import PHONES, Play, missing, outcome, play, stored
+from support.played_phase import PHONES, Play, outcome, play, stored
 from support.steps import STEPS, Step
 
 from earshot_protocol.errors import (
@@ -121,7 +121,7 @@ class Attacked:
         return (
             store.snapshot(coordinator.phase),
             store.answers(coordinator.phase),
-            missing(coordinator),
+            coordinator.missing(),
             msgspec.msgpack.encode(coordinator.state),
         )
 
@@ -175,7 +175,7 @@ def test_of_two_phones_with_one_key_the_first_stays_and_the_phase_goes_on(
     game.coordinator.accept(5, msgspec.structs.replace(copied, sender=5))
     game.present -= {2, 5}
     game.step()
-    assert missing(game.coordinator) == set(range(PHONES)) - {5}
+    assert game.coordinator.missing() == set(range(PHONES)) - {5}
     assert "phone 5: another phone has advertised this key" in caplog.text
     game.present |= {2}
     game.until(Step.PUBLISHED)
@@ -193,7 +193,7 @@ def test_who_missed_a_round_is_out_of_this_sum_and_back_in_the_next() -> None:
     sneaked = MaskedInput(sum_id=late.sum_id, sender=3, vector=b"")
     attacked.refuses(3, sneaked, UnexpectedMessageError)
     game.until(Step.LABEL_VOTE_ADVERTISE)
-    assert 3 in missing(game.coordinator)
+    assert 3 in game.coordinator.missing()
     assert not isinstance(game.coordinator.task_for(3), Wait)
 
 

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 from support import dashboard_records as made
 from support.steps import Step
 
-from earshot_protocol.phases.learning import CLUSTER, Result
+from earshot_protocol.phases.learning import LOCAL_CENTROIDS, Result
 from earshot_protocol.phases.statistics import HISTOGRAM
 from earshot_protocol.privacy.noise import polya_share
 from earshot_server.dashboard import histograms as statistics
@@ -121,7 +121,7 @@ def test_radius_without_a_history_supposes_that_all_answered() -> None:
 
 def test_steps_without_a_sum_have_no_radius() -> None:
     record = made.published_learning(10, made.NOW)
-    assert statistics.sum_radius(record, CLUSTER) == 0
+    assert statistics.sum_radius(record, LOCAL_CENTROIDS) == 0
 
 
 def test_private_histograms_are_the_published_counts_oldest_first() -> None:

@@ -12,12 +12,11 @@ from earshot_client.labels import LabelHierarchy
 from earshot_client.phone import Phone
 from earshot_client.policy import Policy
 from earshot_client.store.memory import MemoryStore
-from earshot_protocol.messages import Wait
 from earshot_protocol.phases.learning import Budget, Result
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.secure_sum.bell import BELL
 from earshot_protocol.secure_sum.interface import Summation
-from earshot_protocol.wire import Answer, Ending
+from earshot_protocol.wire import Answer
 from earshot_server.discovery.optics import Optics
 from earshot_server.phases.coordinator import Coordinator
 from earshot_server.store.interface import PhaseStore
@@ -135,12 +134,6 @@ def again(coordinator: Coordinator) -> Coordinator:
         coordinator.phase,
         summation=coordinator._summation,
     )
-
-
-def missing(coordinator: Coordinator) -> set[int]:
-    """The phones that are told of a task."""
-    told = {phone: coordinator.task_for(phone) for phone in range(PHONES)}
-    return {phone for phone, task in told.items() if not isinstance(task, Wait | Ending)}
 
 
 def outcome(coordinator: Coordinator) -> Result:

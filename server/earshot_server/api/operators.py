@@ -53,12 +53,12 @@ class Operators:
         blueprint.before_request(partial(authenticate_operator, self._credentials))
         blueprint.before_request(bodies.negotiate)
         one = f"{PHASES}/<phase:phase>"
-        blueprint.add_url_rule(INVITATIONS, view_func=self.invite, methods=["POST"])
-        blueprint.add_url_rule(PHASES, view_func=self.start, methods=["POST"])
-        blueprint.add_url_rule(PHASES, view_func=self.phases)
-        blueprint.add_url_rule(one, view_func=self.phase)
-        blueprint.add_url_rule(f"{one}/stop", view_func=self.stop, methods=["POST"])
-        blueprint.add_url_rule(f"{one}/export", view_func=self.export)
+        blueprint.post(INVITATIONS)(self.invite)
+        blueprint.post(PHASES)(self.start)
+        blueprint.get(PHASES)(self.phases)
+        blueprint.get(one)(self.phase)
+        blueprint.post(f"{one}/stop")(self.stop)
+        blueprint.get(f"{one}/export")(self.export)
         return blueprint
 
     def invite(self) -> Response:

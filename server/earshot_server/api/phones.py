@@ -50,8 +50,9 @@ class Phones:
         """The endpoints, to be mounted."""
         blueprint = Blueprint("phones", __name__)
         blueprint.before_request(bodies.negotiate)
-        for path, handler in ((ENROL, self.enrol), (TASK, self.task), (ANSWER, self.answer)):
-            blueprint.add_url_rule(path, view_func=handler, methods=["POST"])
+        blueprint.post(ENROL)(self.enrol)
+        blueprint.post(TASK)(self.task)
+        blueprint.post(ANSWER)(self.answer)
         return blueprint
 
     def enrol(self) -> Response:

@@ -17,7 +17,6 @@ from earshot_protocol.messages import Failed
 from earshot_protocol.phases.learning import Budget, PhaseParameters
 from earshot_protocol.phases.parameters import Parameters, parse_budget
 from earshot_protocol.phases.statistics import HISTOGRAM, StatisticsParameters
-from earshot_protocol.wire import Ending
 from earshot_server.api.views import Phases, PhaseView
 from earshot_server.commands.options import DEFAULT_DATA, DEFAULT_SERVER, AsJson, Data, Server
 from earshot_server.dashboard.outcomes import words_for
@@ -130,8 +129,11 @@ def show(
     typer.echo(_line(everything.phase))
     for step in everything.phase.steps:
         typer.echo(f"  {step.step:<32} {step.answered} of {step.expected}")
-    for line in _lines(everything.phase.parameters, everything.ending):
-        typer.echo(f"  {line}")
+    if isinstance(everything.ending, Failed):
+        typer.echo(f"  failed: {everything.ending.reason}")
+    elif everything.ending is not None:
+        for line in words_for(everything.phase.parameters).lines(everything.ending):
+            typer.echo(f"  {line}")
 
 
 @app.command()
@@ -168,11 +170,3 @@ def _line(phase: PhaseView) -> str:
         f"{phase.phase}  {phase.parameters.kind:<10}  {phase.status:<9}  "
         f"{phase.joined} of {phase.wanted} phones  {phase.step}"
     )
-
-
-def _lines(parameters: Parameters, ending: Ending | None) -> list[str]:
-    if ending is None:
-        return []
-    if isinstance(ending, Failed):
-        return [f"failed: {ending.reason}"]
-    return words_for(parameters).lines(ending)

@@ -45,7 +45,7 @@ from earshot_protocol.secure_sum.bell import BELL
 from earshot_protocol.secure_sum.interface import Aggregator, Asks, Summation
 from earshot_protocol.secure_sum.messages import AdvertiseKeys, SumTask
 from earshot_protocol.secure_sum.parameters import SumParameters
-from earshot_protocol.wire import Answer, Task, encode
+from earshot_protocol.wire import Answer, Ending, Task, encode
 from earshot_server.discovery.interface import Discovery
 from earshot_server.phases.kinds import KINDS, decode_snapshot
 from earshot_server.phases.snapshot import Snapshot
@@ -140,6 +140,11 @@ class Coordinator:
     def state(self) -> Snapshot:
         """Everything that is known so far; for reading."""
         return self._read().state
+
+    def missing(self) -> set[int]:
+        """The phones whose answer to the present step is still awaited."""
+        phones = range(self.state.parameters.phones)
+        return {phone for phone in phones if not isinstance(self.task_for(phone), Wait | Ending)}
 
     def result(self) -> Outcome:
         """What is published at the end.
@@ -280,11 +285,7 @@ class Coordinator:
         self._present = following
 
     def _close(self, present: _Present, received: dict[int, Answer]) -> Aggregator | None:
-        """Let the answers go into the phase, and move it to its next step.
-
-        Returns:
-            The sum that is under way from now on.
-        """
+        """Let the answers go into the phase, move it on, and return the sum then under way."""
         state, running = present.state, present.sum
         plan = state.parameters.plan()
         step = plan.step(state.step)

@@ -136,7 +136,9 @@ class EmbeddedPostgres:
             self._launch()
         elif self._process is not None and self._process.poll() is not None:
             self._process = None
-            raise EmbeddedDatabaseError(f"PostgreSQL does not start: {self._last_words()}")
+            log = self._log_file.read_text(errors="replace").splitlines()
+            last_words = " / ".join(log[-3:]) or "its log is empty"
+            raise EmbeddedDatabaseError(f"PostgreSQL does not start: {last_words}")
         return False
 
     def _is_down(self) -> bool:
@@ -204,10 +206,6 @@ class EmbeddedPostgres:
                 cwd=self._cluster,
                 **self._identity(),
             )
-
-    def _last_words(self) -> str:
-        text = self._log_file.read_text(errors="replace")
-        return " / ".join(text.splitlines()[-3:]) or "its log is empty"
 
     # -------------------------------------------------------------------- users and folders
 

@@ -69,11 +69,10 @@ class Archive:
 
     def counts(self) -> Counts:
         """How much there is."""
-        return Counts(
-            *self._database.query(
-                "SELECT (SELECT count(*) FROM phones), pg_database_size(current_database())"
-            )[0]
+        rows = self._database.query(
+            "SELECT (SELECT count(*) FROM phones), pg_database_size(current_database())"
         )
+        return Counts(*rows[0])
 
     def _published(self, outcome: type[_T], kind: str, limit: int) -> tuple[_T, ...]:
         rows = self._database.query(

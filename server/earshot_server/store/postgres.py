@@ -77,10 +77,10 @@ class PostgresPhaseStore:
         Raises:
             InvalidInputError: no such phase, or it is over and its snapshot has been deleted.
         """
-        number, snapshot = _only(
-            self._database.query("SELECT number, snapshot FROM phases WHERE phase = %s", (phase,)),
-            phase,
+        rows = self._database.query(
+            "SELECT number, snapshot FROM phases WHERE phase = %s", (phase,)
         )
+        number, snapshot = _only(rows, phase)
         if snapshot is None:
             raise InvalidInputError(f"phase {phase.hex()} is over and its snapshot is deleted")
         return number, snapshot

@@ -152,18 +152,12 @@ class Registry:
         Raises:
             InvalidInputError: the phase exists.
         """
+        encoded = msgspec.msgpack.encode(parameters)
         try:
             self._database.query(
                 "INSERT INTO gatherings (phase, parameters, kind, wanted, least, until)"
                 " VALUES (%s, %s, %s, %s, %s, %s)",
-                (
-                    phase,
-                    msgspec.msgpack.encode(parameters),
-                    parameters.kind,
-                    parameters.phones,
-                    least,
-                    until,
-                ),
+                (phase, encoded, parameters.kind, parameters.phones, least, until),
             )
         except errors.UniqueViolation as error:
             raise InvalidInputError(f"phase {phase.hex()} exists already") from error
