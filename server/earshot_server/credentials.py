@@ -8,6 +8,9 @@ import os
 import re
 import secrets
 import stat
+import tempfile
+from contextlib import suppress
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
 
@@ -28,17 +31,17 @@ class CredentialsError(LocalError):
     """A file of credentials that cannot be read, is open to others, or holds something else."""
 
 
+@dataclass(frozen=True)
 class Credentials:
     """What operators authenticate with, and what invitations are signed with.
 
-    Args:
+    Attributes:
         operator_token: 32 random bytes in base64url, 43 characters.
         invitation_key: signs invitation codes.
     """
 
-    def __init__(self, operator_token: str, invitation_key: Ed25519PrivateKey) -> None:
-        self.operator_token = operator_token
-        self.invitation_key = invitation_key
+    operator_token: str = field(repr=False)
+    invitation_key: Ed25519PrivateKey
 
     @classmethod
     def load_or_create(cls, folder: Path) -> Self:
@@ -51,7 +54,8 @@ class Credentials:
         """
         try:
             folder.mkdir(parents=True, exist_ok=True)
-            token = _load_or_create(folder / TOKEN_FILE, _new_token())
+            new_token = secrets.token_urlsafe(TOKEN_BYTES) + "\n"
+            token = _load_or_create(folder / TOKEN_FILE, new_token.encode())
             key = _load_or_create(folder / KEY_FILE, _new_key())
         except OSError as error:
             raise CredentialsError(f"credentials in {folder}: {error.strerror}") from error
@@ -60,10 +64,6 @@ class Credentials:
     def is_operator(self, token: str) -> bool:
         """Whether this is the operator's token; takes as long for every wrong one."""
         return hmac.compare_digest(token.encode("utf-8", "replace"), self.operator_token.encode())
-
-
-def _new_token() -> bytes:
-    return secrets.token_urlsafe(TOKEN_BYTES).encode() + b"\n"
 
 
 def _new_key() -> bytes:
@@ -84,18 +84,12 @@ def _load_or_create(path: Path, fresh: bytes) -> bytes:
 
 def _create(path: Path, content: bytes) -> None:
     """Let the file appear under its name whole and on disk, unless somebody else was faster."""
-    draft = path.with_name(f".{path.name}.{secrets.token_hex(8)}")
-    descriptor = os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())
-        os.link(draft, path)
-    except FileExistsError:
-        pass
-    finally:
-        draft.unlink()
+    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.") as draft:
+        draft.write(content)
+        draft.flush()
+        os.fsync(draft.fileno())
+        with suppress(FileExistsError):
+            os.link(draft.name, path)
 
 
 def _token_of(content: bytes, path: Path) -> str:

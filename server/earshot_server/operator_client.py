@@ -36,6 +36,8 @@ class ServerError(LocalError):
 class OperatorClient:
     """Talks to one server as its operator.
 
+    Every method raises `ServerError` if the server refuses or cannot be reached.
+
     Args:
         server: its URL.
         token: the operator's.
@@ -53,63 +55,38 @@ class OperatorClient:
         self._token = token
 
     def invite(self, invite: Invite) -> Invitation:
-        """A code with which phones may enrol.
-
-        Raises:
-            ServerError: the server refused, or could not be reached.
-        """
-        return self._call("POST", INVITATIONS, Invitation, invite)
+        """A code with which phones may enrol."""
+        return self._call(INVITATIONS, Invitation, invite)
 
     def start(self, start: StartPhase) -> str:
-        """Start a phase; its identifier, in hexadecimal.
-
-        Raises:
-            ServerError: the server refused, or could not be reached.
-        """
-        return self._call("POST", PHASES, Started, start).phase
+        """Start a phase; its identifier, in hexadecimal."""
+        return self._call(PHASES, Started, start).phase
 
     def phases(self) -> tuple[PhaseView, ...]:
-        """All phases, newest first.
-
-        Raises:
-            ServerError: the server refused, or could not be reached.
-        """
-        return self._call("GET", PHASES, Phases).phases
+        """All phases, newest first."""
+        return self._call(PHASES, Phases).phases
 
     def phase(self, phase: str) -> PhaseView:
-        """One phase.
-
-        Raises:
-            ServerError: the server refused, or could not be reached.
-        """
-        return self._call("GET", _path(phase), PhaseView)
+        """One phase."""
+        return self._call(_path(phase), PhaseView)
 
     def stop(self, phase: str) -> None:
-        """End a phase without a result.
-
-        Raises:
-            ServerError: the server refused, or could not be reached.
-        """
-        self._send("POST", _path(phase) + "/stop", b"{}")
+        """End a phase without a result."""
+        self._send(_path(phase) + "/stop", {})
 
     def export(self, phase: str) -> PhaseExport:
-        """Everything that is kept of a phase.
+        """Everything that is kept of a phase."""
+        return self._call(_path(phase) + "/export", PhaseExport)
 
-        Raises:
-            ServerError: the server refused, or could not be reached.
-        """
-        return self._call("GET", _path(phase) + "/export", PhaseExport)
+    def _call(self, path: str, kind: type[_T], body: object = None) -> _T:
+        return decode_body(self._send(path, body), JSON, kind)
 
-    def _call(self, method: str, path: str, kind: type[_T], body: object = None) -> _T:
-        content = self._send(method, path, None if body is None else encode_body(body, JSON))
-        return decode_body(content, JSON, kind)
-
-    def _send(self, method: str, path: str, data: bytes | None) -> bytes:
+    def _send(self, path: str, body: object = None) -> bytes:
+        """Post a body, or get what needs none."""
         # S310: the constructor admits http and https only.
         asked = request.Request(  # noqa: S310
             self._server + path,
-            data=data,
-            method=method,
+            data=None if body is None else encode_body(body, JSON),
             headers={
                 "Authorization": f"Bearer {self._token}",
                 "Accept": JSON,

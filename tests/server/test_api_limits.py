@@ -75,7 +75,7 @@ def test_who_is_behind_a_proxy_is_believed_from_that_proxy_alone(
 
 
 def test_one_subscriber_has_many_addresses_of_ipv6() -> None:
-    limits = RateLimits(address=2)
+    limits = RateLimits(phone=9, address=2)
 
     def refused(address: str) -> bool:
         try:
@@ -93,7 +93,7 @@ def test_one_subscriber_has_many_addresses_of_ipv6() -> None:
 
 @pytest.mark.parametrize("address", [None, "", "unix:", "nonsense", "fe80::1%eth0"])
 def test_an_address_of_no_known_form_is_an_address(address: str | None) -> None:
-    limits = RateLimits(address=1)
+    limits = RateLimits(phone=9, address=1)
 
     def ask_often() -> None:
         for _ in range(3):

@@ -10,13 +10,13 @@ from collections.abc import Iterator
 from flask import Flask
 from werkzeug.serving import make_server
 
-from earshot_server import dashboard
+from earshot_server.dashboard.pages import blueprint
 from support.dashboard_records import NOW, HandMadeArchive
 
 
 def application(archive: HandMadeArchive) -> Flask:
     app = Flask("dashboard", static_folder=None)
-    app.register_blueprint(dashboard.blueprint(archive, lambda: NOW))
+    app.register_blueprint(blueprint(archive, lambda: NOW))
     return app
 
 

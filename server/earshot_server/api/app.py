@@ -9,25 +9,24 @@ from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 
-from flask import Flask, Response, g, request
+from flask import Blueprint, Flask, Response, g, request
 from werkzeug.middleware.proxy_fix import ProxyFix
 from werkzeug.routing import BaseConverter
 
-from earshot_server import dashboard
 from earshot_server.api import problems
 from earshot_server.api.authentication import authenticate_operator
 from earshot_server.api.health import health
-from earshot_server.api.limits import ADDRESS_PER_MINUTE, PHONE_PER_MINUTE, RateLimits
+from earshot_server.api.limits import RateLimits
+from earshot_server.api.metrics import PATH as METRICS
 from earshot_server.api.metrics import Metrics
 from earshot_server.api.operators import Operators
 from earshot_server.api.phones import Phones
-from earshot_server.api.public import Public
+from earshot_server.api.public import public
 from earshot_server.attestation import Attestation, InvitationCodes
 from earshot_server.credentials import Credentials
+from earshot_server.dashboard.pages import blueprint as dashboard
 from earshot_server.store.archive import Archive
 from earshot_server.store.database import Database
-from earshot_server.store.postgres import PostgresPhaseStore
-from earshot_server.store.registry import Registry
 
 HEADERS = {
     "Cache-Control": "no-store",
@@ -53,7 +52,8 @@ class Settings:
         attestation: who may enrol; by default, who has an invitation code.
         idle_seconds: after which a phone without a task asks again.
         phone_requests_per_minute: of one phone, to each process.
-        address_requests_per_minute: of one address, to each process.
+        address_requests_per_minute: of one address, to each process; thousands of phones share one
+            address of a mobile network.
         proxies: how many reverse proxies, each adding to X-Forwarded-For, stand before the server.
         metrics_folder: of the figures of several workers, empty when the server starts; None for a
             single process.
@@ -63,8 +63,8 @@ class Settings:
     credentials: Credentials
     attestation: Attestation | None = None
     idle_seconds: float = 3600.0
-    phone_requests_per_minute: int = PHONE_PER_MINUTE
-    address_requests_per_minute: int = ADDRESS_PER_MINUTE
+    phone_requests_per_minute: int = 600
+    address_requests_per_minute: int = 12_000
     proxies: int = 0
     metrics_folder: Path | None = None
 
@@ -88,13 +88,10 @@ def create_app(settings: Settings) -> Flask:
         WrongStateError: Prometheus' client was loaded for a single process already.
     """
     database, credentials = settings.database, settings.credentials
-    registry, store = Registry(database), PostgresPhaseStore(database)
     archive = Archive(database)
     limits = RateLimits(settings.phone_requests_per_minute, settings.address_requests_per_minute)
     metrics = Metrics(archive, settings.metrics_folder)
     attestation = settings.attestation or InvitationCodes(credentials.invitation_key)
-    phones = Phones(registry, store, archive, attestation, limits, settings.idle_seconds)
-    operators = Operators(database, registry, store, archive, credentials, metrics)
 
     app = Flask(__name__, static_folder=None)
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
@@ -104,14 +101,17 @@ def create_app(settings: Settings) -> Flask:
     app.after_request(_secure)
     app.after_request(partial(_record, metrics))
     problems.register(app)
-    watched = dashboard.blueprint(archive)
+    watched = dashboard(archive)
     watched.before_request(partial(authenticate_operator, credentials, "Basic"))
+    figures = Blueprint("metrics", __name__)
+    figures.before_request(partial(authenticate_operator, credentials))
+    figures.add_url_rule(METRICS, view_func=metrics.respond)
     for blueprint in (
-        phones.blueprint(),
-        operators.blueprint(),
-        operators.metrics_blueprint(),
-        Public(archive).blueprint(),
+        Phones(database, attestation, limits, settings.idle_seconds).blueprint(),
+        Operators(database, credentials).blueprint(),
+        public(archive),
         health(database),
+        figures,
         watched,
     ):
         app.register_blueprint(blueprint)

@@ -12,20 +12,16 @@ from limits.strategies import FixedWindowRateLimiter
 
 from earshot_server.api.problems import RateLimitError
 
-PHONE_PER_MINUTE = 600
-ADDRESS_PER_MINUTE = 12_000
-"""Thousands of phones share one address of a mobile network."""
-
 
 class RateLimits:
-    """Counts requests in windows of a minute.
+    """Counts requests in windows of a minute; refuses one too many by a `RateLimitError`.
 
     Args:
         phone: requests per minute of one phone.
         address: requests per minute of one address; of IPv6, of one /64, which is one subscriber.
     """
 
-    def __init__(self, phone: int = PHONE_PER_MINUTE, address: int = ADDRESS_PER_MINUTE) -> None:
+    def __init__(self, phone: int, address: int) -> None:
         self._limits = {
             "phone": RateLimitItemPerMinute(phone),
             "address": RateLimitItemPerMinute(address),
@@ -33,19 +29,11 @@ class RateLimits:
         self._counts = FixedWindowRateLimiter(MemoryStorage())
 
     def count_phone(self, phone: int) -> None:
-        """Count a request of a phone.
-
-        Raises:
-            RateLimitError: it is one too many; says how long to wait.
-        """
+        """Count a request of a phone."""
         self._count("phone", str(phone))
 
     def count_address(self, address: str | None) -> None:
-        """Count a request from an address; None: unknown.
-
-        Raises:
-            RateLimitError: it is one too many; says how long to wait.
-        """
+        """Count a request from an address; None: unknown."""
         self._count("address", _subscriber(address or ""))
 
     def _count(self, whose: str, name: str) -> None:

@@ -75,18 +75,18 @@ class Metrics:
         from prometheus_client import CONTENT_TYPE_LATEST, CollectorRegistry, generate_latest
         from prometheus_client.multiprocess import MultiProcessCollector
 
-        held = CollectorRegistry()
-        held.register(_Held(self._archive))
+        stored = CollectorRegistry()
+        stored.register(_Stored(self._archive))
         requests = self._own
         if self._folder is not None:
             requests = CollectorRegistry()
             MultiProcessCollector(requests, str(self._folder))  # type: ignore[no-untyped-call]
         return Response(
-            generate_latest(held) + generate_latest(requests), content_type=CONTENT_TYPE_LATEST
+            generate_latest(stored) + generate_latest(requests), content_type=CONTENT_TYPE_LATEST
         )
 
 
-class _Held:
+class _Stored:
     """What the database holds, read when it is asked for."""
 
     def __init__(self, archive: Archive) -> None:

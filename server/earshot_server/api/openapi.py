@@ -12,26 +12,15 @@ from typing import Any
 
 import msgspec
 
+from earshot_protocol import api
 from earshot_protocol.api import (
-    ANSWER,
-    ENROL,
-    INVITATIONS,
     JSON,
     MESSAGEPACK,
-    OPENAPI,
     PHASES,
     PROBLEM,
     PROBLEM_PREFIX,
     RESULTS,
-    STATISTICS,
-    TASK,
-    AskTask,
-    Enrol,
-    Enrolled,
-    Invitation,
-    Invite,
     Problem,
-    StartPhase,
 )
 from earshot_protocol.messages import AnyAnswer, AnyTask
 from earshot_protocol.phases.learning import Result
@@ -56,88 +45,90 @@ class Operation:
         method: in lower case.
         path: with the names of its parameters in braces.
         summary: one sentence.
+        caller: whose credentials it needs; empty for anybody's.
         takes: type of the request's body; None if it has none.
         gives: type of the response's body; None if it has none, `dict` for any JSON object.
         status: of the response.
-        caller: whose credentials it needs; empty for anybody's.
-        problems: statuses of the problems that it answers, beside those of every endpoint.
+        problem: status of a problem that its kind of request does not bring along.
     """
 
     method: str
     path: str
     summary: str
+    caller: str = ""
     takes: Any = None
     gives: Any = None
     status: int = 200
-    caller: str = ""
-    problems: tuple[int, ...] = ()
+    problem: int | None = None
 
     @property
     def name(self) -> str:
         """Unique among the operations."""
         return self.summary.partition(":")[0].replace(" ", "-").lower()
 
+    def problems(self) -> set[int]:
+        """The statuses of the problems that it answers."""
+        statuses = {429, 503}
+        if self.path.startswith("/v1/"):  # its response's format is negotiated
+            statuses.add(406)
+        if self.caller:
+            statuses.add(401)
+        if self.takes is not None:
+            statuses |= {400, 413, 415}
+        if "{phase}" in self.path:
+            statuses.add(404)
+        return statuses | {self.problem} if self.problem else statuses
 
-_SIGNED = (400, 401, 406, 413, 415)
+
 _ONE = PHASES + "/{phase}"
 
 OPERATIONS = (
     Operation(
         "post",
-        ENROL,
+        api.ENROL,
         "Enrol: let a phone be known by its key",
-        Enrol,
-        Enrolled,
-        200,
         _PHONE,
-        (*_SIGNED, 403),
+        api.Enrol,
+        api.Enrolled,
+        problem=403,
     ),
-    Operation("post", TASK, "Ask for a task", AskTask, AnyTask, 200, _PHONE, _SIGNED),
+    Operation("post", api.TASK, "Ask for a task", _PHONE, api.AskTask, AnyTask),
     Operation(
         "post",
-        ANSWER,
+        api.ANSWER,
         "Answer: hand in what a task asks for",
-        AnyAnswer,
-        None,
-        204,
         _PHONE,
-        (*_SIGNED, 409),
+        AnyAnswer,
+        status=204,
+        problem=409,
     ),
-    Operation("get", RESULTS, "List results", None, Results, problems=(406,)),
-    Operation("get", RESULTS + "/{phase}", "Read a result", None, Result, problems=(404, 406)),
-    Operation("get", STATISTICS, "List statistics", None, Histograms, problems=(406,)),
-    Operation("get", OPENAPI, "Read this document", None, dict, problems=(406,)),
+    Operation("get", RESULTS, "List results", gives=Results),
+    Operation("get", RESULTS + "/{phase}", "Read a result", gives=Result),
+    Operation("get", api.STATISTICS, "List statistics", gives=Histograms),
+    Operation("get", api.OPENAPI, "Read this document", gives=dict),
     Operation(
         "post",
-        INVITATIONS,
+        api.INVITATIONS,
         "Invite: sign an invitation code",
-        Invite,
-        Invitation,
-        200,
         _OPERATOR,
-        _SIGNED,
+        api.Invite,
+        api.Invitation,
     ),
-    Operation(
-        "post", PHASES, "Start a phase", StartPhase, Started, 201, _OPERATOR, (*_SIGNED, 422)
-    ),
-    Operation("get", PHASES, "List phases", None, Phases, 200, _OPERATOR, (401, 406)),
-    Operation("get", _ONE, "Read a phase", None, PhaseView, 200, _OPERATOR, (401, 404, 406)),
-    Operation(
-        "post", _ONE + "/stop", "Stop a phase", None, None, 204, _OPERATOR, (401, 404, 406, 409)
-    ),
+    Operation("post", PHASES, "Start a phase", _OPERATOR, api.StartPhase, Started, 201, 422),
+    Operation("get", PHASES, "List phases", _OPERATOR, gives=Phases),
+    Operation("get", _ONE, "Read a phase", _OPERATOR, gives=PhaseView),
+    Operation("post", _ONE + "/stop", "Stop a phase", _OPERATOR, status=204, problem=409),
     Operation(
         "get",
         _ONE + "/export",
         "Export a phase: all that is kept of it",
+        _OPERATOR,
         None,
         PhaseExport,
-        200,
-        _OPERATOR,
-        (401, 404, 406),
     ),
-    Operation("get", LIVE, "Live: whether the process answers", None, dict),
-    Operation("get", READY, "Ready: whether the database answers", None, dict),
-    Operation("get", METRICS, "Metrics: figures for Prometheus", None, str, 200, _OPERATOR, (401,)),
+    Operation("get", LIVE, "Live: whether the process answers", gives=dict),
+    Operation("get", READY, "Ready: whether the database answers", gives=dict),
+    Operation("get", METRICS, "Metrics: figures for Prometheus", _OPERATOR, gives=str),
 )
 """All of the API, and nothing that is not in it."""
 
@@ -238,12 +229,9 @@ def _responses(operation: Operation) -> Schema:
         done["content"] = {_TEXT: {"schema": {"type": "string"}}}
     elif operation.gives is not None:
         done["content"] = _content(operation.gives)
-    problem = {
-        "description": "A problem",
-        "content": {PROBLEM: {"schema": _schema(Problem)}},
-    }
-    statuses = sorted({*operation.problems, 429, 503})
-    return {str(operation.status): done, **{str(status): problem for status in statuses}}
+    problem = {"description": "A problem", "content": {PROBLEM: {"schema": _schema(Problem)}}}
+    problems = {str(status): problem for status in sorted(operation.problems())}
+    return {str(operation.status): done} | problems
 
 
 if __name__ == "__main__":

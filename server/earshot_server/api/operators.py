@@ -14,17 +14,15 @@ from earshot_protocol.api import INVITATIONS, PHASES, Invite, StartPhase
 from earshot_protocol.errors import UnexpectedMessageError, WrongStateError
 from earshot_server.api import bodies
 from earshot_server.api.authentication import authenticate_operator
-from earshot_server.api.coordination import coordinator_of
-from earshot_server.api.metrics import PATH as METRICS
-from earshot_server.api.metrics import Metrics
 from earshot_server.api.problems import UnknownPhaseError
 from earshot_server.api.views import PhaseExport, Phases, PhaseView, Started
 from earshot_server.attestation import InvitationCodes
 from earshot_server.credentials import Credentials
+from earshot_server.phases.coordinator import Coordinator
 from earshot_server.records import GATHERING, PhaseRecord
 from earshot_server.store.archive import Archive
 from earshot_server.store.database import Database
-from earshot_server.store.interface import PhaseStore
+from earshot_server.store.postgres import PostgresPhaseStore
 from earshot_server.store.registry import Registry
 
 STOPPED = "stopped by an operator"
@@ -38,29 +36,16 @@ class Operators:
     """The operators' endpoints.
 
     Args:
-        database: keeps the time.
-        registry: who is in which phase.
-        store: the phases that run.
-        archive: all phases.
+        database: keeps everything.
         credentials: of the server.
-        metrics: for Prometheus.
     """
 
-    def __init__(
-        self,
-        database: Database,
-        registry: Registry,
-        store: PhaseStore,
-        archive: Archive,
-        credentials: Credentials,
-        metrics: Metrics,
-    ) -> None:
+    def __init__(self, database: Database, credentials: Credentials) -> None:
         self._database = database
-        self._registry = registry
-        self._store = store
-        self._archive = archive
+        self._registry = Registry(database)
+        self._store = PostgresPhaseStore(database)
+        self._archive = Archive(database)
         self._credentials = credentials
-        self._metrics = metrics
 
     def blueprint(self) -> Blueprint:
         """The endpoints, to be mounted."""
@@ -68,19 +53,12 @@ class Operators:
         blueprint.before_request(partial(authenticate_operator, self._credentials))
         blueprint.before_request(bodies.negotiate)
         one = f"{PHASES}/<phase:phase>"
-        blueprint.add_url_rule(INVITATIONS, view_func=self.invite, methods=["POST"])
-        blueprint.add_url_rule(PHASES, view_func=self.start, methods=["POST"])
-        blueprint.add_url_rule(PHASES, view_func=self.phases)
-        blueprint.add_url_rule(one, view_func=self.phase)
-        blueprint.add_url_rule(f"{one}/stop", view_func=self.stop, methods=["POST"])
-        blueprint.add_url_rule(f"{one}/export", view_func=self.export)
-        return blueprint
-
-    def metrics_blueprint(self) -> Blueprint:
-        """The figures for Prometheus, in a format of their own."""
-        blueprint = Blueprint("metrics", __name__)
-        blueprint.before_request(partial(authenticate_operator, self._credentials))
-        blueprint.add_url_rule(METRICS, view_func=self._metrics.respond)
+        blueprint.post(INVITATIONS)(self.invite)
+        blueprint.post(PHASES)(self.start)
+        blueprint.get(PHASES)(self.phases)
+        blueprint.get(one)(self.phase)
+        blueprint.post(f"{one}/stop")(self.stop)
+        blueprint.get(f"{one}/export")(self.export)
         return blueprint
 
     def invite(self) -> Response:
@@ -129,7 +107,7 @@ class Operators:
         if record.status == GATHERING:
             self._stop_gathering(phase)
         elif record.finished is None:
-            coordinator_of(self._store, phase).stop(STOPPED, self._database.now())
+            Coordinator(self._store, None, phase).stop(STOPPED, self._database.now())
 
     def _stop_gathering(self, phase: bytes) -> None:
         """End a gathering that no driver is turning into a phase."""

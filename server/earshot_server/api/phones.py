@@ -16,12 +16,13 @@ from earshot_protocol.messages import AnyAnswer, Wait
 from earshot_protocol.wire import LARGEST_ANSWER_BYTES, Answer, Task
 from earshot_server.api import bodies
 from earshot_server.api.authentication import authenticate_new_phone, authenticate_phone
-from earshot_server.api.coordination import coordinator_of
 from earshot_server.api.limits import RateLimits
 from earshot_server.attestation import Attestation
+from earshot_server.phases.coordinator import Coordinator
 from earshot_server.records import PhaseRecord
 from earshot_server.store.archive import Archive
-from earshot_server.store.interface import PhaseStore
+from earshot_server.store.database import Database
+from earshot_server.store.postgres import PostgresPhaseStore
 from earshot_server.store.registry import Registry
 
 
@@ -29,26 +30,18 @@ class Phones:
     """The phones' endpoints.
 
     Args:
-        registry: who is enrolled, and in which phase.
-        store: the phases that run.
-        archive: the phases that are over.
+        database: keeps everything.
         attestation: who may enrol.
         limits: of requests per phone.
         idle_seconds: after which a phone without a task asks again.
     """
 
     def __init__(
-        self,
-        registry: Registry,
-        store: PhaseStore,
-        archive: Archive,
-        attestation: Attestation,
-        limits: RateLimits,
-        idle_seconds: float,
+        self, database: Database, attestation: Attestation, limits: RateLimits, idle_seconds: float
     ) -> None:
-        self._registry = registry
-        self._store = store
-        self._archive = archive
+        self._registry = Registry(database)
+        self._store = PostgresPhaseStore(database)
+        self._archive = Archive(database)
         self._attestation = attestation
         self._limits = limits
         self._idle = Wait(seconds=idle_seconds)
@@ -57,8 +50,9 @@ class Phones:
         """The endpoints, to be mounted."""
         blueprint = Blueprint("phones", __name__)
         blueprint.before_request(bodies.negotiate)
-        for path, handler in ((ENROL, self.enrol), (TASK, self.task), (ANSWER, self.answer)):
-            blueprint.add_url_rule(path, view_func=handler, methods=["POST"])
+        blueprint.post(ENROL)(self.enrol)
+        blueprint.post(TASK)(self.task)
+        blueprint.post(ANSWER)(self.answer)
         return blueprint
 
     def enrol(self) -> Response:
@@ -86,7 +80,7 @@ class Phones:
             raise UnexpectedMessageError("this phone takes part in no phase")
         phase, index = member
         try:
-            coordinator_of(self._store, phase).accept(index, answer)
+            Coordinator(self._store, None, phase).accept(index, answer)
         except InvalidInputError as error:
             raise UnexpectedMessageError("this phone's phase has not begun") from error
         return Response(status=204)
@@ -109,7 +103,7 @@ class Phones:
 
     def _member_task(self, phase: bytes, index: int) -> Task:
         try:
-            return coordinator_of(self._store, phase).task_for(index)
+            return Coordinator(self._store, None, phase).task_for(index)
         except InvalidInputError:
             return self._gathering_task(phase)
 

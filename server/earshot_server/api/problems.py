@@ -26,11 +26,12 @@ from earshot_protocol.errors import (
 from earshot_protocol.signatures import SignatureError, StaleSignatureError
 from earshot_protocol.wire import LARGEST_ANSWER_BYTES
 from earshot_server.attestation import InvitationError
-from earshot_server.store.database import DatabaseUnavailableError, NewerSchemaError
+from earshot_server.store.database import (
+    SECONDS_UNTIL_DATABASE,
+    DatabaseUnavailableError,
+    NewerSchemaError,
+)
 from earshot_server.store.registry import InvitationUsedUpError
-
-SECONDS_UNTIL_DATABASE = 5
-"""`Retry-After` while the database is away."""
 
 _log = logging.getLogger("earshot.api")
 

@@ -17,29 +17,19 @@ CACHED_SECONDS = 60
 """What is published does not change; there is only more of it."""
 
 
-class Public:
-    """The public endpoints.
+def public(archive: Archive) -> Blueprint:
+    """The public endpoints, to be mounted.
 
     Args:
         archive: the phases that are over.
     """
+    blueprint = Blueprint("public", __name__)
+    blueprint.before_request(bodies.negotiate)
+    blueprint.after_request(_cache)
+    described = msgspec.json.encode(document())
 
-    def __init__(self, archive: Archive) -> None:
-        self._archive = archive
-        self._document = msgspec.json.encode(document())
-
-    def blueprint(self) -> Blueprint:
-        """The endpoints, to be mounted."""
-        blueprint = Blueprint("public", __name__)
-        blueprint.before_request(bodies.negotiate)
-        blueprint.after_request(_cache)
-        blueprint.add_url_rule(RESULTS, view_func=self.results)
-        blueprint.add_url_rule(f"{RESULTS}/<phase:phase>", view_func=self.result)
-        blueprint.add_url_rule(STATISTICS, view_func=self.statistics)
-        blueprint.add_url_rule(OPENAPI, view_func=self.openapi)
-        return blueprint
-
-    def results(self) -> Response:
+    @blueprint.get(RESULTS)
+    def results() -> Response:
         """The newest results, in short."""
         listed = (
             Published(
@@ -48,25 +38,30 @@ class Public:
                 environments=record.ending.centroids.rows,
                 label_names=record.ending.label_names,
             )
-            for record in self._archive.phases()
+            for record in archive.phases()
             if isinstance(record.ending, Result)
         )
         return bodies.respond(Results(results=tuple(listed)))
 
-    def result(self, phase: bytes) -> Response:
+    @blueprint.get(f"{RESULTS}/<phase:phase>")
+    def result(phase: bytes) -> Response:
         """One result."""
-        record = self._archive.phase(phase)
+        record = archive.phase(phase)
         if record is None or not isinstance(record.ending, Result):
             raise UnknownPhaseError("no learning phase of this name has a result")
         return bodies.respond(record.ending)
 
-    def statistics(self) -> Response:
+    @blueprint.get(STATISTICS)
+    def statistics() -> Response:
         """The newest statistics."""
-        return bodies.respond(Histograms(statistics=self._archive.statistics()))
+        return bodies.respond(Histograms(statistics=archive.statistics()))
 
-    def openapi(self) -> Response:
+    @blueprint.get(OPENAPI)
+    def openapi() -> Response:
         """This API, described."""
-        return Response(self._document, content_type=JSON)
+        return Response(described, content_type=JSON)
+
+    return blueprint
 
 
 def _cache(response: Response) -> Response:

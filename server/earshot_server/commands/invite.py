@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import Annotated
 
+import msgspec
 import typer
 
 from earshot_protocol.api import Invite
@@ -24,15 +25,4 @@ def invite(
 ) -> None:
     """Print an invitation code with which phones may enrol."""
     invitation = OperatorClient(server, read_token(data)).invite(Invite(uses=uses, days=days))
-    if as_json:
-        typer.echo(
-            json.dumps(
-                {
-                    "code": invitation.code,
-                    "uses": invitation.uses,
-                    "expires": invitation.expires,
-                }
-            )
-        )
-    else:
-        typer.echo(invitation.code)
+    typer.echo(json.dumps(msgspec.to_builtins(invitation)) if as_json else invitation.code)

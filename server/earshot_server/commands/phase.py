@@ -17,7 +17,6 @@ from earshot_protocol.messages import Failed
 from earshot_protocol.phases.learning import Budget, PhaseParameters
 from earshot_protocol.phases.parameters import Parameters, parse_budget
 from earshot_protocol.phases.statistics import HISTOGRAM, StatisticsParameters
-from earshot_protocol.wire import Ending
 from earshot_server.api.views import Phases, PhaseView
 from earshot_server.commands.options import DEFAULT_DATA, DEFAULT_SERVER, AsJson, Data, Server
 from earshot_server.dashboard.outcomes import words_for
@@ -38,6 +37,7 @@ def phase() -> None:
 
 @app.command()
 def start(
+    context: typer.Context,
     phones: Annotated[int, typer.Option(help="Phones that are wanted.")],
     server: Server = DEFAULT_SERVER,
     data: Data = DEFAULT_DATA,
@@ -79,38 +79,20 @@ def start(
     as_json: AsJson = False,
 ) -> None:
     """Start a phase: it gathers phones, then runs. Prints its identifier."""
-    names = tuple(name.strip() for name in labels.split(","))
-    parameters: Parameters
+    # Options are named as the parameters that they set, but for these.
+    given = context.params | {
+        "labels": tuple(name.strip() for name in labels.split(",")),
+        "step_seconds": step_hours * 3600,
+    }
+    kind: type[Parameters]
     if statistics:
-        epsilon = parse_budget(budget, [HISTOGRAM]).get(HISTOGRAM, _DEFAULT_EPSILON)
-        parameters = StatisticsParameters(
-            phones=phones,
-            labels=names,
-            contacts=contacts,
-            epsilon=epsilon,
-            dropout=dropout,
-            corrupted=corrupted,
-            step_seconds=step_hours * 3600,
-        )
+        kind = StatisticsParameters
+        given["epsilon"] = parse_budget(budget, [HISTOGRAM]).get(HISTOGRAM, _DEFAULT_EPSILON)
     else:
+        kind = PhaseParameters
         spent = _DEFAULT_BUDGET | parse_budget(budget, Budget.names())
-        parameters = PhaseParameters(
-            phones=phones,
-            labels=names,
-            recordings=recordings,
-            dimensions=dimensions,
-            geometry=Geometry.SPHERICAL,
-            encoder=encoder,
-            local_centroids=local_centroids,
-            top_local_centroids=top_local_centroids,
-            top_global_centroids=top_global_centroids,
-            centroid_votes=centroid_votes,
-            label_votes=label_votes,
-            dropout=dropout,
-            corrupted=corrupted,
-            budget=Budget(*spent.values()),
-            step_seconds=step_hours * 3600,
-        )
+        given |= {"geometry": Geometry.SPHERICAL, "budget": Budget(*spent.values())}
+    parameters = kind(**{name: given[name] for name in kind.__struct_fields__ if name in given})
     parameters.check()
     asked = StartPhase(
         parameters=parameters, least_phones=least_phones, gather_seconds=gather_hours * 3600
@@ -128,8 +110,8 @@ def list_phases(
     if as_json:
         _print(Phases(phases=phases))
         return
-    for found in phases:
-        typer.echo(_line(found))
+    for phase in phases:
+        typer.echo(_line(phase))
 
 
 @app.command()
@@ -140,15 +122,18 @@ def show(
     as_json: AsJson = False,
 ) -> None:
     """One phase: where it stands, how many phones have answered, and its result."""
-    found = OperatorClient(server, read_token(data)).export(phase)
+    everything = OperatorClient(server, read_token(data)).export(phase)
     if as_json:
-        _print(found)
+        _print(everything)
         return
-    typer.echo(_line(found.phase))
-    for step in found.phase.steps:
+    typer.echo(_line(everything.phase))
+    for step in everything.phase.steps:
         typer.echo(f"  {step.step:<32} {step.answered} of {step.expected}")
-    for line in _lines(found.phase.parameters, found.ending):
-        typer.echo(f"  {line}")
+    if isinstance(everything.ending, Failed):
+        typer.echo(f"  failed: {everything.ending.reason}")
+    elif everything.ending is not None:
+        for line in words_for(everything.phase.parameters).lines(everything.ending):
+            typer.echo(f"  {line}")
 
 
 @app.command()
@@ -165,8 +150,8 @@ def export(
     data: Data = DEFAULT_DATA,
 ) -> None:
     """Everything about a phase as JSON: parameters, steps, result, privacy spent."""
-    found = OperatorClient(server, read_token(data)).export(phase)
-    exported = msgspec.json.format(msgspec.json.encode(found), indent=2).decode()
+    everything = OperatorClient(server, read_token(data)).export(phase)
+    exported = msgspec.json.format(msgspec.json.encode(everything), indent=2).decode()
     if out is None:
         typer.echo(exported)
         return
@@ -176,8 +161,8 @@ def export(
         raise InvalidInputError(f"cannot write {out}: {error.strerror}") from error
 
 
-def _print(found: object) -> None:
-    typer.echo(msgspec.json.encode(found).decode())
+def _print(body: object) -> None:
+    typer.echo(msgspec.json.encode(body).decode())
 
 
 def _line(phase: PhaseView) -> str:
@@ -185,11 +170,3 @@ def _line(phase: PhaseView) -> str:
         f"{phase.phase}  {phase.parameters.kind:<10}  {phase.status:<9}  "
         f"{phase.joined} of {phase.wanted} phones  {phase.step}"
     )
-
-
-def _lines(parameters: Parameters, ending: Ending | None) -> list[str]:
-    if ending is None:
-        return []
-    if isinstance(ending, Failed):
-        return [f"failed: {ending.reason}"]
-    return words_for(parameters).lines(ending)

@@ -16,6 +16,7 @@ _DEFAULT = Serving(Path("earshot-data"))
 
 @app.callback(invoke_without_command=True)
 def serve(
+    context: typer.Context,
     data: Annotated[
         Path,
         typer.Option(help="Folder of the credentials, and of the embedded database."),
@@ -52,20 +53,8 @@ def serve(
     from earshot_server.credentials import TOKEN_FILE
     from earshot_server.processes import supervisor as serving
 
-    settings = Serving(
-        data=data,
-        database=database,
-        host=host,
-        port=port,
-        workers=workers,
-        threads=threads,
-        pause=pause,
-        keep_days=keep_days,
-        requests_per_minute=requests_per_minute,
-        address_requests_per_minute=address_requests_per_minute,
-        proxies=proxies,
-        log_level=log_level.upper(),
-    )
+    # Options are named as what they set.
+    settings = Serving(**context.params | {"data": data, "log_level": log_level.upper()})
 
     def ready(address: str) -> None:
         typer.echo(f"Earshot serves at {address}")

@@ -62,54 +62,24 @@ def track(done: int, total: int) -> Markup:
 
 
 def participation(answered: int, expected: int, phones: int, least: int) -> Markup:
-    """A bar of all phones: those that answered, those that have not, a mark at the fewest needed.
+    """A bar of all `phones`: those that answered, those that were asked and have not, the rest.
 
-    Args:
-        answered: phones that answered.
-        expected: phones that were asked, of which the rest has not answered.
-        phones: of the phase: the bar's whole width.
-        least: without which the phase cannot go on.
+    A mark shows the fewest without which the phase cannot go on.
     """
     unit = 100.0 / max(phones, expected, 1)
-    return _hidden(
-        "bar",
-        18,
-        _element("rect", class_="whole", y=3, width="100%", height=12, rx=3),
-        _element(
-            "rect",
-            class_="missing",
-            x=_share(unit * answered),
-            y=3,
-            width=_share(unit * (expected - answered)),
-            height=12,
-            rx=2,
-        ),
-        _element("rect", class_="full", y=3, width=_share(unit * answered), height=12, rx=3),
+    return _bar(
+        _block("missing", unit * (expected - answered), 2, x=_share(unit * answered)),
+        _block("full", unit * answered),
         _upright(unit * least, 0, 18, "least"),
     )
 
 
 def interval_bar(count: Interval, largest: int) -> Markup:
-    """A bar up to the published count, with a whisker over the interval.
-
-    Args:
-        count: what is drawn.
-        largest: the count at the right end of every bar of the chart, positive.
-    """
+    """A bar up to the published count, with a whisker over the interval; `largest` is full."""
     unit = 100.0 / largest
     low, high = _share(unit * count.least), _share(unit * count.most)
-    return _hidden(
-        "bar",
-        18,
-        _element("rect", class_="whole", y=3, width="100%", height=12, rx=3),
-        _element(
-            "rect",
-            class_="full",
-            y=3,
-            width=_share(unit * max(0, min(count.published, largest))),
-            height=12,
-            rx=3,
-        ),
+    return _bar(
+        _block("full", unit * max(0, min(count.published, largest))),
         # The halo keeps the whisker apart from the bar on which it lies.
         _element("line", class_="halo", x1=low, x2=high, y1=9, y2=9),
         _element("line", class_="whisker", x1=low, x2=high, y1=9, y2=9),
@@ -119,39 +89,30 @@ def interval_bar(count: Interval, largest: int) -> Markup:
 
 
 def over_time(counts: Sequence[Interval | None], largest: int) -> Markup:
-    """One mark with a whisker per phase, joined by lines; None leaves a gap.
+    """One mark with a whisker per phase, oldest first, joined by lines; None leaves a gap.
 
-    Args:
-        counts: oldest first.
-        largest: the count at the upper edge, positive.
+    At the upper edge is the count `largest`, which is positive.
     """
-    places = [100.0 * (place + 0.5) / len(counts) for place in range(len(counts))]
     drawn: list[Markup] = [
         _element("line", class_="axis", x1=0, x2="100%", y1=_HEIGHT - 1, y2=_HEIGHT - 1)
     ]
     marks: list[Markup] = []
-    previous: tuple[float, float] | None = None
-    for place, count in zip(places, counts, strict=True):
+    previous: tuple[str, str] | None = None
+    for number, count in enumerate(counts):
         if count is None:
             previous = None
             continue
-        height = _height(count.published, largest)
+        place = 100.0 * (number + 0.5) / len(counts)
+        x, y = _share(place), _number(_height(count.published, largest))
         drawn.append(
             _upright(place, _height(count.most, largest), _height(count.least, largest), "whisker")
         )
         if previous is not None:
             drawn.append(
-                _element(
-                    "line",
-                    class_="course",
-                    x1=_share(previous[0]),
-                    y1=_number(previous[1]),
-                    x2=_share(place),
-                    y2=_number(height),
-                )
+                _element("line", class_="course", x1=previous[0], y1=previous[1], x2=x, y2=y)
             )
-        marks.append(_element("circle", class_="mark", cx=_share(place), cy=_number(height), r=3.5))
-        previous = place, height
+        marks.append(_element("circle", class_="mark", cx=x, cy=y, r=3.5))
+        previous = x, y
     return _hidden("course-chart", _HEIGHT, *drawn, *marks)
 
 
@@ -243,10 +204,10 @@ def _apart(centres: Floats, radii: Floats) -> Floats:
 
 def _mark(place: Place, centre: Floats, radius: float) -> Markup:
     x, y = (_number(value) for value in centre)
-    return Markup("<g>{}{}{}</g>").format(
-        Markup("<title>{}</title>").format(f"{place.number}: {printable(place.name)}"),
+    return Markup('<g><title>{}</title>{}<text class="number" x="{}" y="{}">{}</text></g>').format(
+        f"{place.number}: {printable(place.name)}",
         _element("circle", class_=f"place hue-{place.hue}", cx=x, cy=y, r=_number(radius)),
-        Markup('<text class="number" x="{}" y="{}">{}</text>').format(x, y, place.number),
+        *(x, y, place.number),
     )
 
 
@@ -257,19 +218,13 @@ class _Box(NamedTuple):
     bottom: float
 
     def meets(self, other: _Box) -> bool:
-        return (
-            self.left < other.right
-            and other.left < self.right
-            and self.top < other.bottom
-            and other.top < self.bottom
+        return max(self.left, other.left) < min(self.right, other.right) and (
+            max(self.top, other.top) < min(self.bottom, other.bottom)
         )
 
     def on_map(self) -> bool:
-        return (
-            self.left >= 4
-            and self.top >= 4
-            and self.right <= _MAP_WIDTH - 4
-            and self.bottom <= _MAP_HEIGHT - 4
+        return min(self.left, self.top) >= 4 and (
+            self.right <= _MAP_WIDTH - 4 and self.bottom <= _MAP_HEIGHT - 4
         )
 
 
@@ -284,41 +239,28 @@ def _names(
     names = []
     for i in order:
         name = _shortened(places[i].name)
-        free = (
-            box
-            for box in _boxes(centres[i], radii[i], len(name) * _LETTER)
-            if box.on_map() and not any(box.meets(other) for other in taken)
-        )
-        box = next(free, None)
-        if box is not None:
-            taken.append(box)
-            names.append(
-                Markup('<text class="name" text-anchor="{}" x="{}" y="{}">{}</text>').format(
-                    *_anchor(box, centres[i][0]), _number((box.top + box.bottom) / 2), name
+        for box, anchor, x in _spots(centres[i], radii[i], len(name) * _LETTER):
+            if box.on_map() and not any(map(box.meets, taken)):
+                taken.append(box)
+                names.append(
+                    Markup('<text class="name" text-anchor="{}" x="{}" y="{}">{}</text>').format(
+                        anchor, _number(x), _number((box.top + box.bottom) / 2), name
+                    )
                 )
-            )
+                break
     return names
 
 
-def _boxes(centre: Floats, radius: float, width: float) -> list[_Box]:
-    """Where a name of some width may stand: right, left, below, above."""
+def _spots(centre: Floats, radius: float, width: float) -> list[tuple[_Box, str, float]]:
+    """Where a name of some width may stand (right, left, below, above), and its anchor there."""
     x, y = centre
-    gap = radius + 6
+    gap, half = radius + 6, width / 2
     return [
-        _Box(x + gap, y - _LINE / 2, x + gap + width, y + _LINE / 2),
-        _Box(x - gap - width, y - _LINE / 2, x - gap, y + _LINE / 2),
-        _Box(x - width / 2, y + gap, x + width / 2, y + gap + _LINE),
-        _Box(x - width / 2, y - gap - _LINE, x + width / 2, y - gap),
+        (_Box(x + gap, y - _LINE / 2, x + gap + width, y + _LINE / 2), "start", x + gap),
+        (_Box(x - gap - width, y - _LINE / 2, x - gap, y + _LINE / 2), "end", x - gap),
+        (_Box(x - half, y + gap, x + half, y + gap + _LINE), "middle", x),
+        (_Box(x - half, y - gap - _LINE, x + half, y - gap), "middle", x),
     ]
-
-
-def _anchor(box: _Box, centre: float) -> tuple[str, str]:
-    """The edge of a name that is next to its mark, and where it is."""
-    if box.left > centre:
-        return "start", _number(box.left)
-    if box.right < centre:
-        return "end", _number(box.right)
-    return "middle", _number((box.left + box.right) / 2)
 
 
 def _shortened(name: str) -> str:
@@ -335,6 +277,17 @@ def _height(count: int, largest: int) -> float:
 def _upright(place: float, top: float, bottom: float, kind: str) -> Markup:
     x = _share(place)
     return _element("line", class_=kind, x1=x, x2=x, y1=_number(top), y2=_number(bottom))
+
+
+def _bar(*content: Markup) -> Markup:
+    """A bar's whole width, and what lies on it."""
+    whole = _element("rect", class_="whole", y=3, width="100%", height=12, rx=3)
+    return _hidden("bar", 18, whole, *content)
+
+
+def _block(kind: str, width: float, radius: int = 3, **place: str) -> Markup:
+    """A part of a bar, as a percentage of its width."""
+    return _element("rect", class_=kind, **place, y=3, width=_share(width), height=12, rx=radius)
 
 
 def _hidden(kind: str, height: int, *content: Markup) -> Markup:

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import functools
 import math
+from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -63,13 +64,9 @@ class Histogram:
 
 
 def global_histograms(records: Iterable[PhaseRecord]) -> tuple[Histogram, ...]:
-    """Histograms of global labels: the votes for each over all environments of a phase.
+    """Votes for each label over all environments of a learning phase, oldest phase first.
 
-    Args:
-        records: of any phases; those without a learning phase's result are left out.
-
-    Returns:
-        One for each result, oldest first.
+    Phases without such a result are left out.
     """
     return _oldest_first(
         _of_environments(record, record.ending)
@@ -79,14 +76,7 @@ def global_histograms(records: Iterable[PhaseRecord]) -> tuple[Histogram, ...]:
 
 
 def private_histograms(records: Iterable[PhaseRecord]) -> tuple[Histogram, ...]:
-    """Histograms of contacts, from private votes.
-
-    Args:
-        records: of any phases; those without a statistics phase's result are left out.
-
-    Returns:
-        One for each result, oldest first.
-    """
+    """Contacts with each label in a statistics phase, oldest phase first; others are left out."""
     return _oldest_first(
         contacts(record, record.ending)
         for record in records
@@ -108,22 +98,18 @@ def _of_environments(record: PhaseRecord, published: Result) -> Histogram:
     """The histogram of one learning phase."""
     votes = published.label_votes
     radius = sum_radius(record, LABEL_VOTE, max(1, len(votes)))
-    counts = {
-        name: Interval.around(sum(row[index] for row in votes), radius)
-        for index, name in enumerate(published.label_names)
-    }
-    named = {
-        name: published.labels.count(index) for index, name in enumerate(published.label_names)
-    }
+    counts, named = {}, {}
+    for index, name in enumerate(published.label_names):
+        counts[name] = Interval.around(sum(row[index] for row in votes), radius)
+        named[name] = published.labels.count(index)
     return Histogram(record.phase, record.finished or 0.0, counts, radius, named)
 
 
 def by_frequency(histograms: Sequence[Histogram]) -> tuple[str, ...]:
     """All labels, the most frequent first; of equally frequent ones, by name."""
-    totals: dict[str, int] = {}
+    totals: Counter[str] = Counter()
     for histogram in histograms:
-        for label, count in histogram.counts.items():
-            totals[label] = totals.get(label, 0) + count.published
+        totals.update({label: count.published for label, count in histogram.counts.items()})
     return tuple(sorted(totals, key=lambda label: (-totals[label], label)))
 
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable
-from typing import Any, Protocol
+from typing import Any
 
-from flask import Blueprint, Response, make_response, render_template
+from flask import Blueprint, Response, render_template
 
 from earshot_protocol.phases.learning import Result
 from earshot_protocol.phases.plan import Outcome
@@ -15,8 +15,8 @@ from earshot_protocol.phases.statistics import Statistics
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_server.dashboard import charts, histograms, outcomes, sentences, tables, wording
 from earshot_server.records import GATHERING, PUBLISHED, RUNNING, PhaseRecord
-from earshot_server.store.archive import Counts
-from earshot_server.store.database import DatabaseUnavailableError
+from earshot_server.store.archive import Archive
+from earshot_server.store.database import SECONDS_UNTIL_DATABASE, DatabaseUnavailableError
 
 POLICY = (
     "default-src 'none'; style-src 'self'; img-src 'self'; script-src 'self'; "
@@ -25,25 +25,8 @@ POLICY = (
 """Content-Security-Policy: nothing inline, nothing from elsewhere."""
 MOST_PHASES = 100
 """In a list."""
-SECONDS_UNTIL_DATABASE = 5
 
 _NAME = re.compile(r"[0-9a-f]{32}")
-
-
-class Archive(Protocol):
-    """What the dashboard reads."""
-
-    def phases(self, limit: int = MOST_PHASES) -> tuple[PhaseRecord, ...]:
-        """The newest phases, the newest first."""
-        ...
-
-    def phase(self, phase: bytes) -> PhaseRecord | None:
-        """One phase; None if it does not exist."""
-        ...
-
-    def counts(self) -> Counts:
-        """How much there is."""
-        ...
 
 
 def blueprint(archive: Archive, clock: Callable[[], float] = time.time) -> Blueprint:
@@ -55,44 +38,40 @@ def blueprint(archive: Archive, clock: Callable[[], float] = time.time) -> Bluep
         archive: what is shown.
         clock: seconds since 1970.
     """
-    pages = _Pages(archive, clock)
-    made = Blueprint(
-        "dashboard",
-        __name__,
-        static_folder="static",
-        static_url_path="/static",
-        template_folder="templates",
-    )
-    made.add_url_rule("/", "overview", pages.overview)
-    made.add_url_rule("/phases/<name>", "phase", pages.phase)
-    made.add_url_rule("/statistics", "statistics", pages.statistics)
-    made.register_error_handler(DatabaseUnavailableError, pages.without_database)
-    made.after_request(_secure)
-    return made
+    pages = Blueprint("dashboard", __name__, static_folder="static", template_folder="templates")
+    pages.after_request(_secure)
 
+    def render(template: str, **shown: Any) -> str:
+        return render_template(
+            f"dashboard/{template}",
+            now=clock(),
+            say=sentences,
+            word=wording,
+            charts=charts,
+            units=tuple(Unit),
+            **shown,
+        )
 
-class _Pages:
-    def __init__(self, archive: Archive, clock: Callable[[], float]) -> None:
-        self._archive = archive
-        self._clock = clock
-
-    def overview(self) -> str:
-        records = self._archive.phases(MOST_PHASES)
-        return self._render(
+    @pages.get("/")
+    def overview() -> str:
+        records = archive.phases(MOST_PHASES)
+        under_way = [record for record in records if _is_under_way(record)]
+        return render(
             "overview.html",
             records=records,
-            under_way=[record for record in records if _is_under_way(record)],
+            under_way=under_way,
             published=sum(record.status == PUBLISHED for record in records),
-            counts=self._archive.counts(),
-            live=any(map(_is_under_way, records)),
+            counts=archive.counts(),
+            live=bool(under_way),
             most=MOST_PHASES,
         )
 
-    def phase(self, name: str) -> str | Response:
-        record = self._archive.phase(bytes.fromhex(name)) if _NAME.fullmatch(name) else None
+    @pages.get("/phases/<name>")
+    def phase(name: str) -> str | tuple[str, int]:
+        record = archive.phase(bytes.fromhex(name)) if _NAME.fullmatch(name) else None
         if record is None:
-            return self._message("No such phase", "unknown-phase", 404)
-        return self._render(
+            return render("message.html", title="No such phase", kind="unknown-phase"), 404
+        return render(
             "phase.html",
             record=record,
             steps=tables.participation(record),
@@ -102,33 +81,22 @@ class _Pages:
             **_published(record),
         )
 
-    def statistics(self) -> str:
-        records = self._archive.phases(MOST_PHASES)
-        return self._render(
+    @pages.get("/statistics")
+    def statistics() -> str:
+        records = archive.phases(MOST_PHASES)
+        return render(
             "statistics.html",
-            found=tables.over_time(histograms.global_histograms(records)),
+            labelled=tables.over_time(histograms.global_histograms(records)),
             counted=tables.over_time(histograms.private_histograms(records)),
             most=MOST_PHASES,
         )
 
-    def without_database(self, error: DatabaseUnavailableError) -> Response:
-        response = self._message("The database is not available", "database", 503)
-        response.headers["Retry-After"] = str(SECONDS_UNTIL_DATABASE)
-        return response
+    @pages.errorhandler(DatabaseUnavailableError)
+    def without_database(error: DatabaseUnavailableError) -> tuple[str, int, dict[str, str]]:
+        said = render("message.html", title="The database is not available", kind="database")
+        return said, 503, {"Retry-After": str(SECONDS_UNTIL_DATABASE)}
 
-    def _message(self, title: str, kind: str, status: int) -> Response:
-        return make_response(self._render("message.html", title=title, kind=kind), status)
-
-    def _render(self, template: str, **shown: Any) -> str:
-        return render_template(
-            f"dashboard/{template}",
-            now=self._clock(),
-            say=sentences,
-            word=wording,
-            charts=charts,
-            units=tuple(Unit),
-            **shown,
-        )
+    return pages
 
 
 def _published(record: PhaseRecord) -> dict[str, object]:

@@ -93,10 +93,10 @@ def summary(records: tuple[PhaseRecord, ...]) -> str:
 def what_to_do(record: PhaseRecord) -> str:
     """For a failed phase: what the next one should do differently."""
     steps = asked_steps(record)
-    if not steps:
-        return _after_gathering(record)
-    last = steps[-1]
     ended = record.finished if record.finished is not None else math.inf
+    if not steps:
+        return _after_gathering(record, ended)
+    last = steps[-1]
     if last.answered < last.expected and ended - last.opened < record.parameters.step_seconds:
         return (
             "It was ended before the step's time was over. Start another phase when you are ready; "
@@ -118,8 +118,7 @@ def what_to_do(record: PhaseRecord) -> str:
     )
 
 
-def _after_gathering(record: PhaseRecord) -> str:
-    ended = record.finished if record.finished is not None else math.inf
+def _after_gathering(record: PhaseRecord, ended: float) -> str:
     if ended < record.gather_until and record.joined < record.wanted:
         return (
             "It was ended while phones were joining. No phone was asked anything, so nothing was "

@@ -31,28 +31,16 @@ class Participation(NamedTuple):
 
     name: str
     record: StepRecord | None
-    bar: Markup | None
 
 
 def participation(record: PhaseRecord) -> tuple[Participation, ...]:
     """Every step of a phase; those that a failed one never reached are left out."""
-    asked = {step.step: step for step in sentences.asked_steps(record)}
-    least = sentences.least_answers(record)
+    asked = {step.step: step for step in record.steps}
     return tuple(
-        Participation(
-            step.name,
-            asked.get(step.name),
-            _participation_bar(asked[step.name], record.joined, least)
-            if step.name in asked
-            else None,
-        )
+        Participation(step.name, asked.get(step.name))
         for step in sentences.all_steps(record)
         if step.name in asked or record.ending is None
     )
-
-
-def _participation_bar(step: StepRecord, phones: int, least: int) -> Markup:
-    return charts.participation(step.answered, step.expected, phones, least)
 
 
 @dataclass(frozen=True)
@@ -61,7 +49,7 @@ class Environment:
 
     Attributes:
         number: on the map, from 1.
-        label: its name; None where noise left no label.
+        name: its label, or that noise left it none.
         hue: of its mark.
         votes: to keep it.
         label_votes: for each label: the sum and the strength of its colour.
@@ -69,7 +57,7 @@ class Environment:
     """
 
     number: int
-    label: str | None
+    name: str
     hue: int
     votes: int
     label_votes: tuple[tuple[int, int], ...]
@@ -80,11 +68,6 @@ class Environment:
         """For the label it got."""
         return self.label_votes[self.winner][0] if self.winner >= 0 else None
 
-    @property
-    def name(self) -> str:
-        """Its label, or that it has none."""
-        return self.label if self.label is not None else "no label"
-
 
 @dataclass(frozen=True)
 class Environments:
@@ -92,8 +75,6 @@ class Environments:
 
     Attributes:
         rows: at most `MOST_ENVIRONMENTS`.
-        found: how many there are.
-        labels: the phase's label names.
         map: the picture.
         explained: the share of the variance that it holds; None where nothing is left out.
         vote_radius: of the noise in `votes`.
@@ -101,8 +82,6 @@ class Environments:
     """
 
     rows: tuple[Environment, ...]
-    found: int
-    labels: tuple[str, ...]
     map: Markup | None
     explained: float | None
     vote_radius: int
@@ -116,7 +95,17 @@ def environments(record: PhaseRecord, result: Result) -> Environments:
     )[:MOST_ENVIRONMENTS]
     largest = max((max(votes) for votes in result.label_votes if votes), default=0)
     rows = tuple(
-        _environment(result, row, number, largest) for number, row in enumerate(order, start=1)
+        Environment(
+            number=number,
+            name="no label" if (winner := result.labels[row]) < 0 else result.label_names[winner],
+            hue=winner % charts.HUES if winner >= 0 else charts.HUES,
+            votes=result.centroid_votes[row],
+            label_votes=tuple(
+                (votes, charts.heat(votes, largest)) for votes in result.label_votes[row]
+            ),
+            winner=winner,
+        )
+        for number, row in enumerate(order, start=1)
     )
     picture, explained = None, None
     if rows:
@@ -126,26 +115,10 @@ def environments(record: PhaseRecord, result: Result) -> Environments:
         picture = charts.environment_map(places, plane[order], title)
     return Environments(
         rows,
-        result.centroids.rows,
-        result.label_names,
         picture,
         explained,
         histograms.sum_radius(record, CENTROID_VOTE),
         histograms.sum_radius(record, LABEL_VOTE),
-    )
-
-
-def _environment(result: Result, row: int, number: int, largest: int) -> Environment:
-    winner = result.labels[row]
-    return Environment(
-        number=number,
-        label=result.label_names[winner] if winner >= 0 else None,
-        hue=winner % charts.HUES if winner >= 0 else charts.HUES,
-        votes=result.centroid_votes[row],
-        label_votes=tuple(
-            (votes, charts.heat(votes, largest)) for votes in result.label_votes[row]
-        ),
-        winner=winner,
     )
 
 
@@ -159,15 +132,12 @@ class Bar(NamedTuple):
 
 def histogram(record: PhaseRecord, published: Statistics) -> tuple[Bar, ...]:
     """The labels of a published statistics phase, the most frequent first."""
-    counted = histograms.contacts(record, published)
-    largest = max((count.most for count in counted.counts.values()), default=0)
+    histogram = histograms.contacts(record, published)
+    counts = histogram.counts
+    largest = max([1, *(count.most for count in counts.values())])
     return tuple(
-        Bar(
-            label,
-            counted.counts[label],
-            charts.interval_bar(counted.counts[label], max(1, largest)),
-        )
-        for label in histograms.by_frequency([counted])
+        Bar(label, counts[label], charts.interval_bar(counts[label], largest))
+        for label in histograms.by_frequency([histogram])
     )
 
 

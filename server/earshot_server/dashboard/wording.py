@@ -82,17 +82,18 @@ def duration(seconds: float) -> str:
 
 def moment(seconds: float) -> Markup:
     """A time in UTC, to the minute, which machines can read as well."""
-    then = datetime.fromtimestamp(seconds, UTC)
-    words = f"{then.day} {then:%b %Y, %H:%M} UTC"
-    return Markup('<time datetime="{}">{}</time>').format(f"{then:%Y-%m-%dT%H:%M:%SZ}", words)
+    return _time(seconds, "%b %Y, %H:%M UTC")
 
 
 def day(seconds: float) -> Markup:
     """The day of a time in UTC."""
+    return _time(seconds, "%b %Y")
+
+
+def _time(seconds: float, form: str) -> Markup:
     then = datetime.fromtimestamp(seconds, UTC)
-    return Markup('<time datetime="{}">{}</time>').format(
-        f"{then:%Y-%m-%dT%H:%M:%SZ}", f"{then.day} {then:%b %Y}"
-    )
+    words = f"{then.day} {then:{form}}"
+    return Markup('<time datetime="{}">{}</time>').format(f"{then:%Y-%m-%dT%H:%M:%SZ}", words)
 
 
 def from_now(seconds: float, now: float) -> str:

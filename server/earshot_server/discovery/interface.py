@@ -29,4 +29,3 @@ class Discovery(Protocol):
 
     def discover(self, points: npt.NDArray[np.float32], geometry: Geometry) -> Discovered:
         """Cluster points of shape (points, dimensions)."""
-        ...

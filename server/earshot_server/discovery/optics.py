@@ -59,8 +59,8 @@ class Optics:
         # Points that coincide have reachability zero, by which the ξ method divides; the infinite
         # and undefined ratios that come of it compare as they should.
         with np.errstate(divide="ignore", invalid="ignore"):
-            found = OPTICS(min_samples=least, xi=self.xi, min_cluster_size=least).fit_predict(rows)
-        clusters = found.astype(np.int64)
+            labels = OPTICS(min_samples=least, xi=self.xi, min_cluster_size=least).fit_predict(rows)
+        clusters = labels.astype(np.int64)
         total = int(clusters.max()) + 1
         if not total:
             raise NothingFoundError(

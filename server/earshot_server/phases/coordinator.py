@@ -32,11 +32,9 @@ from earshot_protocol.errors import (
 from earshot_protocol.messages import Wait, decode_answer, decode_task
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import (
-    FAILED,
     PUBLISHED,
     Outcome,
     PartTask,
-    Plan,
     ReleaseTask,
     SecureSum,
     Step,
@@ -47,13 +45,12 @@ from earshot_protocol.secure_sum.bell import BELL
 from earshot_protocol.secure_sum.interface import Aggregator, Asks, Summation
 from earshot_protocol.secure_sum.messages import AdvertiseKeys, SumTask
 from earshot_protocol.secure_sum.parameters import SumParameters
-from earshot_protocol.wire import Answer, Task, encode
+from earshot_protocol.wire import Answer, Ending, Task, encode
 from earshot_server.discovery.interface import Discovery
 from earshot_server.phases.kinds import KINDS, decode_snapshot
 from earshot_server.phases.snapshot import Snapshot
 from earshot_server.store.interface import Assignment, PhaseStore, PresentStep
 
-_LARGEST_REASON = 1024
 _log = logging.getLogger(__name__)
 
 
@@ -64,17 +61,13 @@ class _Present(NamedTuple):
     state: Snapshot
     sum: Aggregator | None
 
-    @property
-    def plan(self) -> Plan:
-        return self.state.parameters.plan()
-
 
 class Coordinator:
     """One phase.
 
     Args:
         store: keeps the phase.
-        discovery: finds global centroids.
+        discovery: finds global centroids; None for whoever closes no step.
         phase: which one.
         summation: how ballots are added up; replaced in simulations only.
         random: draws the secure sums' graphs.
@@ -83,7 +76,7 @@ class Coordinator:
     def __init__(
         self,
         store: PhaseStore,
-        discovery: Discovery,
+        discovery: Discovery | None,
         phase: bytes,
         *,
         summation: Summation = BELL,
@@ -108,16 +101,9 @@ class Coordinator:
         summation: Summation = BELL,
         random: RandomBytes = os.urandom,
     ) -> Self:
-        """Start a phase for phones 0 … n − 1.
+        """Start a phase for phones 0 … n − 1, at the time `now` on `advance`'s clock.
 
-        Args:
-            store: keeps the phase.
-            discovery: finds global centroids.
-            parameters: of the phase.
-            now: seconds, on the clock that `advance` is told.
-            phase: its identifier, 16 bytes; drawn at random by default.
-            summation: how ballots are added up; replaced in simulations only.
-            random: draws the secure sums' graphs.
+        Its identifier `phase` is drawn at random by default; the rest is as the class has it.
 
         Raises:
             InvalidParametersError: says which parameter is wrong and what would be accepted.
@@ -157,12 +143,8 @@ class Coordinator:
 
     def missing(self) -> set[int]:
         """The phones whose answer to the present step is still awaited."""
-        present = self._read()
-        step = present.plan.step(present.state.step)
-        if step is None:
-            return set()
-        answered = {phone for phone, _ in self._store.answers(self._phase)}
-        return set(_asked(present, step)) - answered
+        phones = range(self.state.parameters.phones)
+        return {phone for phone in phones if not isinstance(self.task_for(phone), Wait | Ending)}
 
     def result(self) -> Outcome:
         """What is published at the end.
@@ -267,13 +249,12 @@ class Coordinator:
         received = {
             phone: decode_answer(answer) for phone, answer in self._store.answers(self._phase)
         }
-        state = present.state
+        running = None
         try:
             running = self._close(present, received)
         except EarshotError as error:
-            running = None
-            state.step, state.failure = FAILED, str(error)[:_LARGEST_REASON]
-        self._go_on(_Present(present.number + 1, state, running), now)
+            present.state.fail(str(error))
+        self._go_on(present, running, now)
         return True
 
     def stop(self, reason: str, now: float) -> bool:
@@ -288,8 +269,8 @@ class Coordinator:
         if self._store.present_step(self._phase).over:
             return False
         present = self._take_over()
-        present.state.step, present.state.failure = FAILED, reason[:_LARGEST_REASON]
-        self._go_on(_Present(present.number + 1, present.state, None), now)
+        present.state.fail(reason)
+        self._go_on(present, None, now)
         return True
 
     def _take_over(self) -> _Present:
@@ -297,23 +278,28 @@ class Coordinator:
         present, self._present = self._read(), None
         return present
 
-    def _go_on(self, present: _Present, now: float) -> None:
-        present.state.deadline = now + present.state.parameters.step_seconds
-        self._store.replace(self._phase, *_written(present))
-        self._present = present
+    def _go_on(self, present: _Present, running: Aggregator | None, now: float) -> None:
+        following = _Present(present.number + 1, present.state, running)
+        following.state.deadline = now + following.state.parameters.step_seconds
+        self._store.replace(self._phase, *_written(following))
+        self._present = following
 
     def _close(self, present: _Present, received: dict[int, Answer]) -> Aggregator | None:
-        """Let the answers go into the phase, and move it to its next step.
-
-        Returns:
-            The sum that is under way from now on.
-        """
-        state, running, plan = present.state, present.sum, present.plan
+        """Let the answers go into the phase, move it on, and return the sum then under way."""
+        state, running = present.state, present.sum
+        plan = state.parameters.plan()
         step = plan.step(state.step)
         if step is None:
             raise WrongStateError(f"the phase is at '{state.step}', which is no step of its plan")
         if running is None:
-            _check_attendance(state.parameters, len(received))
+            if self._discovery is None:
+                raise WrongStateError("without a discovery, no step is closed")
+            least = state.parameters.least_survivors
+            if len(received) < least:
+                raise TooManyDropoutsError(
+                    f"{len(received)} of {state.parameters.phones} phones answered; "
+                    f"at least {least} are needed"
+                )
             state.take_answers(step.part, received, self._discovery)
         else:
             _add_up(running, received)
@@ -334,14 +320,6 @@ class Coordinator:
         return self._summation.aggregator(os.urandom(16), parameters, self._random)
 
 
-def _check_attendance(parameters: Parameters, answered: int) -> None:
-    if answered < parameters.least_survivors:
-        raise TooManyDropoutsError(
-            f"{answered} of {parameters.phones} phones answered; "
-            f"at least {parameters.least_survivors} are needed"
-        )
-
-
 def _add_up(running: Aggregator, received: dict[int, Answer]) -> None:
     for phone, answer in received.items():
         try:
@@ -352,33 +330,28 @@ def _add_up(running: Aggregator, received: dict[int, Answer]) -> None:
     running.advance()
 
 
-def _asked(present: _Present, step: Step) -> Iterable[int]:
-    """The phones that have a task in the present step."""
-    if step.asks is Asks.EVERYONE or present.sum is None:
-        return range(present.state.parameters.phones)
-    return sorted(present.sum.expected())
-
-
 def _written(present: _Present) -> tuple[bytes, PresentStep, Iterable[tuple[int, bytes]]]:
     """What a store keeps of a phase: snapshot, present step, and the tasks of single phones."""
     state, running = present.state, present.sum
     state.sum = running.save() if running else b""
-    step = present.plan.step(state.step)
-    asked = tuple(_asked(present, step)) if step else ()
-    common = b""
+    step = state.parameters.plan().step(state.step)
+    expected, common = 0, b""
     tasks: Iterable[tuple[int, bytes]] = ()
     if step is None:
         common = encode(state.ending())
     elif step.asks is Asks.EVERYONE:
+        expected = state.parameters.phones
         common = encode(_first_task(state, step, running))
     elif running is not None:
+        asked = sorted(running.expected())
+        expected = len(asked)
         given = ((phone, running.task_for(phone)) for phone in asked)
         tasks = ((phone, encode(task)) for phone, task in given if task is not None)
     written = PresentStep(
         number=present.number,
         name=state.step,
         deadline=state.deadline,
-        expected=len(asked),
+        expected=expected,
         common=common,
         sum=msgspec.msgpack.encode(running.parameters) if running else b"",
         over=step is None,

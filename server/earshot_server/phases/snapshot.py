@@ -16,6 +16,7 @@ from earshot_protocol.secure_sum.messages import AdvertiseKeys
 from earshot_protocol.wire import Ending
 from earshot_server.discovery.interface import Discovery
 
+_LARGEST_REASON = 1024
 Totals = npt.NDArray[np.int64]
 
 
@@ -74,6 +75,10 @@ class Snapshot(msgspec.Struct, kw_only=True):
         return WrongStateError(f"{type(self).__name__} knows nothing of a part '{part}'")
 
     # What is the same for all.
+
+    def fail(self, reason: str) -> None:
+        """Let the phase end without a result, for a reason that phones are told."""
+        self.step, self.failure = FAILED, reason[:_LARGEST_REASON]
 
     def ending(self) -> Ending:
         """What phones are told at the end.

@@ -81,16 +81,13 @@ class Driver:
         moved = sum(
             self._end_gathering(gathering, now) for gathering in self._registry.gatherings()
         )
-        running = self._store.running()
         self._coordinators = {
-            phase: self._coordinators.get(phase) or self._coordinator(phase) for phase in running
+            phase: self._coordinators.get(phase) or Coordinator(self._store, self._discovery, phase)
+            for phase in self._store.running()
         }
         moved += sum(self._advance(coordinator, now) for coordinator in self._coordinators.values())
         self._purge(now)
         return moved
-
-    def _coordinator(self, phase: bytes) -> Coordinator:
-        return Coordinator(self._store, self._discovery, phase)
 
     def _advance(self, coordinator: Coordinator, now: float) -> bool:
         if not coordinator.due(now) or not self._lease(coordinator.phase):

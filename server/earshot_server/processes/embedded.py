@@ -51,6 +51,8 @@ class _Status(NamedTuple):
 class EmbeddedPostgres:
     """PostgreSQL in a data folder; only one process may have it.
 
+    Every method raises `EmbeddedDatabaseError` if it cannot do what it says.
+
     Args:
         folder: holds the database (`postgresql/`) and its log; created if it is missing.
         settings: of PostgreSQL, beside our own.
@@ -85,11 +87,7 @@ class EmbeddedPostgres:
         return True
 
     def start(self) -> None:
-        """Start the server, or adopt the one that runs here; returns when it takes connections.
-
-        Raises:
-            EmbeddedDatabaseError: it does not start; says what its log says.
-        """
+        """Start the server, or adopt the one that runs here; returns when it takes connections."""
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
             self._let_through()
@@ -105,9 +103,6 @@ class EmbeddedPostgres:
         Args:
             crash: stop at once, as if it had been killed; otherwise, everybody is disconnected and
                 everything is written first.
-
-        Raises:
-            EmbeddedDatabaseError: it does not stop.
         """
         order = signal.SIGQUIT if crash else signal.SIGINT
         if self._process is not None:
@@ -126,9 +121,6 @@ class EmbeddedPostgres:
 
         Returns:
             Whether it had.
-
-        Raises:
-            EmbeddedDatabaseError: it does not start; says what its log says.
         """
         if not self._is_down():
             return False
@@ -144,7 +136,9 @@ class EmbeddedPostgres:
             self._launch()
         elif self._process is not None and self._process.poll() is not None:
             self._process = None
-            raise EmbeddedDatabaseError(f"PostgreSQL does not start: {self._last_words()}")
+            log = self._log_file.read_text(errors="replace").splitlines()
+            last_words = " / ".join(log[-3:]) or "its log is empty"
+            raise EmbeddedDatabaseError(f"PostgreSQL does not start: {last_words}")
         return False
 
     def _is_down(self) -> bool:
@@ -174,11 +168,19 @@ class EmbeddedPostgres:
         shutil.rmtree(draft, ignore_errors=True)
         draft.mkdir(mode=0o700)
         self._give(draft)
-        # Trust: whoever reaches the socket in its closed folder is the server's own user or root.
-        made = self._run(
-            "initdb", "--auth-local=trust", "--auth-host=reject", "--encoding=UTF8",
-            "--no-locale", f"--username={_ROLE}", f"--pgdata={draft}",
-        )  # fmt: skip
+        made = subprocess.run(  # noqa: S603 - the wheel's program, our arguments
+            [
+                _programs(self._cluster) / "initdb",
+                # Whoever reaches the socket in its closed folder is the server's own user or root.
+                *("--auth-local=trust", "--auth-host=reject", "--encoding=UTF8", "--no-locale"),
+                *(f"--username={_ROLE}", f"--pgdata={draft}"),
+            ],
+            capture_output=True,
+            text=True,
+            check=False,
+            cwd="/",
+            **self._identity(),
+        )
         if made.returncode != 0:
             raise EmbeddedDatabaseError(f"initdb in {self._folder}: {made.stderr.strip()}")
         draft.rename(self._cluster)
@@ -205,20 +207,6 @@ class EmbeddedPostgres:
                 **self._identity(),
             )
 
-    def _run(self, program: str, *arguments: str) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(  # noqa: S603 - the wheel's program, our arguments
-            [_programs(self._cluster) / program, *arguments],
-            capture_output=True,
-            text=True,
-            check=False,
-            cwd="/",
-            **self._identity(),
-        )
-
-    def _last_words(self) -> str:
-        text = self._log_file.read_text(errors="replace")
-        return " / ".join(text.splitlines()[-3:]) or "its log is empty"
-
     # -------------------------------------------------------------------- users and folders
 
     def _identity(self) -> dict[str, Any]:
@@ -242,8 +230,8 @@ class EmbeddedPostgres:
             self._give(place)
         except FileExistsError:
             owner = os.geteuid() if self._account is None else self._account.pw_uid
-            found = place.lstat()
-            if (found.st_uid, found.st_mode) != (owner, stat.S_IFDIR | 0o700):
+            status = place.lstat()
+            if (status.st_uid, status.st_mode) != (owner, stat.S_IFDIR | 0o700):
                 raise EmbeddedDatabaseError(
                     f"{place}, which is to hold the socket, is somebody else's: remove it, or "
                     "choose a data folder with a shorter path"

@@ -8,22 +8,7 @@ from pathlib import Path
 
 @dataclass(frozen=True)
 class Serving:
-    """How to serve.
-
-    Attributes:
-        data: folder of the credentials, and of the embedded database if there is one.
-        database: URL of a PostgreSQL; None for an embedded one.
-        host: address to listen at.
-        port: to listen at; 0 for any free one.
-        workers: web processes.
-        threads: of each.
-        pause: seconds between two turns of the driver.
-        keep_days: how long members and snapshots of a phase stay after its end.
-        requests_per_minute: of one phone, to each worker, at most.
-        address_requests_per_minute: of one address, to each worker, at most.
-        proxies: reverse proxies before the server, each of which adds to X-Forwarded-For.
-        log_level: the least that is logged.
-    """
+    """How to serve; the options of the same names say what each is."""
 
     data: Path
     database: str | None = None

@@ -14,11 +14,8 @@ import socket
 import threading
 import time
 from collections.abc import Callable
-from contextlib import ExitStack
+from contextlib import ExitStack, closing
 from multiprocessing import connection
-from multiprocessing.context import SpawnProcess
-from types import FrameType
-from typing import Any
 
 from earshot_protocol.errors import LocalError
 from earshot_server.processes import logs
@@ -65,18 +62,15 @@ def serve(serving: Serving, ready: Callable[[str], None] = lambda address: None)
         if url is None:
             postgres = stack.enter_context(embedded(serving.data))
             url = postgres.url
-        database = Database(url, pool_size=1)
-        database.migrate()
-        database.close()
-        children = (
-            _Child("web", _web, (serving, url, listener)),
-            _Child("driver", _drive, (serving, url)),
-        )
-        stack.callback(_stop, children)
-        for child in children:
-            child.start()
+        with closing(Database(url, pool_size=1)) as database:
+            database.migrate()
+        driver = _Child("driver", _drive, serving, url)
+        stack.callback(driver.end)
+        web = _Child("web", _web, serving, url, listener)
+        # It ends first, so that an accepted answer is never left without its acknowledgement.
+        stack.callback(web.end)
         ready(f"http://{serving.host}:{listener.getsockname()[1]}")
-        _supervise(children, postgres, stop)
+        _supervise((web, driver), postgres, stop)
 
 
 def _listen(host: str, port: int) -> socket.socket:
@@ -94,12 +88,11 @@ def _listen(host: str, port: int) -> socket.socket:
 class _Child:
     """A process that the supervisor keeps alive."""
 
-    def __init__(self, name: str, target: Callable[..., None], arguments: tuple[Any, ...]) -> None:
+    def __init__(self, name: str, target: Callable[..., None], *arguments: object) -> None:
         self.name = name
         self._target = target
         self._arguments = arguments
-        self.process: SpawnProcess | None = None
-        self.started = 0.0
+        self.start()
 
     def start(self) -> None:
         # A fresh interpreter: neither threads nor connections of this one.
@@ -108,14 +101,9 @@ class _Child:
         self.process.start()
         self.started = time.monotonic()
 
-    def is_alive(self) -> bool:
-        return self.process is not None and self.process.is_alive()
-
-    def end(self, grace: float) -> None:
-        if self.process is None:
-            return
+    def end(self) -> None:
         self.process.terminate()
-        self.process.join(grace)
+        self.process.join(_GRACE)
         if self.process.is_alive():
             _log.error("%s does not stop and is killed", self.name)
             self.process.kill()
@@ -128,12 +116,11 @@ def _supervise(
     while not stop.is_set():
         if postgres is not None:
             _revive(postgres, stop)
-        sentinels = [child.process.sentinel for child in children if child.process]
-        connection.wait(sentinels, timeout=0.2)
+        connection.wait([child.process.sentinel for child in children], timeout=0.2)
         for child in children:
-            if child.is_alive() or stop.is_set():
+            if child.process.is_alive() or stop.is_set():
                 continue
-            code = child.process.exitcode if child.process else None
+            code = child.process.exitcode
             _log.error("%s has ended with status %s and is started again", child.name, code)
             if time.monotonic() - child.started < _CALM:
                 stop.wait(1.0)
@@ -149,22 +136,14 @@ def _revive(postgres: EmbeddedPostgres, stop: threading.Event) -> None:
         stop.wait(_CALM)
 
 
-def _stop(children: tuple[_Child, ...]) -> None:
-    """The web first, so that an accepted answer is never left without its acknowledgement."""
-    for child in children:
-        child.end(_GRACE)
-
-
 def _end_with_parent(end: Callable[[], None]) -> None:
     """Call `end` once the supervisor is gone, even if it was killed."""
     parent = multiprocessing.parent_process()
-    if parent is None:
-        return
-    sentinel = parent.sentinel
 
     def wait() -> None:
-        connection.wait([sentinel])
-        end()
+        if parent is not None:
+            parent.join()
+            end()
 
     threading.Thread(target=wait, daemon=True).start()
 
@@ -188,14 +167,7 @@ def _drive(serving: Serving, url: str) -> None:
     from earshot_server.store.database import Database
 
     stop = threading.Event()
-
-    def end(number: int, frame: FrameType | None) -> None:
-        stop.set()
-
-    signal.signal(signal.SIGTERM, end)
+    signal.signal(signal.SIGTERM, lambda *_: stop.set())
     _end_with_parent(stop.set)
-    database = Database(url, pool_size=2)
-    try:
+    with closing(Database(url, pool_size=2)) as database:
         Driver(database, Optics(), serving.keep_days * DAY).run(stop, serving.pause)
-    finally:
-        database.close()

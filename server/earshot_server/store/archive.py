@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import Any, LiteralString, NamedTuple
+from typing import Any, LiteralString, NamedTuple, TypeVar
 
 import msgspec
 
@@ -15,6 +15,7 @@ from earshot_protocol.wire import Ending
 from earshot_server.records import FAILED, GATHERING, PUBLISHED, RUNNING, PhaseRecord, StepRecord
 from earshot_server.store.database import Database
 
+_T = TypeVar("_T")
 _PHASES: LiteralString = """
 SELECT phase, parameters, created, coalesce(finished, CASE WHEN failure IS NOT NULL THEN ended END),
     wanted, least, joined, until, failure, step, deadline, over, CASE WHEN over THEN common END
@@ -54,34 +55,32 @@ class Archive:
 
     def phase(self, phase: bytes) -> PhaseRecord | None:
         """One phase; None if it does not exist."""
-        found = self._records(self._database.query(_PHASES + " WHERE phase = %s", (phase,)))
-        return found[0] if found else None
+        records = self._records(self._database.query(_PHASES + " WHERE phase = %s", (phase,)))
+        return records[0] if records else None
 
     def results(self, limit: int = 100) -> tuple[Result, ...]:
         """What learning phases published, the newest first."""
-        endings = self._published("learning", limit)
-        return tuple(ending for ending in endings if isinstance(ending, Result))
+        return self._published(Result, "learning", limit)
 
     def statistics(self, limit: int = 100) -> tuple[Statistics, ...]:
         """What statistics phases published, the newest first."""
-        endings = self._published("statistics", limit)
-        return tuple(ending for ending in endings if isinstance(ending, Statistics))
+        return self._published(Statistics, "statistics", limit)
 
     def counts(self) -> Counts:
         """How much there is."""
-        return Counts(
-            *self._database.query(
-                "SELECT (SELECT count(*) FROM phones), pg_database_size(current_database())"
-            )[0]
+        rows = self._database.query(
+            "SELECT (SELECT count(*) FROM phones), pg_database_size(current_database())"
         )
+        return Counts(*rows[0])
 
-    def _published(self, kind: str, limit: int) -> list[Ending]:
+    def _published(self, outcome: type[_T], kind: str, limit: int) -> tuple[_T, ...]:
         rows = self._database.query(
             "SELECT common FROM phases JOIN gatherings USING (phase)"
             " WHERE kind = %s AND step = 'published' ORDER BY finished DESC LIMIT %s",
             (kind, limit),
         )
-        return [_ending(common) for (common,) in rows]
+        endings = [_ending(common) for (common,) in rows]
+        return tuple(ending for ending in endings if isinstance(ending, outcome))
 
     def _records(self, rows: list[tuple[Any, ...]]) -> tuple[PhaseRecord, ...]:
         steps: defaultdict[bytes, list[StepRecord]] = defaultdict(list)

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from importlib import resources
-from typing import Any, LiteralString
+from typing import Any, LiteralString, TypeVar
 
 import psycopg
 from psycopg import errors
@@ -16,7 +16,10 @@ from earshot_protocol.errors import InvalidInputError, LocalError
 
 Connection = psycopg.Connection[tuple[Any, ...]]
 Parameters = Mapping[str, object] | Sequence[object]
+_T = TypeVar("_T")
 
+SECONDS_UNTIL_DATABASE = 5
+"""After which callers are told to try again while it cannot be used."""
 _CONNECTION = {"connect_timeout": "5", "tcp_user_timeout": "30000", "application_name": "earshot"}
 """Where the URL says nothing else: a network that swallows packets is noticed."""
 _MIGRATION_LOCK = 0x65617273686F74
@@ -46,7 +49,8 @@ class NewerSchemaError(LocalError):
 class Database:
     """One database and a pool of connections to it, for any number of threads.
 
-    Nothing is connected before it is needed. Make it after a fork, not before.
+    Nothing is connected before it is needed. Make it after a fork, not before. What needs the
+    database raises `DatabaseUnavailableError` while it is not connected, not writable, or full.
 
     Args:
         url: `postgresql://user:password@host:port/name`.
@@ -81,49 +85,37 @@ class Database:
     def transaction(self) -> Iterator[Connection]:
         """One transaction: committed at the end of the block, undone if it raises.
 
-        Raises:
-            DatabaseUnavailableError: not connected, not writable, full; nothing is committed,
-                unless the connection broke during the commit itself.
+        Of one that cannot be committed nothing is, unless the connection broke during the commit.
         """
         with self._named_errors(), ExitStack() as stack:
-            try:
-                connection = self._begin(stack)
-            except psycopg.OperationalError as error:
-                if not _is_lost(error):
-                    raise
+
+            def begin() -> Connection:
                 stack.close()
-                self._pool.check()
-                connection = self._begin(stack)
-            yield connection
+                connection = stack.enter_context(self._pool.connection())
+                stack.enter_context(connection.transaction())
+                return connection
+
+            yield self._again_if_lost(begin)
 
     def query(self, statement: LiteralString, parameters: Parameters = ()) -> list[tuple[Any, ...]]:
-        """Run one statement, which may run twice if the connection breaks; returns its rows.
+        """Run one statement, which may run twice if the connection breaks; returns its rows."""
 
-        Raises:
-            DatabaseUnavailableError: not connected, not writable, full.
-        """
+        def run() -> list[tuple[Any, ...]]:
+            with self._pool.connection() as connection:
+                cursor = connection.execute(statement, parameters, binary=True)
+                return cursor.fetchall() if cursor.description else []
+
         with self._named_errors():
-            try:
-                return self._run(statement, parameters)
-            except psycopg.OperationalError as error:
-                if not _is_lost(error):
-                    raise
-                self._pool.check()
-                return self._run(statement, parameters)
+            return self._again_if_lost(run)
 
     def now(self) -> float:
-        """Seconds since 1970, on the database's clock.
-
-        Raises:
-            DatabaseUnavailableError: not connected.
-        """
+        """Seconds since 1970, on the database's clock."""
         return float(self.query("SELECT extract(epoch FROM clock_timestamp())")[0][0])
 
     def check(self) -> None:
         """One round trip: is the database there, writable, and of our schema?
 
         Raises:
-            DatabaseUnavailableError: it is not; says why.
             NewerSchemaError: it is of a newer schema.
         """
         read_only, version = self.query(
@@ -137,15 +129,15 @@ class Database:
         if (version or 0) < newest:
             raise self._unavailable(errors.UndefinedTable())
 
-    def _begin(self, stack: ExitStack) -> Connection:
-        connection = stack.enter_context(self._pool.connection())
-        stack.enter_context(connection.transaction())
-        return connection
-
-    def _run(self, statement: LiteralString, parameters: Parameters) -> list[tuple[Any, ...]]:
-        with self._pool.connection() as connection:
-            cursor = connection.execute(statement, parameters, binary=True)
-            return cursor.fetchall() if cursor.description else []
+    def _again_if_lost(self, attempt: Callable[[], _T]) -> _T:
+        """What the attempt returns, on another connection if its own broke."""
+        try:
+            return attempt()
+        except psycopg.OperationalError as error:
+            if not _is_lost(error):
+                raise
+            self._pool.check()
+            return attempt()
 
     # ------------------------------------------------------------------------- migrations
 
@@ -156,7 +148,6 @@ class Database:
 
         Raises:
             NewerSchemaError: the database is of a newer schema than this software knows.
-            DatabaseUnavailableError: not connected, not writable, full.
         """
         migrations = _migrations()
         for version, name, statements in migrations:
@@ -211,9 +202,8 @@ def _parse(url: str) -> tuple[str, str]:
             "the database's URL must be like postgresql://user:password@host:port/name, with "
             "special characters of a password percent-encoded"
         )
-    return make_conninfo(url, **{k: v for k, v in _CONNECTION.items() if k not in given}), str(
-        given.get("password") or ""
-    )
+    conninfo = make_conninfo(url, **{k: v for k, v in _CONNECTION.items() if k not in given})
+    return conninfo, str(given.get("password") or "")
 
 
 def _is_lost(error: psycopg.OperationalError) -> bool:

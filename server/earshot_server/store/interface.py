@@ -54,6 +54,8 @@ class PhaseStore(Protocol):
 
     All that leads from one step to the next is one atomic change, so that a coordinator which dies
     at any point is rebuilt without loss. Any number of processes may use one store.
+
+    Where there is no such phase, every method but `create` raises `InvalidInputError`.
     """
 
     def create(
@@ -64,35 +66,18 @@ class PhaseStore(Protocol):
         Raises:
             InvalidInputError: the phase exists.
         """
-        ...
 
     def phases(self) -> tuple[bytes, ...]:
         """All phases, oldest first."""
-        ...
 
     def present_step(self, phase: bytes) -> PresentStep:
-        """The present step.
-
-        Raises:
-            InvalidInputError: no such phase.
-        """
-        ...
+        """The present step."""
 
     def snapshot(self, phase: bytes) -> tuple[int, bytes]:
-        """The number of the present step, and the snapshot taken at its start.
-
-        Raises:
-            InvalidInputError: no such phase.
-        """
-        ...
+        """The number of the present step, and the snapshot taken at its start."""
 
     def assignment(self, phase: bytes, phone: int) -> Assignment:
-        """What the phone is to do in the present step, and whether it has.
-
-        Raises:
-            InvalidInputError: no such phase.
-        """
-        ...
+        """What the phone is to do in the present step, and whether it has."""
 
     def add_answer(self, phase: bytes, number: int, phone: int, answer: bytes) -> None:
         """Keep an answer to step `number`; durable when this returns.
@@ -100,35 +85,18 @@ class PhaseStore(Protocol):
         The same answer once more is acknowledged and changes nothing.
 
         Raises:
-            InvalidInputError: no such phase.
             UnexpectedMessageError: the step is closed, or another one is open.
             RepeatedMessageError: the phone has given another answer to this step.
         """
-        ...
 
     def answer_count(self, phase: bytes) -> int:
-        """How many phones have answered the present step.
-
-        Raises:
-            InvalidInputError: no such phase.
-        """
-        ...
+        """How many phones have answered the present step."""
 
     def close(self, phase: bytes, number: int) -> None:
-        """Take no more answers to step `number`; nothing happens if another one is open.
-
-        Raises:
-            InvalidInputError: no such phase.
-        """
-        ...
+        """Take no more answers to step `number`; nothing happens if another one is open."""
 
     def answers(self, phase: bytes) -> tuple[tuple[int, bytes], ...]:
-        """The answers to the present step: (phone, answer), in order of arrival.
-
-        Raises:
-            InvalidInputError: no such phase.
-        """
-        ...
+        """The answers to the present step: (phone, answer), in order of arrival."""
 
     def replace(
         self, phase: bytes, snapshot: bytes, step: PresentStep, tasks: Iterable[tuple[int, bytes]]
@@ -136,8 +104,6 @@ class PhaseStore(Protocol):
         """Open the next step: new snapshot and tasks; those of the last step and its answers go.
 
         Raises:
-            InvalidInputError: no such phase.
             WrongStateError: the present step is not number `step.number` - 1: somebody else
                 has opened the next one.
         """
-        ...

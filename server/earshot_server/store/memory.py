@@ -58,14 +58,13 @@ class MemoryPhaseStore:
     def add_answer(self, phase: bytes, number: int, phone: int, answer: bytes) -> None:
         """See `PhaseStore.add_answer`."""
         known = self._known(phase)
-        if known.step.number != number:
-            raise UnexpectedMessageError(f"phone {phone}: an answer to a step that is over")
-        given = known.answers.get(phone)
+        is_present = known.step.number == number
+        given = known.answers.get(phone) if is_present else None
         if given == answer:
             return
         if given is not None:
             raise RepeatedMessageError(f"phone {phone} has answered this step")
-        if known.closed:
+        if known.closed or not is_present:
             raise UnexpectedMessageError(f"phone {phone}: an answer to a step that is over")
         known.answers[phone] = answer
 

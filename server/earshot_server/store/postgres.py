@@ -77,10 +77,10 @@ class PostgresPhaseStore:
         Raises:
             InvalidInputError: no such phase, or it is over and its snapshot has been deleted.
         """
-        number, snapshot = _only(
-            self._database.query("SELECT number, snapshot FROM phases WHERE phase = %s", (phase,)),
-            phase,
+        rows = self._database.query(
+            "SELECT number, snapshot FROM phases WHERE phase = %s", (phase,)
         )
+        number, snapshot = _only(rows, phase)
         if snapshot is None:
             raise InvalidInputError(f"phase {phase.hex()} is over and its snapshot is deleted")
         return number, snapshot
@@ -101,17 +101,17 @@ class PostgresPhaseStore:
         """See `PhaseStore.add_answer`."""
         rows = self._database.query(
             "WITH open AS (SELECT number, closed FROM phases WHERE phase = %(phase)s FOR SHARE),"
-            " kept AS (INSERT INTO answers (phase, phone, answer)"
+            " accepted AS (INSERT INTO answers (phase, phone, answer)"
             "  SELECT %(phase)s, %(phone)s, %(answer)b FROM open"
             "  WHERE number = %(number)s AND NOT closed"
             # The same answer again is updated to itself, which tells it from another one.
             "  ON CONFLICT (phase, phone) DO UPDATE SET answer = answers.answer"
             "  WHERE answers.answer = excluded.answer RETURNING true)"
-            " SELECT number, closed, EXISTS (SELECT FROM kept) FROM open",
+            " SELECT number, closed, EXISTS (SELECT FROM accepted) FROM open",
             {"phase": phase, "number": number, "phone": phone, "answer": answer},
         )
-        present, closed, kept = _only(rows, phase)
-        if kept:
+        present, closed, accepted = _only(rows, phase)
+        if accepted:
             return
         if present != number or (closed and not self._has(phase, number, phone, answer)):
             raise UnexpectedMessageError(f"phone {phone}: an answer to a step that is over")

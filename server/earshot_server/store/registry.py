@@ -29,7 +29,7 @@ WITH mine AS (
     WHERE phone = %(phone)s
 ), present AS (
     SELECT phase, index FROM mine WHERE NOT over ORDER BY position LIMIT 1
-), heard AS (
+), known AS (
     SELECT coalesce(max(coalesce(finished, ended)), 0) AS finished
     FROM gatherings LEFT JOIN phases USING (phase) WHERE phase = ANY(%(known)s)
 ), newest AS (
@@ -40,7 +40,7 @@ SELECT
     (SELECT phase FROM present),
     (SELECT index FROM present),
     coalesce(
-        (SELECT phase FROM mine JOIN heard ON mine.finished > heard.finished
+        (SELECT phase FROM mine JOIN known ON mine.finished > known.finished
             WHERE over ORDER BY mine.finished DESC LIMIT 1),
         (SELECT phase FROM newest WHERE phase <> ALL(%(known)s))
     ),
@@ -61,7 +61,7 @@ class Gathering(NamedTuple):
         phase: identifier, 16 bytes.
         parameters: `phones` is how many are wanted.
         least: phones that must have joined when it ends.
-        until: when it ends, seconds since 1970.
+        until: when it ends, seconds since 1970 on the database's clock.
         joined: phones that have.
     """
 
@@ -103,18 +103,10 @@ class Registry:
     # ----------------------------------------------------------------------------- phones
 
     def enrol(self, public_key: bytes, invitation: bytes, uses: int) -> int:
-        """Make a phone known by its key; the same key again is the same phone.
-
-        Args:
-            public_key: Ed25519, 32 bytes.
-            invitation: its identifier, 16 bytes.
-            uses: phones that may enrol with it.
-
-        Returns:
-            The phone's number.
+        """Make a phone known by its Ed25519 key, and number it; the same key is the same phone.
 
         Raises:
-            InvitationUsedUpError: so many have already.
+            InvitationUsedUpError: as many phones as the invitation's `uses` have enrolled with it.
         """
         rows = _again_if_raced(
             lambda: self._database.query(
@@ -156,29 +148,17 @@ class Registry:
     # ------------------------------------------------------------------------- gatherings
 
     def gather(self, phase: bytes, parameters: Parameters, least: int, until: float) -> None:
-        """Let phones join a new phase.
-
-        Args:
-            phase: identifier, 16 bytes.
-            parameters: `phones` is how many are wanted.
-            least: phones that must have joined when the gathering ends.
-            until: when it ends, seconds since 1970 on the database's clock.
+        """Let phones join a new phase of `parameters.phones`; see `Gathering`.
 
         Raises:
             InvalidInputError: the phase exists.
         """
+        encoded = msgspec.msgpack.encode(parameters)
         try:
             self._database.query(
                 "INSERT INTO gatherings (phase, parameters, kind, wanted, least, until)"
                 " VALUES (%s, %s, %s, %s, %s, %s)",
-                (
-                    phase,
-                    msgspec.msgpack.encode(parameters),
-                    parameters.kind,
-                    parameters.phones,
-                    least,
-                    until,
-                ),
+                (phase, encoded, parameters.kind, parameters.phones, least, until),
             )
         except errors.UniqueViolation as error:
             raise InvalidInputError(f"phase {phase.hex()} exists already") from error
@@ -220,16 +200,11 @@ class Registry:
         )
         return int(rows[0][0]) if rows else None
 
-    def members(self, phase: bytes) -> int:
-        """How many phones have joined; 0 if there is no such phase."""
-        rows = self._database.query("SELECT joined FROM gatherings WHERE phase = %s", (phase,))
-        return int(rows[0][0]) if rows else 0
-
     def end_gathering(self, phase: bytes, failure: str | None = None) -> int:
         """Let nobody join any more; once more changes nothing.
 
         Args:
-            phase: identifier, 16 bytes.
+            phase: which one.
             failure: why the phase does not begin; it is over then, unless it has begun.
 
         Returns:
@@ -252,15 +227,9 @@ class Registry:
     # ------------------------------------------------------------------ leases and the past
 
     def lease(self, phase: bytes, owner: str, seconds: float) -> bool:
-        """Take or renew the right to drive a phase.
+        """Take or renew the right to drive a phase for so many seconds, and say whether it worked.
 
-        Args:
-            phase: identifier, 16 bytes.
-            owner: a name that no other process has.
-            seconds: how long it is held from now on, on the database's clock.
-
-        Returns:
-            Whether the owner has it; not if somebody else does.
+        It does unless somebody else has it: the owner is a name that no other process has.
         """
         return bool(
             self._database.query(
@@ -277,16 +246,10 @@ class Registry:
         self._database.query("DELETE FROM leases WHERE phase = %s AND owner = %s", (phase, owner))
 
     def purge(self, before: float) -> int:
-        """Delete what nobody needs of phases that were over before then.
+        """Delete what nobody needs of phases that were over before then, and count these.
 
         Who took part and all snapshots go, and leases that have expired; endings and the history
         of steps stay.
-
-        Args:
-            before: seconds since 1970, on the database's clock.
-
-        Returns:
-            How many phases something was deleted of.
         """
         rows = self._database.query(
             "WITH past AS (SELECT phase FROM phases WHERE over AND finished < %(before)s UNION"
