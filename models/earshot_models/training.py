@@ -54,7 +54,7 @@ def train(
     held_out: HeldOut,
     folder: Path,
     settings: dict[str, Any],
-    progress: Progress | None = None,
+    progress: Progress = lambda done, total, line: None,
 ) -> list[dict[str, float]]:
     """Train, or go on where a run with the same settings was interrupted.
 
@@ -90,9 +90,9 @@ def train(
             last = min(step + schedule.steps_per_epoch, schedule.steps)
             loss = _epoch(model, pairs, schedule, range(step, last), progress)
             step = last
-            seconds = embed(model.front_end, model.network, held_out.seconds)
-            found = retrieval(seconds, held_out.recordings)
-            figures = {"step": float(step), "loss": loss, "retrieval": found}
+            embeddings = embed(model.front_end, model.network, held_out.seconds)
+            share = retrieval(embeddings, held_out.recordings)
+            figures = {"step": float(step), "loss": loss, "retrieval": share}
             history.append(figures)
             for name, figure in {**figures, "learning_rate": schedule.rate(step)}.items():
                 logs.add_scalar(name, figure, step)
@@ -103,11 +103,7 @@ def train(
 
 
 def _epoch(
-    model: Contrastive,
-    pairs: Pairs,
-    schedule: Schedule,
-    steps: range,
-    progress: Progress | None,
+    model: Contrastive, pairs: Pairs, schedule: Schedule, steps: range, progress: Progress
 ) -> float:
     """Train on some batches; the mean loss."""
     losses: list[float] = []
@@ -117,21 +113,15 @@ def _epoch(
         losses.append(float(model.train_on_batch((first, second), recordings)))
         if not np.isfinite(losses[-1]):
             raise InvalidInputError(f"the loss is {losses[-1]} at step {step}: train slower")
-        if progress is not None:
-            progress(step + 1, schedule.steps, f"loss {np.mean(losses[-50:]):.3f}")
+        progress(step + 1, schedule.steps, f"loss {np.mean(losses[-50:]):.3f}")
     return float(np.mean(losses))
-
-
-def spectra(front_end: Callable[[Any], Any], seconds: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Log-mel spectra float32 (seconds, 61, 64, 1) of float32 (seconds, 8000)."""
-    return in_batches(front_end, seconds)
 
 
 def embed(
     front_end: Callable[[Any], Any], network: keras.Model, seconds: NDArray[np.float32]
 ) -> NDArray[np.float32]:
     """Unit rows float32 (seconds, features) of float32 (seconds, 8000)."""
-    rows = in_batches(network, spectra(front_end, seconds))
+    rows = in_batches(network, in_batches(front_end, seconds))
     return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
 
 

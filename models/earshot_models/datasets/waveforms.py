@@ -50,7 +50,7 @@ class Waveforms:
 
 
 def waveforms(
-    dataset: Dataset, cache: Path | None = None, progress: Progress | None = None
+    dataset: Dataset, cache: Path | None = None, progress: Progress = lambda done, total: None
 ) -> Waveforms:
     """Decode all clips, or map what was decoded before.
 
@@ -74,15 +74,14 @@ def waveforms(
     return decoded
 
 
-def _decode(clips: Sequence[Clip], progress: Progress | None) -> Waveforms:
+def _decode(clips: Sequence[Clip], progress: Progress) -> Waveforms:
     sounds, errors = [], []
     for done, clip in enumerate(clips, start=1):
         try:
             sounds.append(read_mono(clip.path))
         except UnreadableFileError as error:
             errors.append(str(error))
-        if progress is not None:
-            progress(done, len(clips))
+        progress(done, len(clips))
     if errors:
         more = f", and {len(errors) - 3} more files" if len(errors) > 3 else ""
         raise UnreadableFileError("; ".join(errors[:3]) + more)
