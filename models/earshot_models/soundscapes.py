@@ -87,8 +87,7 @@ def _rain(draw: _Draw) -> _Sound:
     """A bright hiss and a few hundred drops a second."""
     hiss = _noise(_slope(draw(2, 4)) * _highpass(600), draw)
     ring = _resonance(draw(2200, 2800), draw(300, 600))
-    rate = draw(150, 500)
-    drops = _time(np.fft.rfft(_impulses(rate, draw)) * ring)
+    drops = _time(np.fft.rfft(_impulses(draw(150, 500), draw)) * ring)
     return hiss + draw(0.5, 1.0) * _unit(drops)
 
 
@@ -105,8 +104,7 @@ def _siren(draw: _Draw) -> _Sound:
     turns = _seconds() * draw(1, 2.5) + draw()
     sharpness = draw(1, 4)
     glide = np.tanh(sharpness * np.sin(2 * np.pi * turns)) / np.tanh(sharpness)
-    pitch = draw(600, 700) * draw(1.2, 1.35) ** glide
-    cycles = _cycles(pitch, draw)
+    cycles = _cycles(draw(600, 700) * draw(1.2, 1.35) ** glide, draw)
     horn = sum(np.sin(2 * np.pi * k * cycles) / k**0.7 for k in range(1, 5))
     return np.asarray(horn, dtype=np.float32)
 
@@ -206,25 +204,22 @@ def _babble(voices: int, depth: float, draw: _Draw) -> _Sound:
         for vowel in range(2):
             syllables = _swing(draw(3, 6), depth, draw)
             said[vowel] += glottis * syllables
-    open_vowel = _formants((650, 1100, 2500))
-    closed_vowel = _formants((350, 2000, 2700))
-    spectra = np.fft.rfft(said)
-    return _time(spectra[0] * open_vowel + spectra[1] * closed_vowel)
-
-
-def _formants(hertz: tuple[float, ...]) -> _Spectrum:
-    """Resonances side by side."""
-    return np.asarray(
-        _resonance(np.array(hertz, np.float32)[:, np.newaxis], np.float32(120)).sum(axis=0),
-        dtype=np.complex64,
+    open_vowel, closed_vowel = np.fft.rfft(said)
+    return _time(
+        open_vowel * _formants(650, 1100, 2500) + closed_vowel * _formants(350, 2000, 2700)
     )
+
+
+def _formants(*hertz: float) -> _Spectrum:
+    """Resonances side by side."""
+    centres = np.array(hertz, np.float32)[:, np.newaxis]
+    return np.asarray(_resonance(centres, np.float32(120)).sum(axis=0), dtype=np.complex64)
 
 
 def _unit(sound: _Sound) -> _Sound:
     """Root mean square one."""
-    return np.asarray(
-        sound / np.sqrt(np.mean(sound * sound, axis=1, keepdims=True)), dtype=np.float32
-    )
+    level = np.sqrt(np.mean(sound * sound, axis=1, keepdims=True))
+    return np.asarray(sound / level, dtype=np.float32)
 
 
 @cache
@@ -250,10 +245,8 @@ def _slope(decibels_per_octave: _Sound) -> _Sound:
 
 def _bump(hertz: _Sound, octaves: float) -> _Sound:
     """A bell around `hertz`, with a deviation of `octaves`."""
-    return np.asarray(
-        np.exp(-0.5 * ((_octaves() - np.log2(hertz / 1000)) / np.float32(octaves)) ** 2),
-        dtype=np.float32,
-    )
+    away = (_octaves() - np.log2(hertz / 1000)) / np.float32(octaves)
+    return np.asarray(np.exp(-0.5 * away**2), dtype=np.float32)
 
 
 @cache
@@ -280,10 +273,8 @@ def _noise_spectrum(response: _Sound, draw: _Draw) -> _Spectrum:
     white = draw.generator.standard_normal((draw.count, SAMPLE_RATE // 2 + 1, 2), dtype=np.float32)
     # Parseval: the variance of the sound is four times the response's energy over 8000 squared.
     energy = np.sum(response * response, axis=1, keepdims=True)
-    spectrum: _Spectrum = white.view(np.complex64)[..., 0]
-    return np.asarray(
-        spectrum * (response * (SAMPLE_RATE / 2 / np.sqrt(energy))), dtype=np.complex64
-    )
+    gain = response * (SAMPLE_RATE / 2 / np.sqrt(energy))
+    return np.asarray(white.view(np.complex64)[..., 0] * gain, dtype=np.complex64)
 
 
 def _impulses(rate: _Sound, draw: _Draw) -> _Sound:
@@ -307,11 +298,8 @@ def _swing(rate: _Sound, depth: float, draw: _Draw) -> _Sound:
     wander = np.zeros((draw.count, _KNOTS + 1), dtype=np.float32)
     for ratio in (0.7, 1.0, 1.6):
         wander += np.sin(2 * np.pi * (ratio * rate * knots + draw()))
-    return _interpolated(np.exp(depth / math.sqrt(3) * wander))
-
-
-def _interpolated(knots: _Sound) -> _Sound:
-    """Straight lines through (count, _KNOTS + 1) values that are spread evenly over the second."""
+    values: _Sound = np.exp(depth / math.sqrt(3) * wander)
+    # Straight lines from knot to knot; `np.interp` knows one row only.
     within = np.arange(SAMPLE_RATE // _KNOTS, dtype=np.float32) / (SAMPLE_RATE // _KNOTS)
-    start, step = knots[:, :-1, np.newaxis], np.diff(knots, axis=1)[:, :, np.newaxis]
+    start, step = values[:, :-1, np.newaxis], np.diff(values, axis=1)[:, :, np.newaxis]
     return (start + step * within).reshape(-1, SAMPLE_RATE)
