@@ -155,7 +155,7 @@ def view(
 def mix(views: _Sound, augmentations: Augmentations, generator: _Generator) -> _Sound:
     """Put other views of the batch into the background of some, and noise behind some.
 
-    `views` is float32 (batch, 8000) of unit root mean square, and so is what is returned, about.
+    Both the views, of unit root mean square, and what is returned are float32 (batch, 8000).
     """
     count = len(views)
     decibels = generator.uniform(*augmentations.background_snr, count)

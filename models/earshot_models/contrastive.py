@@ -11,20 +11,13 @@ from earshot_models.objectives import MomentumContrast, Objective, follow, freez
 
 
 class Contrastive(keras.Model):  # type: ignore[misc]  # Keras has no types
-    """Sound → front end → network → objective.
+    """Sound → front end → network → unit embeddings (batch, 128) → objective.
 
     A batch is ((first, second), recordings): two views float32 (batch, 8000) and integers (batch,).
     The loss is computed in `compute_loss`, which every back end calls in its own training step.
     """
 
     def __init__(self, front_end: Any, network: keras.Model, objective: Objective) -> None:
-        """Put the parts together.
-
-        Args:
-            front_end: samples → what the network takes.
-            network: → embeddings (batch, 128).
-            objective: on unit embeddings.
-        """
         super().__init__()
         self.front_end = front_end
         self.network = network

@@ -26,7 +26,6 @@ from earshot_protocol.checks import positive, share
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 
 if TYPE_CHECKING:
-    from earshot_models.contrastive import Contrastive
     from earshot_models.export import Components
     from earshot_models.training import HeldOut
 
@@ -146,7 +145,7 @@ def train_encoder(
     Args:
         sources: at least one, unless all is synthesized.
         folder: for the files, checkpoints and TensorBoard logs.
-        recipe: how.
+        recipe: all that the encoder follows from, besides the sound.
         name: of the encoder.
         cache: folder for decoded sound.
         credits_: of the sound, to go with the files.
@@ -159,14 +158,21 @@ def train_encoder(
     """
     import keras
 
-    from earshot_models import export, training
+    from earshot_models import export, objectives, training
     from earshot_models.batches import in_batches
+    from earshot_models.contrastive import Contrastive
+    from earshot_models.front_end import LogMel
+    from earshot_models.network import build
 
     origins = _origins(sources, recipe, cache, progress)
     pools, held_out = _sides(origins, recipe)
     public = _public_seconds(pools, recipe.seed)
     keras.utils.set_random_seed(recipe.seed)
-    model = _model(recipe)
+    model = Contrastive(
+        LogMel(mask=recipe.mask, seed=recipe.seed),
+        build(recipe.width, recipe.dropout),
+        objectives.OBJECTIVES[recipe.objective](),
+    )
     pairs = Pairs(pools, recipe.augmentations, recipe.batch, recipe.seed)
     what = {"recipe": asdict(recipe), "sources": [_summary(origin) for origin in origins]}
     history = training.train(model, pairs, recipe.schedule, held_out, folder, what, progress)
@@ -225,18 +231,6 @@ def _projection(
         }
         candidates.append((components, whitening, retrievals))
     return max(candidates, key=lambda candidate: np.mean(list(candidate[2].values())))
-
-
-def _model(recipe: Recipe) -> Contrastive:
-    from earshot_models import network, objectives
-    from earshot_models.contrastive import Contrastive
-    from earshot_models.front_end import LogMel
-
-    return Contrastive(
-        LogMel(mask=recipe.mask, seed=recipe.seed),
-        network.build(recipe.width, recipe.dropout),
-        objectives.OBJECTIVES[recipe.objective](),
-    )
 
 
 def _origins(

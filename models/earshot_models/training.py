@@ -151,10 +151,11 @@ def retrieval(embeddings: NDArray[np.floating], recordings: NDArray[np.integer])
 
 
 def _stalled(history: Sequence[dict[str, float]], patience: int | None) -> bool:
+    """Whether the best epoch, the first of them, lies at least that many epochs back."""
     if patience is None or not history:
         return False
-    best = max(range(len(history)), key=lambda epoch: history[epoch]["retrieval"])
-    return len(history) - 1 - best >= patience
+    retrievals = [figures["retrieval"] for figures in history]
+    return len(history) - 1 - retrievals.index(max(retrievals)) >= patience
 
 
 class _Checkpoint:
@@ -162,33 +163,31 @@ class _Checkpoint:
 
     def __init__(self, folder: Path, settings: dict[str, Any]) -> None:
         self._folder = folder / _CHECKPOINT
+        self._new, self._old = (folder / f"{_CHECKPOINT}.{age}" for age in ("new", "old"))
         self._settings = json.loads(json.dumps(settings))
 
     def save(self, model: Contrastive, history: list[dict[str, float]]) -> None:
         """Write beside the old one, then put it in its place."""
-        new = self._folder.with_suffix(".new")
-        shutil.rmtree(new, ignore_errors=True)
-        new.mkdir(parents=True)
-        _save(new / _WEIGHTS, _state(model))
+        shutil.rmtree(self._new, ignore_errors=True)
+        self._new.mkdir(parents=True)
+        _save(self._new / _WEIGHTS, _state(model))
         best = max(history, key=lambda figures: figures["retrieval"])
         if best is history[-1]:
-            _save(new / _BEST, model.network.variables)
+            _save(self._new / _BEST, model.network.variables)
         else:
-            shutil.copy(self._folder / _BEST, new / _BEST)
+            shutil.copy(self._folder / _BEST, self._new / _BEST)
         state = {"settings": self._settings, "back_end": keras.backend.backend(), "epochs": history}
-        (new / _STATE).write_text(json.dumps(state, indent=1))
-        old = self._folder.with_suffix(".old")
+        (self._new / _STATE).write_text(json.dumps(state, indent=1))
         if self._folder.exists():
-            shutil.rmtree(old, ignore_errors=True)
-            os.replace(self._folder, old)
-        os.replace(new, self._folder)
-        shutil.rmtree(old, ignore_errors=True)
+            shutil.rmtree(self._old, ignore_errors=True)
+            os.replace(self._folder, self._old)
+        os.replace(self._new, self._folder)
+        shutil.rmtree(self._old, ignore_errors=True)
 
     def restore(self, model: Contrastive) -> list[dict[str, float]]:
         """The history of the run that was interrupted, its state put into the model."""
-        old = self._folder.with_suffix(".old")
-        if old.exists() and not self._folder.exists():
-            os.replace(old, self._folder)  # killed between the two replacements
+        if self._old.exists() and not self._folder.exists():
+            os.replace(self._old, self._folder)  # killed between the two replacements
         if not self._folder.exists():
             return []
         try:
