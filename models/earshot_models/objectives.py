@@ -153,7 +153,7 @@ class Bilinear(Objective):
         """See `Objective.loss`."""
         anchors, others = (ops.tanh(self._normalize(self._dense(view))) for view in (first, second))
         logits = ops.matmul(ops.matmul(anchors, self._similarity), ops.transpose(others))
-        partner = ops.eye(ops.shape(logits)[0], dtype="bool")
+        partner = ops.cast(ops.eye(ops.shape(logits)[0]), "bool")
         return _cross_entropy(logits / self.temperature, partner, recordings)
 
 
