@@ -55,15 +55,7 @@ def read_mono(path: Path) -> NDArray[np.float32]:
 
 
 def resample(samples: NDArray[np.float32], rate: int) -> NDArray[np.float32]:
-    """To 8 kHz, by soxr at high quality.
-
-    Args:
-        samples: float32 (samples,).
-        rate: their samples per second.
-
-    Returns:
-        float32 (samples at 8 kHz,).
-    """
+    """Float32 (samples,) at `rate` to 8 kHz, by soxr at high quality."""
     if rate == SAMPLE_RATE:
         return samples
     import soxr
@@ -90,27 +82,12 @@ def windows(samples: NDArray[np.float32], hop: int) -> NDArray[np.float32]:
 
 
 def loud(cut: NDArray[np.float32]) -> NDArray[np.bool_]:
-    """Which seconds are not silent.
-
-    Args:
-        cut: float32 (seconds, 8000).
-
-    Returns:
-        bool (seconds,): whether its root mean square is at least `SILENT_RMS`.
-    """
+    """Which of float32 (seconds, 8000) are not silent: bool (seconds,)."""
     level = np.sqrt(np.mean(np.square(cut, dtype=np.float64), axis=1))
     return np.asarray(level >= SILENT_RMS)
 
 
 def seconds(samples: NDArray[np.float32], hop: int = WINDOW) -> NDArray[np.float32]:
-    """The seconds of a clip that are not silent.
-
-    Args:
-        samples: float32 (samples,) at 8 kHz.
-        hop: samples from one second's start to the next.
-
-    Returns:
-        float32 (seconds, 8000), as `windows` cuts them.
-    """
+    """As `windows`, without the silent ones: float32 (seconds, 8000)."""
     cut = windows(samples, hop)
     return np.ascontiguousarray(cut[loud(cut)])

@@ -129,7 +129,7 @@ def view(
         window: float32 (samples,), as many as `length` said.
         augmentations: of which tilt and overdrive act here.
         of: what the other view of the pair shares.
-        generator: the only source of randomness.
+        generator: of what it does not share.
 
     Returns:
         float32 (8000,) of unit root mean square, or zeros if the window is silent.
@@ -155,13 +155,7 @@ def view(
 def mix(views: _Sound, augmentations: Augmentations, generator: _Generator) -> _Sound:
     """Put other views of the batch into the background of some, and noise behind some.
 
-    Args:
-        views: float32 (batch, 8000) of unit root mean square.
-        augmentations: of which background and noise act here.
-        generator: the only source of randomness.
-
-    Returns:
-        float32 (batch, 8000).
+    Both the views, of unit root mean square, and what is returned are float32 (batch, 8000).
     """
     count = len(views)
     decibels = generator.uniform(*augmentations.background_snr, count)

@@ -11,28 +11,19 @@ from earshot_models.objectives import MomentumContrast, Objective, follow, freez
 
 
 class Contrastive(keras.Model):  # type: ignore[misc]  # Keras has no types
-    """Sound → front end → network → objective.
+    """Sound → front end → network → unit embeddings (batch, 128) → objective.
 
     A batch is ((first, second), recordings): two views float32 (batch, 8000) and integers (batch,).
     The loss is computed in `compute_loss`, which every back end calls in its own training step.
     """
 
     def __init__(self, front_end: Any, network: keras.Model, objective: Objective) -> None:
-        """Put the parts together.
-
-        Args:
-            front_end: samples → what the network takes.
-            network: → embeddings (batch, 128).
-            objective: on unit embeddings.
-        """
         super().__init__()
         self.front_end = front_end
         self.network = network
         self.objective = objective
         self.key_network: keras.Model | None = None
-        self._momentum: MomentumContrast | None = None
         if isinstance(objective, MomentumContrast):
-            self._momentum = objective
             self.key_network = keras.models.clone_model(network)
             self.key_network.set_weights(network.get_weights())
             freeze(self.key_network)
@@ -42,25 +33,18 @@ class Contrastive(keras.Model):  # type: ignore[misc]  # Keras has no types
     def call(self, views: Any, training: bool = False) -> tuple[Any, Any]:
         """Unit embeddings of both views."""
         first, second = views
-        if self._momentum is None or self.key_network is None:
+        if self.key_network is None:
             count = ops.shape(first)[0]
             both = self._embed(self.network, ops.concatenate([first, second]), training)
             return both[:count], both[count:]
         if training:
             # Here, before anything is computed, both see the same weights on every back end.
-            follow(self.network, self.key_network, self._momentum.momentum)
-            self._momentum.follow()
+            follow(self.network, self.key_network, self.objective.momentum)
+            self.objective.follow()
         keys = self._embed(self.key_network, second, training)
         return self._embed(self.network, first, training), ops.stop_gradient(keys)
 
-    def compute_loss(
-        self,
-        x: Any = None,
-        y: Any = None,
-        y_pred: Any = None,
-        sample_weight: Any = None,
-        training: bool = True,
-    ) -> Any:
+    def compute_loss(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> Any:
         """The objective's, of the embeddings `y_pred` and the recordings `y`."""
         first, second = y_pred
         return self.objective.loss(first, second, y)

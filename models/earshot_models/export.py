@@ -39,17 +39,13 @@ class Components:
     scale: NDArray[np.float32]
 
     def projected(self, embeddings: NDArray[np.floating], dimensions: int) -> NDArray[np.float32]:
-        """What `Encoder.project` makes of embeddings that are not rotated yet.
+        """What `Encoder.project` makes of embeddings: float32 (batch, dimensions), unit rows.
 
         Args:
-            embeddings: (batch, features), unit rows.
+            embeddings: (batch, features), unit rows that are not rotated yet.
             dimensions: 1 to 128.
-
-        Returns:
-            float32 (batch, dimensions), unit rows.
         """
-        kept = slice(dimensions)
-        return _unit((self.rotated(embeddings)[:, kept] - self.mean[kept]) * self.scale[kept])
+        return _unit(((self.rotated(embeddings) - self.mean) * self.scale)[:, :dimensions])
 
     def rotated(self, embeddings: NDArray[np.floating]) -> NDArray[np.float32]:
         """What `Encoder.embed` makes of them: float32 (batch, 128), unit rows."""
@@ -91,42 +87,33 @@ def public_components(embeddings: NDArray[np.floating], whitening: float) -> Com
 def beside(
     network: keras.Model, others: Sequence[keras.layers.Layer], public: NDArray[np.floating]
 ) -> keras.Model:
-    """A network that says what others say too.
+    """A network that says what others say too, each part at unit length, so they weigh the same.
 
     Args:
-        network: (batch, 61, 64, 1) → (batch, 128).
-        others: layers (batch, 61, 64, 1) → (batch, any); what each says is brought to mean 0 and
-            deviation 1, number by number.
-        public: log-mel spectra (examples, 61, 64, 1) of public sound, by which that is done.
+        network: spectra (batch, 61, 64, 1) → (batch, 128); all networks here take such spectra.
+        others: layers → (batch, any); what each says is brought to mean 0 and deviation 1, number
+            by number.
+        public: spectra of public sound, by which that is done.
 
     Returns:
-        (batch, 61, 64, 1) → (batch, 128 + all theirs); all parts are of unit length, so they weigh
-        the same.
+        Spectra → (batch, 128 + all theirs).
     """
-    spectrum = keras.layers.Input((FRAMES, BANDS, 1), name="log_mel")
+    spectrum = _spectrum()
     parts = [network(spectrum)]
     for layer in others:
-        found = in_batches(layer, public)
-        mean, deviation = found.mean(axis=0), np.maximum(found.std(axis=0), _LEAST_DEVIATION)
+        said = in_batches(layer, public)
+        mean, deviation = said.mean(axis=0), np.maximum(said.std(axis=0), _LEAST_DEVIATION)
         parts.append((layer(spectrum) - mean) / deviation)
     unit = [ops.normalize(part, axis=1) for part in parts]
     return keras.Model(spectrum, ops.concatenate(unit, axis=1))
 
 
 def rotated(network: keras.Model, rotation: NDArray[np.float64]) -> keras.Model:
-    """The same network with its embeddings rotated.
-
-    Args:
-        network: (batch, 61, 64, 1) → (batch, features).
-        rotation: (features, 128).
-
-    Returns:
-        (batch, 61, 64, 1) → (batch, 128).
-    """
+    """The same network with its embeddings (batch, features) rotated by (features, 128)."""
     turn = keras.layers.Dense(DIMENSIONS, use_bias=False, name="rotation")
     turn.build((None, len(rotation)))
     turn.set_weights([rotation.astype(np.float32)])
-    spectrum = keras.layers.Input((FRAMES, BANDS, 1), name="log_mel")
+    spectrum = _spectrum()
     return keras.Model(spectrum, turn(network(spectrum)))
 
 
@@ -135,14 +122,8 @@ def averaged(network: keras.Model) -> keras.Model:
 
     The weights are the same three times, so that the file does not grow; what it costs a phone
     is little (docs/embedding.md).
-
-    Args:
-        network: (batch, 61, 64, 1) → (batch, features).
-
-    Returns:
-        The same shapes.
     """
-    spectrum = keras.layers.Input((FRAMES, BANDS, 1), name="log_mel")
+    spectrum = _spectrum()
     higher = ops.concatenate([spectrum[:, :, :1], spectrum[:, :, :-1]], axis=2)
     lower = ops.concatenate([spectrum[:, :, 1:], spectrum[:, :, -1:]], axis=2)
     views = network(ops.concatenate([higher, spectrum, lower], axis=0))
@@ -154,7 +135,7 @@ def to_lite_rt(network: keras.Model, int8: bool) -> bytes:
     """Convert a network for LiteRT.
 
     Args:
-        network: (batch, 61, 64, 1) → (batch, 128).
+        network: what `rotated` makes.
         int8: whether weights are 8-bit integers, each channel with a scale of its own. What is
             computed from them is rounded to 8 bits for each product and summed in float32: fixed
             ranges for all, chosen beforehand, cost the statistics of a texture half their digits.
@@ -181,13 +162,13 @@ def write_encoder(
     trained: dict[str, Any],
     credits_: str,
 ) -> None:
-    """Write the encoder file.
+    """Write the encoder file of what `to_lite_rt` made, in place of one that is there.
 
     Args:
-        path: replaced as a whole.
-        flatbuffer: of `to_lite_rt`.
-        name: by which phases and phones know it; embeddings of two encoders do not compare.
-        components: whose rotation the network has taken up.
+        path: of the file.
+        flatbuffer: with the rotation of `components`.
+        name: by which phases and phones mean this encoder; embeddings of two do not compare.
+        components: of which the file holds the rest.
         int8: as given to `to_lite_rt`.
         trained: how it came about.
         credits_: of the sound that it was trained on.
@@ -197,6 +178,10 @@ def write_encoder(
     new = path.with_name(path.name + ".new")
     new.write_bytes(data)
     os.replace(new, path)
+
+
+def _spectrum() -> Any:
+    return keras.layers.Input((FRAMES, BANDS, 1), name="log_mel")
 
 
 def _unit(rows: NDArray[np.floating]) -> NDArray[np.float32]:

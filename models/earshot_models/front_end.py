@@ -24,7 +24,6 @@ from earshot_protocol.spectrum import (
 )
 
 
-@keras.saving.register_keras_serializable("earshot")
 class LogMel(keras.layers.Layer):  # type: ignore[misc]  # Keras has no types
     """Seconds at unit level → log-mel spectra; in training, parts of them are masked.
 
@@ -32,9 +31,7 @@ class LogMel(keras.layers.Layer):  # type: ignore[misc]  # Keras has no types
     spectrum (SpecAugment, Park et al. 2019).
     """
 
-    def __init__(
-        self, mask: float = 0.0, bands: int = 12, frames: int = 14, seed: int = 0, **kwargs: Any
-    ) -> None:
+    def __init__(self, mask: float = 0.0, bands: int = 12, frames: int = 14, seed: int = 0) -> None:
         """Choose the masks.
 
         Args:
@@ -42,17 +39,14 @@ class LogMel(keras.layers.Layer):  # type: ignore[misc]  # Keras has no types
             bands: widest mask, 1 to 32.
             frames: longest mask, 1 to 30.
             seed: of the masks.
-            kwargs: of `keras.layers.Layer`.
 
         Raises:
             InvalidParametersError: if one is out of range.
         """
-        super().__init__(**kwargs)
+        super().__init__()
         self._mask = share("mask", mask)
-        self._widest = {
-            1: whole("frames", frames, 1, FRAMES // 2),
-            2: whole("bands", bands, 1, BANDS // 2),
-        }
+        longest = whole("frames", frames, 1, FRAMES // 2)
+        self._widest = {1: longest, 2: whole("bands", bands, 1, BANDS // 2)}
         self._seeds = keras.random.SeedGenerator(seed)
         # Copies: PyTorch warns of arrays that it could write to and must not.
         self._window, self._filters = np.array(hann_window()), np.array(mel_filters())

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import Any
 
 import keras
@@ -24,24 +23,7 @@ _MEAN, _DEVIATION = -6.0, 3.0
 _MOMENTUM = 0.9
 
 
-@dataclass(frozen=True)
-class NetworkSettings:
-    """The size of a network.
-
-    Attributes:
-        width: factor on the number of channels.
-        dropout: chance of a pooled feature to be dropped in training.
-    """
-
-    width: float = 1.0
-    dropout: float = 0.1
-
-    def __post_init__(self) -> None:
-        between("width", self.width, 0.25, 2)
-        fraction("dropout", self.dropout)
-
-
-def build(settings: NetworkSettings) -> keras.Model:
+def build(width: float = 1.0, dropout: float = 0.1) -> keras.Model:
     """A network with random weights.
 
     Depthwise-separable convolutions as in MobileNet (Howard et al. 2017), with residual connections
@@ -49,46 +31,42 @@ def build(settings: NetworkSettings) -> keras.Model:
     thing sounds says much about it.
 
     Args:
-        settings: its size.
+        width: factor on the number of channels, 0.25 to 2.
+        dropout: chance of a pooled feature to be dropped in training.
 
     Returns:
         A functional model, float32 (batch, 61, 64, 1) → float32 (batch, 128). Its last layer is
         linear and named "embedding".
 
     Raises:
-        InvalidParametersError: if it has more than 205,000 parameters.
+        InvalidParametersError: if one is out of range, or it has more than 205,000 parameters.
     """
+    between("width", width, 0.25, 2)
+    fraction("dropout", dropout)
     spectrum = features = layers.Input((FRAMES, BANDS, 1), name="log_mel")
     features = layers.Rescaling(1 / _DEVIATION, -_MEAN / _DEVIATION)(features)
-    features = layers.Conv2D(_channels(24, settings), 5, strides=2, padding="same", use_bias=False)(
-        features
-    )
-    features = _activated(features)
-    features = _separable(features, _channels(64, settings), strides=2)
+    first = layers.Conv2D(_channels(24, width), 5, strides=2, padding="same", use_bias=False)
+    features = _activated(first(features))
+    features = _separable(features, _channels(64, width), strides=2)
     features = _residual(features)
-    features = _separable(features, _channels(128, settings), strides=2)
+    features = _separable(features, _channels(128, width), strides=2)
     features = _residual(features)
     features = _residual(features)
-    features = _separable(features, _channels(256, settings))
+    features = _separable(features, _channels(256, width))
     features = _activated(layers.Conv2D(48, 1, use_bias=False)(features))
-    features = layers.Concatenate()(
-        [
-            layers.Flatten()(ops.mean(features, axis=1)),
-            layers.Flatten()(ops.max(features, axis=1)),
-        ]
-    )
-    features = layers.Dropout(settings.dropout)(features)
+    pooled = [layers.Flatten()(over_time(features, axis=1)) for over_time in (ops.mean, ops.max)]
+    features = layers.Dropout(dropout)(layers.Concatenate()(pooled))
     network = keras.Model(spectrum, layers.Dense(DIMENSIONS, name="embedding")(features))
     if network.count_params() > MOST_PARAMETERS:
         raise InvalidParametersError(
-            f"width {settings.width} makes {network.count_params()} parameters; "
+            f"width {width} makes {network.count_params()} parameters; "
             f"{MOST_PARAMETERS} is the most that a phone should carry of it"
         )
     return network
 
 
-def _channels(number: int, settings: NetworkSettings) -> int:
-    return max(8, round(number * settings.width / 8) * 8)
+def _channels(number: int, width: float) -> int:
+    return max(8, round(number * width / 8) * 8)
 
 
 def _activated(features: Any) -> Any:

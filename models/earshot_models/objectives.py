@@ -15,6 +15,7 @@ import keras
 from keras import layers, ops
 
 from earshot_protocol.checks import fraction, positive, whole
+from earshot_protocol.encoder_file import DIMENSIONS
 
 _NEVER = -1e9
 """Logit of what is no candidate."""
@@ -25,8 +26,8 @@ _MOMENTUM = 0.9
 class Objective(keras.layers.Layer):  # type: ignore[misc]  # Keras has no types
     """Projects embeddings and says how well the pairs are told from all else."""
 
-    def __init__(self, temperature: float, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
+    def __init__(self, temperature: float) -> None:
+        super().__init__()
         self.temperature = positive("temperature", temperature, 10)
 
     @abstractmethod
@@ -50,8 +51,8 @@ class NTXent(Objective):
     Learning (2021), section 2.2, after Chen et al. (SimCLR, 2020).
     """
 
-    def __init__(self, temperature: float = 0.1, hidden: int = 256, **kwargs: Any) -> None:
-        super().__init__(temperature, **kwargs)
+    def __init__(self, temperature: float = 0.1, hidden: int = 256) -> None:
+        super().__init__(temperature)
         self._head = _head(hidden)
 
     def build(self, shape: Any) -> None:
@@ -64,10 +65,7 @@ class NTXent(Objective):
         views = ops.normalize(views, axis=1)
         logits = ops.matmul(views, ops.transpose(views)) / self.temperature
         partner = ops.roll(ops.eye(ops.shape(views)[0]), ops.shape(first)[0], axis=1)
-        recordings = ops.concatenate([recordings, recordings])
-        out = ops.logical_and(_same(recordings, recordings), partner < 0.5)
-        log_odds = ops.log_softmax(ops.where(out, _NEVER, logits), axis=1)
-        return -ops.mean(ops.sum(ops.where(partner > 0.5, log_odds, 0.0), axis=1))
+        return _cross_entropy(logits, partner > 0.5, ops.concatenate([recordings, recordings]))
 
 
 class MomentumContrast(Objective):
@@ -83,25 +81,18 @@ class MomentumContrast(Objective):
     """
 
     def __init__(
-        self,
-        temperature: float = 0.1,
-        hidden: int = 256,
-        queue: int = 4096,
-        momentum: float = 0.99,
-        dimensions: int = 128,
-        **kwargs: Any,
+        self, temperature: float = 0.1, hidden: int = 256, queue: int = 4096, momentum: float = 0.99
     ) -> None:
         """Choose the size of the queue and the momentum of the key encoder.
 
         Raises:
             InvalidParametersError: if `queue` is below 2, or `momentum` not 0 to below 1.
         """
-        super().__init__(temperature, **kwargs)
+        super().__init__(temperature)
         self.momentum = fraction("momentum", momentum)
         self._size = whole("queue", queue, 2)
-        self._dimensions = dimensions
-        self._head = _head(hidden, dimensions)
-        self._key_head = _head(hidden, dimensions)
+        self._head = _head(hidden)
+        self._key_head = _head(hidden)
 
     def build(self, shape: Any) -> None:
         """Make the heads' weights and an empty queue."""
@@ -110,14 +101,11 @@ class MomentumContrast(Objective):
         self._key_head.set_weights(self._head.get_weights())
         freeze(self._key_head)
         self._keys = self.add_weight(
-            shape=(self._size, self._dimensions), initializer="zeros", trainable=False, name="keys"
+            shape=(self._size, DIMENSIONS), initializer="zeros", trainable=False, name="keys"
         )
+        none = keras.initializers.Constant(-1)
         self._of = self.add_weight(
-            shape=(self._size,),
-            initializer=keras.initializers.Constant(-1),
-            dtype="int32",
-            trainable=False,
-            name="recordings",
+            (self._size,), none, dtype="int32", trainable=False, name="recordings"
         )
 
     def follow(self) -> None:
@@ -130,18 +118,15 @@ class MomentumContrast(Objective):
         keys = ops.stop_gradient(ops.normalize(self._key_head(second, training=True), axis=1))
         own = ops.sum(queries * keys, axis=1, keepdims=True)
         recordings = ops.cast(recordings, "int32")
-        self._enqueue(keys, recordings)
+        # The newest first; the oldest fall out.
+        self._keys.assign(ops.concatenate([keys, self._keys])[: self._size])
+        self._of.assign(ops.concatenate([recordings, self._of])[: self._size])
         # A copy: PyTorch goes back through it after the queue has moved on.
         others = ops.matmul(queries, ops.transpose(ops.copy(self._keys)))
         of = ops.expand_dims(self._of, 0)
         out = ops.logical_or(_same(recordings, self._of), of < 0)
         logits = ops.concatenate([own, ops.where(out, _NEVER, others)], axis=1)
         return -ops.mean(ops.log_softmax(logits / self.temperature, axis=1)[:, 0])
-
-    def _enqueue(self, keys: Any, recordings: Any) -> None:
-        """The newest first; the oldest fall out."""
-        self._keys.assign(ops.concatenate([keys, self._keys])[: self._size])
-        self._of.assign(ops.concatenate([recordings, self._of])[: self._size])
 
 
 class Bilinear(Objective):
@@ -151,28 +136,25 @@ class Bilinear(Objective):
     (2021), equations 1 and 2; the head is a layer normalization and tanh, as in section 3.
     """
 
-    def __init__(self, temperature: float = 1.0, dimensions: int = 128, **kwargs: Any) -> None:
-        super().__init__(temperature, **kwargs)
-        self._dense = layers.Dense(dimensions)
+    def __init__(self, temperature: float = 1.0) -> None:
+        super().__init__(temperature)
+        self._dense = layers.Dense(DIMENSIONS)
         self._normalize = layers.LayerNormalization()
-        self._dimensions = dimensions
 
     def build(self, shape: Any) -> None:
         """Make the weights."""
         self._dense.build((None, shape[-1]))
-        self._normalize.build((None, self._dimensions))
+        self._normalize.build((None, DIMENSIONS))
         self._similarity = self.add_weight(
-            shape=(self._dimensions, self._dimensions), initializer="glorot_uniform", name="w"
+            shape=(DIMENSIONS, DIMENSIONS), initializer="glorot_uniform", name="w"
         )
 
     def loss(self, first: Any, second: Any, recordings: Any) -> Any:
         """See `Objective.loss`."""
         anchors, others = (ops.tanh(self._normalize(self._dense(view))) for view in (first, second))
         logits = ops.matmul(ops.matmul(anchors, self._similarity), ops.transpose(others))
-        itself = ops.cast(ops.eye(ops.shape(logits)[0]), "bool")
-        out = ops.logical_and(_same(recordings, recordings), ops.logical_not(itself))
-        log_odds = ops.log_softmax(ops.where(out, _NEVER, logits / self.temperature), axis=1)
-        return -ops.mean(ops.diagonal(log_odds))
+        partner = ops.cast(ops.eye(ops.shape(logits)[0]), "bool")
+        return _cross_entropy(logits / self.temperature, partner, recordings)
 
 
 OBJECTIVES: dict[str, Callable[[], Objective]] = {
@@ -202,16 +184,23 @@ def freeze(model: keras.Model) -> None:
         variable.trainable = False
 
 
-def _head(hidden: int, dimensions: int = 128) -> keras.Sequential:
+def _head(hidden: int) -> keras.Sequential:
     return keras.Sequential(
         [
             layers.Dense(hidden, use_bias=False),
             layers.BatchNormalization(momentum=_MOMENTUM),
             layers.ReLU(),
-            layers.Dense(dimensions),
+            layers.Dense(DIMENSIONS),
         ]
     )
 
 
 def _same(rows: Any, columns: Any) -> Any:
     return ops.equal(ops.expand_dims(rows, 1), ops.expand_dims(columns, 0))
+
+
+def _cross_entropy(logits: Any, partner: Any, recordings: Any) -> Any:
+    """Of each row's partner, among it and all that is of another recording."""
+    out = ops.logical_and(_same(recordings, recordings), ops.logical_not(partner))
+    log_odds = ops.log_softmax(ops.where(out, _NEVER, logits), axis=1)
+    return -ops.mean(ops.sum(ops.where(partner, log_odds, 0.0), axis=1))

@@ -31,11 +31,13 @@ class Pool:
         recordings: int64 (sounds,); sounds with one number were cut from one recording. Two pools
             never share a number.
         share: of a batch, relative to the other pools.
+        name: of the origin.
     """
 
     sounds: Sequence[NDArray[np.float32]]
     recordings: NDArray[np.int64]
     share: float
+    name: str = ""
 
     def __post_init__(self) -> None:
         if len(self.sounds) != len(self.recordings) or not self.sounds:
@@ -71,7 +73,7 @@ class Pairs:
         self._augmentations = augmentations
         self._batch = whole("batch", batch, 2)
         self._seed = whole("seed", seed, 0)
-        self._pools = [_Audible.of(pool) for pool in pools]
+        self._pools = list(map(_Audible, pools))
         if not self._pools:
             raise InvalidInputError("there must be a pool to draw from")
         shares = np.array([pool.share for pool in self._pools])
@@ -90,74 +92,54 @@ class Pairs:
         views = np.empty((2, self._batch, WINDOW), dtype=np.float32)
         recordings = np.empty(self._batch, dtype=np.int32)
         for row in range(self._batch):
-            first, second, recordings[row] = self._pair(generator)
+            views[:, row], recordings[row] = self._pair(generator)
             if generator.random() < self._augmentations.company:
-                beside = self._pair(generator)[:2]
-                decibels = generator.uniform(*self._augmentations.company_snr)
-                first, second = (
-                    augment.unit(own + 10 ** (-decibels / 20) * other)
-                    for own, other in zip((first, second), beside, strict=True)
-                )
-            views[:, row] = first, second
+                beside, _ = self._pair(generator)
+                loudness = 10 ** (-generator.uniform(*self._augmentations.company_snr) / 20)
+                for own, other in zip(views[:, row], beside, strict=True):
+                    own[:] = augment.unit(own + loudness * other)
         mixed = augment.mix(views.reshape(-1, WINDOW), self._augmentations, generator)
         return mixed[: self._batch], mixed[self._batch :], recordings
 
-    def _pair(
-        self, generator: np.random.Generator
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32], int]:
-        """Two views of a variant of a recording."""
+    def _pair(self, generator: np.random.Generator) -> tuple[list[NDArray[np.float32]], int]:
+        """Two views of a variant of a recording, and which one it is."""
         pool = self._pools[generator.choice(len(self._pools), p=self._shares)]
         of = augment.variant(self._augmentations, generator)
-        first, second, recording = pool.pair(self._augmentations, of, generator)
-        return (
-            augment.view(first, self._augmentations, of, generator),
-            augment.view(second, self._augmentations, of, generator),
-            recording,
-        )
+        windows, recording = pool.windows(self._augmentations, of, generator)
+        views = [augment.view(window, self._augmentations, of, generator) for window in windows]
+        return views, recording
 
 
-@dataclass(frozen=True)
 class _Audible:
     """The sounds of a pool that are not silent, and where windows of them may start."""
 
-    sounds: list[NDArray[np.float32]]
-    starts: list[NDArray[np.int64]]
-    recordings: NDArray[np.int64]
-    siblings: dict[int, NDArray[np.int64]]
-    share: float
-
-    @classmethod
-    def of(cls, pool: Pool) -> _Audible:
-        sounds, starts, recordings = [], [], []
-        for sound, recording in zip(pool.sounds, pool.recordings, strict=True):
-            loud = _loud(sound)
-            if len(loud):
-                sounds.append(sound)
-                starts.append(loud)
-                recordings.append(int(recording))
-        if not sounds:
+    def __init__(self, pool: Pool) -> None:
+        starts = list(map(_loud, pool.sounds))
+        audible = [index for index, loud in enumerate(starts) if len(loud)]
+        if not audible:
             raise InvalidInputError("all sounds of a pool are silent")
-        numbers = np.array(recordings)
-        siblings = {int(each): np.flatnonzero(numbers == each) for each in np.unique(numbers)}
-        return cls(sounds, starts, numbers, siblings, pool.share)
+        self.sounds = [pool.sounds[index] for index in audible]
+        self.starts = [starts[index] for index in audible]
+        self.recordings = pool.recordings[audible]
+        self.share = pool.share
 
-    def pair(
+    def windows(
         self, augmentations: Augmentations, of: Variant, generator: np.random.Generator
-    ) -> tuple[NDArray[np.float32], NDArray[np.float32], int]:
+    ) -> tuple[list[NDArray[np.float32]], int]:
         """Two windows of one recording, of the lengths that `augment.length` wants."""
         sound = int(generator.integers(len(self.sounds)))
         recording = int(self.recordings[sound])
         start = int(generator.choice(self.starts[sound]))
         first = self._window(sound, start, augment.length(augmentations, of, generator), generator)
-        other, starts = sound, self.starts[sound]
         if augmentations.offset is None:
-            other = int(generator.choice(self.siblings[recording]))
-            starts = self.starts[other]
+            sound = int(generator.choice(np.flatnonzero(self.recordings == recording)))
+            starts = self.starts[sound]
         else:
+            starts = self.starts[sound]
             starts = starts[np.abs(starts - start) <= augmentations.offset * SAMPLE_RATE]
-        again = int(generator.choice(starts))
-        second = self._window(other, again, augment.length(augmentations, of, generator), generator)
-        return first, second, recording
+        start = int(generator.choice(starts))
+        second = self._window(sound, start, augment.length(augmentations, of, generator), generator)
+        return [first, second], recording
 
     def _window(
         self, index: int, start: int, length: int, generator: np.random.Generator
@@ -169,8 +151,7 @@ class _Audible:
             place = int(generator.integers(length - len(sound) + 1))
             window[place : place + len(sound)] = sound
             return window
-        start = start + int(generator.integers(_HOP))
-        start = min(start, len(sound) - length)
+        start = min(start + int(generator.integers(_HOP)), len(sound) - length)
         return np.asarray(sound[start : start + length], dtype=np.float32)
 
 

@@ -48,11 +48,6 @@ class Atoms:
     mean: NDArray[np.float32]
     directions: NDArray[np.float32]
 
-    @property
-    def count(self) -> int:
-        """How many."""
-        return int(self.directions.shape[1])
-
 
 def learn(spectra: NDArray[np.floating], count: int, seed: int) -> Atoms:
     """Cluster patches of spectra by cosine.
@@ -71,13 +66,15 @@ def learn(spectra: NDArray[np.floating], count: int, seed: int) -> Atoms:
 
     generator = np.random.default_rng([seed, 4])
     level = spectra.mean(axis=(1, 2, 3), keepdims=True)
-    patches = _patches((spectra - level)[..., 0])
+    bands = (spectra - level)[..., 0]
+    windows = np.lib.stride_tricks.sliding_window_view(bands, LENGTH, axis=1)[:, ::_STRIDE]
+    patches = windows.transpose(0, 1, 3, 2).reshape(-1, LENGTH * BANDS)
     if len(patches) < max(count, _WHITENED):
         raise InvalidInputError(
             f"{len(patches)} patches are too few to learn {count} atoms of: there must be "
             f"{max(count, _WHITENED)}"
         )
-    chosen = patches[generator.permutation(len(patches))[:_EXAMPLES]].reshape(-1, LENGTH * BANDS)
+    chosen = patches[generator.permutation(len(patches))[:_EXAMPLES]]
     principal = PCA(_WHITENED, svd_solver="covariance_eigh").fit(chosen)
     scale = np.sqrt(np.maximum(principal.explained_variance_, _LEAST_NORM))
     whitening = principal.components_.T / scale
@@ -97,11 +94,10 @@ class Patches(keras.layers.Layer):  # type: ignore[misc]  # Keras has no types
     as far as it is above 0.1.
     """
 
-    def __init__(self, atoms: Atoms, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
+    def __init__(self, atoms: Atoms) -> None:
+        super().__init__()
         self._atoms = atoms
-        shape = (LENGTH, BANDS, 1, atoms.whitening.shape[1])
-        self._kernel = atoms.whitening.reshape(shape)
+        self._kernel = atoms.whitening.reshape(LENGTH, BANDS, 1, -1)
         self._offset = atoms.mean @ atoms.whitening
 
     def call(self, spectrum: Any) -> Any:
@@ -113,9 +109,3 @@ class Patches(keras.layers.Layer):  # type: ignore[misc]  # Keras has no types
         cosines = ops.matmul(whitened / ops.maximum(length, _LEAST_NORM), self._atoms.directions)
         codes = ops.relu(cosines - _THRESHOLD)
         return ops.concatenate([ops.mean(codes, axis=1), ops.max(codes, axis=1)], axis=1)
-
-
-def _patches(bands: NDArray[np.floating]) -> NDArray[np.floating]:
-    """(examples · 25, 12, 64) of (examples, 61, 64)."""
-    windows = np.lib.stride_tricks.sliding_window_view(bands, LENGTH, axis=1)[:, ::_STRIDE]
-    return windows.transpose(0, 1, 3, 2).reshape(-1, LENGTH, BANDS)

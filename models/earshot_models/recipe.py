@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from itertools import compress
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -25,7 +26,6 @@ from earshot_protocol.checks import positive, share
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 
 if TYPE_CHECKING:
-    from earshot_models.contrastive import Contrastive
     from earshot_models.export import Components
     from earshot_models.training import HeldOut
 
@@ -136,7 +136,7 @@ def train_encoder(
     *,
     cache: Path | None = None,
     credits_: str = "",
-    progress: Progress | None = None,
+    progress: Progress = lambda done, total, line: None,
 ) -> Trained:
     """Train an encoder and write `encoder.tflite` and `encoder-float32.tflite` into a folder.
 
@@ -145,7 +145,7 @@ def train_encoder(
     Args:
         sources: at least one, unless all is synthesized.
         folder: for the files, checkpoints and TensorBoard logs.
-        recipe: how.
+        recipe: all that the encoder follows from, besides the sound.
         name: of the encoder.
         cache: folder for decoded sound.
         credits_: of the sound, to go with the files.
@@ -158,32 +158,39 @@ def train_encoder(
     """
     import keras
 
-    from earshot_models import export, training
+    from earshot_models import export, objectives, training
+    from earshot_models.batches import in_batches
+    from earshot_models.contrastive import Contrastive
+    from earshot_models.front_end import LogMel
+    from earshot_models.network import build
 
-    sounds = _sounds(sources, recipe, cache, progress)
-    pools, held_out = _pools(sounds, recipe)
+    origins = _origins(sources, recipe, cache, progress)
+    pools, held_out = _sides(origins, recipe)
     public = _public_seconds(pools, recipe.seed)
     keras.utils.set_random_seed(recipe.seed)
-    model = _model(recipe)
+    model = Contrastive(
+        LogMel(mask=recipe.mask, seed=recipe.seed),
+        build(recipe.width, recipe.dropout),
+        objectives.OBJECTIVES[recipe.objective](),
+    )
     pairs = Pairs(pools, recipe.augmentations, recipe.batch, recipe.seed)
-    what = {"recipe": asdict(recipe), "sources": [sound.summary() for sound in sounds]}
+    what = {"recipe": asdict(recipe), "sources": [_summary(origin) for origin in origins]}
     history = training.train(model, pairs, recipe.schedule, held_out, folder, what, progress)
-    public_spectra = training.spectra(model.front_end, public)
-    others = _others(public_spectra, recipe)
-    network = export.averaged(export.beside(model.network, others, public_spectra))
+    spectra = in_batches(model.front_end, public)
+    network = export.averaged(export.beside(model.network, _others(spectra, recipe), spectra))
     heard = training.embed(model.front_end, network, public)
     unheard = training.embed(model.front_end, network, held_out.seconds)
-    components, whitening, found = _projection(heard, unheard, held_out, recipe)
+    components, whitening, retrievals = _projection(heard, unheard, held_out, recipe)
     network = export.rotated(network, components.rotation)
     trained = {
         "objective": recipe.objective,
         "steps": int(history[-1]["step"]),
         "batch": recipe.batch,
         "seed": recipe.seed,
-        "sound": ", ".join(f"{sound.name} ({len(sound.clips)} clips)" for sound in sounds),
+        "sound": ", ".join(f"{origin.name} ({len(origin.sounds)} clips)" for origin in origins),
         "retrieval": round(history[-1]["retrieval"], 4),
         "whitening": whitening,
-        **{f"retrieval_{dimensions}": round(each, 4) for dimensions, each in found.items()},
+        **{f"retrieval_{dimensions}": round(each, 4) for dimensions, each in retrievals.items()},
     }
     paths = {True: folder / "encoder.tflite", False: folder / "encoder-float32.tflite"}
     for int8, path in paths.items():
@@ -197,8 +204,10 @@ def _others(spectra: NDArray[np.float32], recipe: Recipe) -> list[Any]:
     from earshot_models.patches import Patches, learn
     from earshot_models.texture import Texture
 
-    texture = [Texture()] if recipe.texture else []
-    return texture + ([Patches(learn(spectra, recipe.atoms, recipe.seed))] if recipe.atoms else [])
+    layers: list[Any] = [Texture()] if recipe.texture else []
+    if recipe.atoms:
+        layers.append(Patches(learn(spectra, recipe.atoms, recipe.seed)))
+    return layers
 
 
 def _projection(
@@ -211,121 +220,95 @@ def _projection(
     """
     from earshot_models import export, training
 
-    best: tuple[float, Components, float, dict[int, float]] | None = None
+    candidates = []
     for whitening in WHITENINGS if recipe.whitening is None else (recipe.whitening,):
         components = export.public_components(heard, whitening)
-        found = {
+        retrievals = {
             dimensions: training.retrieval(
                 components.projected(unheard, dimensions), held_out.recordings
             )
             for dimensions in PROJECTIONS
         }
-        mean = float(np.mean(list(found.values())))
-        if best is None or mean > best[0]:
-            best = mean, components, whitening, found
-    assert best is not None  # noqa: S101 - there is a whitening to try
-    return best[1:]
+        candidates.append((components, whitening, retrievals))
+    return max(candidates, key=lambda candidate: np.mean(list(candidate[2].values())))
 
 
-def _model(recipe: Recipe) -> Contrastive:
-    from earshot_models import network, objectives
-    from earshot_models.contrastive import Contrastive
-    from earshot_models.front_end import LogMel
-
-    return Contrastive(
-        LogMel(mask=recipe.mask, seed=recipe.seed),
-        network.build(network.NetworkSettings(recipe.width, recipe.dropout)),
-        objectives.OBJECTIVES[recipe.objective](),
-    )
-
-
-@dataclass(frozen=True)
-class _Sound:
-    """A source, decoded."""
-
-    name: str
-    share: float
-    clips: list[NDArray[np.float32]]
-    recordings: NDArray[np.int64]
-
-    @classmethod
-    def read(
-        cls, source: Source, share: float, cache: Path | None, progress: Progress | None
-    ) -> _Sound:
-        name = source.dataset.name
-
-        def report(done: int, total: int) -> None:
-            if progress is not None:
-                progress(done, total, f"reading {name}")
-
-        decoded = waveforms(source.dataset, cache, report)
-        # A clip that was cut from a recording shares its number with the others.
-        names = [clip.recording or str(clip.path) for clip in source.dataset.clips]
-        recordings = np.unique(names, return_inverse=True)[1].astype(np.int64)
-        return cls(name, share, decoded.all(), recordings)
-
-    @classmethod
-    def synthesized(cls, recipe: Recipe) -> _Sound:
-        """Seconds of all scenes, each a recording of its own."""
-        generator = np.random.default_rng([recipe.seed, 3])
-        scenes = [
-            soundscapes.synthesize(scene, _SYNTHESIZED, generator) for scene in soundscapes.SCENES
-        ]
-        clips = list(np.concatenate(scenes))
-        return cls("synthesized", recipe.synthesized, clips, np.arange(len(clips)))
-
-    def summary(self) -> dict[str, Any]:
-        """What makes a run on this sound another one."""
-        return {
-            "name": self.name,
-            "share": self.share,
-            "clips": len(self.clips),
-            "samples": sum(map(len, self.clips)),
-        }
-
-
-def _sounds(
-    sources: Sequence[Source], recipe: Recipe, cache: Path | None, progress: Progress | None
-) -> list[_Sound]:
+def _origins(
+    sources: Sequence[Source], recipe: Recipe, cache: Path | None, progress: Progress
+) -> list[Pool]:
+    """All sound, the synthesized last."""
     if not sources and recipe.synthesized < 1:
         raise InvalidInputError("there must be sound to learn from, or synthesized=1")
     if sources and recipe.synthesized == 1:
         raise InvalidParametersError("synthesized=1 leaves no share to the other sound")
     total = sum(source.share for source in sources)
-    sounds = [
-        _Sound.read(source, (1 - recipe.synthesized) * source.share / total, cache, progress)
+    origins = [
+        _read(source.dataset, (1 - recipe.synthesized) * source.share / total, cache, progress)
         for source in sources
     ]
     if recipe.voice_removed:
-        sounds = [_without_voice(sound, progress) for sound in sounds]
-    return [*sounds, _Sound.synthesized(recipe)] if recipe.synthesized else sounds
+        origins = [_without_voice(origin, progress) for origin in origins]
+    return [*origins, _synthesized(recipe)] if recipe.synthesized else origins
 
 
-def _without_voice(sound: _Sound, progress: Progress | None) -> _Sound:
-    clips = []
-    for done, clip in enumerate(sound.clips, start=1):
-        clips.append(remove_voice(clip))
-        if progress is not None:
-            progress(done, len(sound.clips), f"removing voices of {sound.name}")
-    return replace(sound, clips=clips)
+def _read(dataset: Dataset, share: float, cache: Path | None, progress: Progress) -> Pool:
+    def report(done: int, total: int) -> None:
+        progress(done, total, f"reading {dataset.name}")
+
+    decoded = waveforms(dataset, cache, report)
+    # A clip that was cut from a recording shares its number with the others.
+    names = [clip.recording or str(clip.path) for clip in dataset.clips]
+    recordings = np.unique(names, return_inverse=True)[1].astype(np.int64)
+    return Pool(decoded.all(), recordings, share, dataset.name)
 
 
-def _pools(sounds: Sequence[_Sound], recipe: Recipe) -> tuple[list[Pool], HeldOut]:
-    """Training sound, and seconds of held-out recordings of every source."""
+def _synthesized(recipe: Recipe) -> Pool:
+    """Seconds of all scenes, each a recording of its own."""
+    generator = np.random.default_rng([recipe.seed, 3])
+    scenes = [
+        soundscapes.synthesize(scene, _SYNTHESIZED, generator) for scene in soundscapes.SCENES
+    ]
+    seconds = list(np.concatenate(scenes))
+    return Pool(seconds, np.arange(len(seconds)), recipe.synthesized, "synthesized")
+
+
+def _without_voice(origin: Pool, progress: Progress) -> Pool:
+    sounds = []
+    for done, sound in enumerate(origin.sounds, start=1):
+        sounds.append(remove_voice(sound))
+        progress(done, len(origin.sounds), f"removing voices of {origin.name}")
+    return replace(origin, sounds=sounds)
+
+
+def _summary(origin: Pool) -> dict[str, Any]:
+    """What makes a run on this sound another one."""
+    return {
+        "name": origin.name,
+        "share": origin.share,
+        "clips": len(origin.sounds),
+        "samples": sum(map(len, origin.sounds)),
+    }
+
+
+def _sides(origins: Sequence[Pool], recipe: Recipe) -> tuple[list[Pool], HeldOut]:
+    """Training sound, and seconds of held-out recordings of every origin."""
     from earshot_models.training import HeldOut
 
     generator = np.random.default_rng([recipe.seed, 1])
     pools: list[Pool] = []
     seconds, recordings, first = [], [], 0
-    for sound in sounds:
-        out = _held_out(sound.recordings, recipe.held_out, generator)
-        kept = [clip for clip, away in zip(sound.clips, out, strict=True) if not away]
-        pools.append(Pool(kept, first + sound.recordings[~out], sound.share))
-        for index in np.flatnonzero(out):
-            cut = _two_seconds(sound.clips[index], recipe.augmentations, generator)
+    for origin in origins:
+        numbers = np.unique(origin.recordings)
+        count = max(1, round(recipe.held_out * len(numbers)))
+        out = np.isin(origin.recordings, generator.choice(numbers, count, replace=False))
+        training = list(compress(origin.sounds, ~out))
+        pools.append(replace(origin, sounds=training, recordings=first + origin.recordings[~out]))
+        held_out = compress(origin.sounds, out)
+        for sound, recording in zip(held_out, origin.recordings[out], strict=True):
+            cut = _two_seconds(sound, recipe.augmentations, generator)
             seconds.append(cut)
-            recordings += [first + int(sound.recordings[index])] * len(cut)
-        first += len(sound.recordings)
+            recordings += [first + int(recording)] * len(cut)
+        first += len(origin.recordings)
     return pools, HeldOut(np.concatenate(seconds), np.array(recordings))
 
 
@@ -339,14 +322,6 @@ def _two_seconds(
     return np.stack(
         [augment.view(cut[0], augmentations, augment.Variant(), generator) for _ in range(2)]
     )
-
-
-def _held_out(
-    recordings: NDArray[np.int64], fraction: float, generator: np.random.Generator
-) -> NDArray[np.bool_]:
-    numbers = np.unique(recordings)
-    count = max(1, round(fraction * len(numbers)))
-    return np.isin(recordings, generator.choice(numbers, count, replace=False))
 
 
 def _public_seconds(pools: Sequence[Pool], seed: int) -> NDArray[np.float32]:

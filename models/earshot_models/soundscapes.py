@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import cache
 
 import numpy as np
@@ -31,7 +32,18 @@ _KNOTS = 80
 
 _Sound = NDArray[np.floating]
 _Spectrum = NDArray[np.complexfloating]
-_Generator = np.random.Generator
+
+
+@dataclass(frozen=True)
+class _Draw:
+    """Draws parameters for each clip of a batch."""
+
+    generator: np.random.Generator
+    count: int
+
+    def __call__(self, low: float = 0, high: float = 1, columns: int = 1) -> _Sound:
+        """Uniform numbers, float32 (count, columns)."""
+        return self.generator.uniform(low, high, (self.count, columns)).astype(np.float32)
 
 
 def synthesize(scene: str, count: int, generator: np.random.Generator) -> NDArray[np.float32]:
@@ -55,124 +67,117 @@ def synthesize(scene: str, count: int, generator: np.random.Generator) -> NDArra
     clips = np.empty((count, SAMPLE_RATE), dtype=np.float32)
     for start in range(0, count, _BATCH):
         batch = clips[start : start + _BATCH]
-        batch[:] = _microphone(_SOURCES[scene](len(batch), generator), generator)
+        draw = _Draw(generator, len(batch))
+        batch[:] = _microphone(_SOURCES[scene](draw), draw)
     return clips
 
 
-def _microphone(sound: _Sound, generator: _Generator) -> _Sound:
+def _microphone(sound: _Sound, draw: _Draw) -> _Sound:
     """Background noise at 10 to 30 dB, tilt of up to 1 dB per octave, and a level."""
-    count = len(sound)
-    background = _noise_spectrum(_slope(_between(generator, count, -6, 0)), generator)
-    background *= 10 ** (_between(generator, count, -30, -10) / 20)
-    tilt = _slope(_between(generator, count, -1, 1))
+    background = _noise_spectrum(_slope(draw(-6, 0)), draw)
+    background *= 10 ** (draw(-30, -10) / 20)
+    tilt = _slope(draw(-1, 1))
     heard = _unit(_time((np.fft.rfft(_unit(sound)) + background) * tilt))
-    level = QUIETEST * (LOUDEST / QUIETEST) ** _between(generator, count, 0, 1)
+    level = QUIETEST * (LOUDEST / QUIETEST) ** draw(0, 1)
     peak = np.abs(heard).max(axis=1, keepdims=True)
     return np.asarray(heard * np.minimum(level, PEAK / peak), dtype=np.float32)
 
 
-def _rain(count: int, generator: _Generator) -> _Sound:
+def _rain(draw: _Draw) -> _Sound:
     """A bright hiss and a few hundred drops a second."""
-    hiss = _noise(_slope(_between(generator, count, 2, 4)) * _highpass(600), generator)
-    ring = _resonance(_between(generator, count, 2200, 2800), _between(generator, count, 300, 600))
-    rate = _between(generator, count, 150, 500)
-    drops = _time(np.fft.rfft(_impulses(rate, generator)) * ring)
-    return hiss + _between(generator, count, 0.5, 1.0) * _unit(drops)
+    hiss = _noise(_slope(draw(2, 4)) * _highpass(600), draw)
+    ring = _resonance(draw(2200, 2800), draw(300, 600))
+    drops = _time(np.fft.rfft(_impulses(draw(150, 500), draw)) * ring)
+    return hiss + draw(0.5, 1.0) * _unit(drops)
 
 
-def _traffic(count: int, generator: _Generator) -> _Sound:
+def _traffic(draw: _Draw) -> _Sound:
     """Engines below 200 Hz and the roar of tyres around 800 Hz; one vehicle passes."""
-    engine = _noise(_bump(_between(generator, count, 80, 120), 1.0), generator)
-    tyres = _noise(_bump(_between(generator, count, 700, 900), 0.8), generator)
-    passing = (_seconds() - _between(generator, count, 0, 1)) / _between(generator, count, 0.5, 1)
-    return engine + tyres * _between(generator, count, 0.5, 0.8) / (1 + passing**2)
+    engine = _noise(_bump(draw(80, 120), 1.0), draw)
+    tyres = _noise(_bump(draw(700, 900), 0.8), draw)
+    passing = (_seconds() - draw(0, 1)) / draw(0.5, 1)
+    return engine + tyres * draw(0.5, 0.8) / (1 + passing**2)
 
 
-def _siren(count: int, generator: _Generator) -> _Sound:
+def _siren(draw: _Draw) -> _Sound:
     """A horn between two pitches: swept like a wail, or switched like a two-tone horn."""
-    turns = _seconds() * _between(generator, count, 1, 2.5) + _phase(count, generator)
-    sharpness = _between(generator, count, 1, 4)
+    turns = _seconds() * draw(1, 2.5) + draw()
+    sharpness = draw(1, 4)
     glide = np.tanh(sharpness * np.sin(2 * np.pi * turns)) / np.tanh(sharpness)
-    pitch = _between(generator, count, 600, 700) * _between(generator, count, 1.2, 1.35) ** glide
-    cycles = _cycles(pitch, generator)
+    cycles = _cycles(draw(600, 700) * draw(1.2, 1.35) ** glide, draw)
     horn = sum(np.sin(2 * np.pi * k * cycles) / k**0.7 for k in range(1, 5))
     return np.asarray(horn, dtype=np.float32)
 
 
-def _birds(count: int, generator: _Generator) -> _Sound:
+def _birds(draw: _Draw) -> _Sound:
     """Chirps that glide around 3 kHz, each with its own pitch, over a quiet wood."""
-    song = np.zeros((count, SAMPLE_RATE), dtype=np.float32)
+    song = np.zeros((draw.count, SAMPLE_RATE), dtype=np.float32)
     for _ in range(2):
-        beat = _seconds() * _between(generator, count, 5, 9) + _phase(count, generator)
+        beat = _seconds() * draw(5, 9) + draw()
         chirp = np.floor(beat)
         within = beat - chirp
-        pitches = generator.uniform(2500, 3300, (count, 10)).astype(np.float32)
-        pitch = np.take_along_axis(pitches, chirp.astype(np.intp), axis=1)
-        glide = _between(generator, count, -500, 500)
-        duty = _between(generator, count, 0.5, 0.8)
+        pitch = np.take_along_axis(draw(2500, 3300, 10), chirp.astype(np.intp), axis=1)
+        glide = draw(-500, 500)
+        duty = draw(0.5, 0.8)
         envelope = np.sin(np.pi * np.minimum(within / duty, 1)) ** 2
-        song += envelope * np.sin(2 * np.pi * _cycles(pitch + glide * within, generator))
+        song += envelope * np.sin(2 * np.pi * _cycles(pitch + glide * within, draw))
     return song
 
 
-def _machine_hum(count: int, generator: _Generator) -> _Sound:
+def _machine_hum(draw: _Draw) -> _Sound:
     """Steady mains harmonics over the air of a fan."""
-    cycles = _cycles(
-        _between(generator, count, 98, 122) + np.zeros(SAMPLE_RATE, np.float32), generator
-    )
-    hum = np.zeros((count, SAMPLE_RATE), dtype=np.float32)
+    cycles = _cycles(draw(98, 122) + np.zeros(SAMPLE_RATE, np.float32), draw)
+    hum = np.zeros((draw.count, SAMPLE_RATE), dtype=np.float32)
     for k in range(1, 11):
-        strength = _between(generator, count, 0.6, 1.0) / k
-        hum += strength * np.sin(2 * np.pi * (k * cycles + _phase(count, generator)))
-    fan = _noise(_bump(_between(generator, count, 300, 500), 1.0), generator)
-    return _unit(hum) + _between(generator, count, 0.1, 0.25) * fan
+        strength = draw(0.6, 1.0) / k
+        hum += strength * np.sin(2 * np.pi * (k * cycles + draw()))
+    fan = _noise(_bump(draw(300, 500), 1.0), draw)
+    return _unit(hum) + draw(0.1, 0.25) * fan
 
 
-def _crowd(count: int, generator: _Generator) -> _Sound:
+def _crowd(draw: _Draw) -> _Sound:
     """Many voices at once: the syllables of single ones hardly show."""
-    return _babble(count, voices=8, depth=0.8, generator=generator)
+    return _babble(voices=8, depth=0.8, draw=draw)
 
 
-def _wind(count: int, generator: _Generator) -> _Sound:
+def _wind(draw: _Draw) -> _Sound:
     """Gusts: noise that falls steeply above 150 Hz, with a hollow whistle."""
-    gusts = _swing(_between(generator, count, 2, 4), 1.2, generator)
-    rumble = _noise(_slope(_between(generator, count, -11, -9)) * _highpass(60), generator)
-    whistle = _noise(_bump(_between(generator, count, 400, 500), 0.25), generator)
-    return gusts * (rumble + _between(generator, count, 0.1, 0.3) * gusts * whistle)
+    gusts = _swing(draw(2, 4), 1.2, draw)
+    rumble = _noise(_slope(draw(-11, -9)) * _highpass(60), draw)
+    whistle = _noise(_bump(draw(400, 500), 0.25), draw)
+    return gusts * (rumble + draw(0.1, 0.3) * gusts * whistle)
 
 
-def _waves(count: int, generator: _Generator) -> _Sound:
+def _waves(draw: _Draw) -> _Sound:
     """A piece of a swell: broad surf that grows or ebbs over the second."""
-    surf = _noise(_slope(_between(generator, count, -4, -2)) * _highpass(200), generator)
-    rising = generator.random((count, 1)) < 0.5
-    steepness = _between(generator, count, 1.5, 3)
-    return np.asarray(
-        surf * np.exp(np.where(rising, steepness, -steepness) * (_seconds() - 0.5)),
-        dtype=np.float32,
-    )
+    surf = _noise(_slope(draw(-4, -2)) * _highpass(200), draw)
+    rising = draw.generator.random((draw.count, 1)) < 0.5
+    steepness = draw(1.5, 3)
+    steepness = np.where(rising, steepness, -steepness)
+    return surf * np.exp(steepness * (_seconds() - 0.5))
 
 
-def _train(count: int, generator: _Generator) -> _Sound:
+def _train(draw: _Draw) -> _Sound:
     """Pairs of wheels over rail joints, and the rumble of the carriage."""
-    rumble = _noise(_bump(_between(generator, count, 100, 140), 0.8), generator)
-    beat = _seconds() * _between(generator, count, 3, 4.5) + _phase(count, generator)
-    gap = _between(generator, count, 0.25, 0.4)
+    rumble = _noise(_bump(draw(100, 140), 0.8), draw)
+    beat = _seconds() * draw(3, 4.5) + draw()
+    gap = draw(0.25, 0.4)
     strikes = (np.diff(np.floor(beat), axis=1, prepend=0) > 0).astype(np.float32)
     strikes += (np.diff(np.floor(beat - gap), axis=1, prepend=-1) > 0).astype(np.float32)
-    ring = _resonance(_between(generator, count, 450, 600), _between(generator, count, 80, 140))
+    ring = _resonance(draw(450, 600), draw(80, 140))
     clacks = _time(np.fft.rfft(strikes) * ring)
-    return rumble + _between(generator, count, 1.2, 2.0) * _unit(clacks)
+    return rumble + draw(1.2, 2.0) * _unit(clacks)
 
 
-def _cafe(count: int, generator: _Generator) -> _Sound:
+def _cafe(draw: _Draw) -> _Sound:
     """A few voices near by, and cups that clink."""
-    voices = _unit(_babble(count, voices=3, depth=1.5, generator=generator))
-    ring = _resonance(_between(generator, count, 2800, 3400), _between(generator, count, 15, 30))
-    clinks = _time(np.fft.rfft(_impulses(_between(generator, count, 6, 12), generator)) * ring)
-    return voices + _between(generator, count, 0.7, 1.1) * _unit(clinks)
+    voices = _unit(_babble(voices=3, depth=1.5, draw=draw))
+    ring = _resonance(draw(2800, 3400), draw(15, 30))
+    clinks = _time(np.fft.rfft(_impulses(draw(6, 12), draw)) * ring)
+    return voices + draw(0.7, 1.1) * _unit(clinks)
 
 
-_SOURCES: dict[str, Callable[[int, _Generator], _Sound]] = {
+_SOURCES: dict[str, Callable[[_Draw], _Sound]] = {
     "rain": _rain,
     "traffic": _traffic,
     "siren": _siren,
@@ -189,44 +194,32 @@ SCENES: tuple[str, ...] = tuple(_SOURCES)
 """The names of the scenes, in the order of their indices."""
 
 
-def _babble(count: int, voices: int, depth: float, generator: _Generator) -> _Sound:
+def _babble(voices: int, depth: float, draw: _Draw) -> _Sound:
     """Voices that say random vowels: pulses through the formants of an open and a closed one."""
-    said = np.zeros((2, count, SAMPLE_RATE), dtype=np.float32)
+    said = np.zeros((2, draw.count, SAMPLE_RATE), dtype=np.float32)
     for _ in range(voices):
-        intonation = _swing(_between(generator, count, 1, 3), 0.1, generator)
-        cycles = _cycles(_between(generator, count, 110, 210) * intonation, generator)
+        intonation = _swing(draw(1, 3), 0.1, draw)
+        cycles = _cycles(draw(110, 210) * intonation, draw)
         glottis = (0.5 + 0.5 * np.cos(2 * np.pi * cycles)) ** 8
         for vowel in range(2):
-            syllables = _swing(_between(generator, count, 3, 6), depth, generator)
+            syllables = _swing(draw(3, 6), depth, draw)
             said[vowel] += glottis * syllables
-    open_vowel = _formants((650, 1100, 2500))
-    closed_vowel = _formants((350, 2000, 2700))
-    spectra = np.fft.rfft(said)
-    return _time(spectra[0] * open_vowel + spectra[1] * closed_vowel)
-
-
-def _formants(hertz: tuple[float, ...]) -> _Spectrum:
-    """Resonances side by side."""
-    return np.asarray(
-        _resonance(np.array(hertz, np.float32)[:, np.newaxis], np.float32(120)).sum(axis=0),
-        dtype=np.complex64,
+    open_vowel, closed_vowel = np.fft.rfft(said)
+    return _time(
+        open_vowel * _formants(650, 1100, 2500) + closed_vowel * _formants(350, 2000, 2700)
     )
 
 
-def _between(generator: _Generator, count: int, low: float, high: float) -> _Sound:
-    """Uniform parameters, float32 (count, 1)."""
-    return generator.uniform(low, high, (count, 1)).astype(np.float32)
-
-
-def _phase(count: int, generator: _Generator) -> _Sound:
-    return _between(generator, count, 0, 1)
+def _formants(*hertz: float) -> _Spectrum:
+    """Resonances side by side."""
+    centres = np.array(hertz, np.float32)[:, np.newaxis]
+    return np.asarray(_resonance(centres, np.float32(120)).sum(axis=0), dtype=np.complex64)
 
 
 def _unit(sound: _Sound) -> _Sound:
     """Root mean square one."""
-    return np.asarray(
-        sound / np.sqrt(np.mean(sound * sound, axis=1, keepdims=True)), dtype=np.float32
-    )
+    level = np.sqrt(np.mean(sound * sound, axis=1, keepdims=True))
+    return np.asarray(sound / level, dtype=np.float32)
 
 
 @cache
@@ -252,10 +245,8 @@ def _slope(decibels_per_octave: _Sound) -> _Sound:
 
 def _bump(hertz: _Sound, octaves: float) -> _Sound:
     """A bell around `hertz`, with a deviation of `octaves`."""
-    return np.asarray(
-        np.exp(-0.5 * ((_octaves() - np.log2(hertz / 1000)) / np.float32(octaves)) ** 2),
-        dtype=np.float32,
-    )
+    away = (_octaves() - np.log2(hertz / 1000)) / np.float32(octaves)
+    return np.asarray(np.exp(-0.5 * away**2), dtype=np.float32)
 
 
 @cache
@@ -273,47 +264,42 @@ def _time(spectrum: _Spectrum) -> _Sound:
     return np.fft.irfft(spectrum, SAMPLE_RATE).astype(np.float32, copy=False)
 
 
-def _noise(response: _Sound, generator: _Generator) -> _Sound:
+def _noise(response: _Sound, draw: _Draw) -> _Sound:
     """Gaussian noise of the given magnitude response, one row per clip, of unit variance."""
-    return _time(_noise_spectrum(response, generator))
+    return _time(_noise_spectrum(response, draw))
 
 
-def _noise_spectrum(response: _Sound, generator: _Generator) -> _Spectrum:
-    white = generator.standard_normal((len(response), SAMPLE_RATE // 2 + 1, 2), dtype=np.float32)
+def _noise_spectrum(response: _Sound, draw: _Draw) -> _Spectrum:
+    white = draw.generator.standard_normal((draw.count, SAMPLE_RATE // 2 + 1, 2), dtype=np.float32)
     # Parseval: the variance of the sound is four times the response's energy over 8000 squared.
     energy = np.sum(response * response, axis=1, keepdims=True)
-    spectrum: _Spectrum = white.view(np.complex64)[..., 0]
-    return np.asarray(
-        spectrum * (response * (SAMPLE_RATE / 2 / np.sqrt(energy))), dtype=np.complex64
-    )
+    gain = response * (SAMPLE_RATE / 2 / np.sqrt(energy))
+    return np.asarray(white.view(np.complex64)[..., 0] * gain, dtype=np.complex64)
 
 
-def _impulses(rate: _Sound, generator: _Generator) -> _Sound:
+def _impulses(rate: _Sound, draw: _Draw) -> _Sound:
     """Impulses of random height at random times: one, and on average `rate` more a second."""
     chance = rate / SAMPLE_RATE
-    draw = generator.random((len(rate), SAMPLE_RATE), dtype=np.float32)
-    height = np.maximum(1 - draw / chance, 0)
-    height[np.arange(len(rate)), generator.integers(0, SAMPLE_RATE, len(rate))] = 1
+    luck = draw.generator.random((draw.count, SAMPLE_RATE), dtype=np.float32)
+    height = np.maximum(1 - luck / chance, 0)
+    height[np.arange(draw.count), draw.generator.integers(0, SAMPLE_RATE, draw.count)] = 1
     return height
 
 
-def _cycles(hertz: _Sound, generator: _Generator) -> _Sound:
+def _cycles(hertz: _Sound, draw: _Draw) -> _Sound:
     """Phase in cycles, modulo one, of an oscillator of the given pitch over time."""
-    cycles = np.cumsum(hertz / SAMPLE_RATE, axis=1) + _phase(len(hertz), generator)
+    cycles = np.cumsum(hertz / SAMPLE_RATE, axis=1) + draw()
     return cycles - np.floor(cycles)
 
 
-def _swing(rate: _Sound, depth: float, generator: _Generator) -> _Sound:
+def _swing(rate: _Sound, depth: float, draw: _Draw) -> _Sound:
     """A positive envelope that wanders around one about `rate` times a second."""
     knots = np.linspace(0, 1, _KNOTS + 1, dtype=np.float32)
-    wander = np.zeros((len(rate), _KNOTS + 1), dtype=np.float32)
+    wander = np.zeros((draw.count, _KNOTS + 1), dtype=np.float32)
     for ratio in (0.7, 1.0, 1.6):
-        wander += np.sin(2 * np.pi * (ratio * rate * knots + _phase(len(rate), generator)))
-    return _interpolated(np.exp(depth / math.sqrt(3) * wander))
-
-
-def _interpolated(knots: _Sound) -> _Sound:
-    """Straight lines through (count, _KNOTS + 1) values that are spread evenly over the second."""
+        wander += np.sin(2 * np.pi * (ratio * rate * knots + draw()))
+    values: _Sound = np.exp(depth / math.sqrt(3) * wander)
+    # Straight lines from knot to knot; `np.interp` knows one row only.
     within = np.arange(SAMPLE_RATE // _KNOTS, dtype=np.float32) / (SAMPLE_RATE // _KNOTS)
-    start, step = knots[:, :-1, np.newaxis], np.diff(knots, axis=1)[:, :, np.newaxis]
+    start, step = values[:, :-1, np.newaxis], np.diff(values, axis=1)[:, :, np.newaxis]
     return (start + step * within).reshape(-1, SAMPLE_RATE)

@@ -13,7 +13,6 @@ from typing import Any
 import keras
 import numpy as np
 from keras import ops
-from numpy.typing import NDArray
 
 from earshot_protocol.spectrum import BANDS, FRAMES
 
@@ -40,10 +39,12 @@ class Texture(keras.layers.Layer):  # type: ignore[misc]  # Keras has no types
     then how each two of 16 groups of bands correlate over time.
     """
 
-    def __init__(self, **kwargs: Any) -> None:
-        super().__init__(**kwargs)
-        self._waves = _waves()
-        self._pairs = _pairs()
+    def __init__(self) -> None:
+        super().__init__()
+        phase = 2 * np.pi * np.outer(np.arange(FRAMES), np.arange(1, MODULATIONS + 1)) / FRAMES
+        self._waves = np.hstack([np.cos(phase), np.sin(phase)]).astype(np.float32)
+        rows, columns = np.triu_indices(GROUPS, 1)
+        self._pairs = (rows * GROUPS + columns).astype(np.int32)
 
     def call(self, spectrum: Any) -> Any:
         """The statistics."""
@@ -52,7 +53,7 @@ class Texture(keras.layers.Layer):  # type: ignore[misc]  # Keras has no types
         centred = bands - mean
         later = ops.abs(bands[:, 1:] - bands[:, :-1])
         higher = ops.abs(bands[:, :, 1:] - bands[:, :, :-1])
-        found = [
+        statistics = [
             ops.squeeze(mean, axis=1),
             ops.mean(ops.abs(centred), axis=1),
             ops.mean(later, axis=1),
@@ -60,7 +61,7 @@ class Texture(keras.layers.Layer):  # type: ignore[misc]  # Keras has no types
             self._modulation(centred),
             self._correlations(centred),
         ]
-        return ops.concatenate(found, axis=1)
+        return ops.concatenate(statistics, axis=1)
 
     def _modulation(self, centred: Any) -> Any:
         waves = ops.abs(ops.matmul(ops.transpose(centred, (0, 2, 1)), self._waves))
@@ -75,15 +76,3 @@ class Texture(keras.layers.Layer):  # type: ignore[misc]  # Keras has no types
         groups = groups / (deviation + _LEAST_DEVIATION)
         together = ops.matmul(ops.transpose(groups, (0, 2, 1)), groups) / FRAMES
         return ops.take(ops.reshape(together, (-1, GROUPS**2)), self._pairs, axis=1)
-
-
-def _waves() -> NDArray[np.float32]:
-    """Cosines, then sines: float32 (61, 60)."""
-    phase = 2 * np.pi * np.outer(np.arange(FRAMES), np.arange(1, MODULATIONS + 1)) / FRAMES
-    return np.hstack([np.cos(phase), np.sin(phase)]).astype(np.float32)
-
-
-def _pairs() -> NDArray[np.int32]:
-    """Where each pair of groups stands among all, row by row."""
-    rows, columns = np.triu_indices(GROUPS, 1)
-    return np.asarray(rows * GROUPS + columns, dtype=np.int32)

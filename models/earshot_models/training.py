@@ -54,7 +54,7 @@ def train(
     held_out: HeldOut,
     folder: Path,
     settings: dict[str, Any],
-    progress: Progress | None = None,
+    progress: Progress = lambda done, total, line: None,
 ) -> list[dict[str, float]]:
     """Train, or go on where a run with the same settings was interrupted.
 
@@ -90,9 +90,9 @@ def train(
             last = min(step + schedule.steps_per_epoch, schedule.steps)
             loss = _epoch(model, pairs, schedule, range(step, last), progress)
             step = last
-            seconds = embed(model.front_end, model.network, held_out.seconds)
-            found = retrieval(seconds, held_out.recordings)
-            figures = {"step": float(step), "loss": loss, "retrieval": found}
+            embeddings = embed(model.front_end, model.network, held_out.seconds)
+            share = retrieval(embeddings, held_out.recordings)
+            figures = {"step": float(step), "loss": loss, "retrieval": share}
             history.append(figures)
             for name, figure in {**figures, "learning_rate": schedule.rate(step)}.items():
                 logs.add_scalar(name, figure, step)
@@ -103,11 +103,7 @@ def train(
 
 
 def _epoch(
-    model: Contrastive,
-    pairs: Pairs,
-    schedule: Schedule,
-    steps: range,
-    progress: Progress | None,
+    model: Contrastive, pairs: Pairs, schedule: Schedule, steps: range, progress: Progress
 ) -> float:
     """Train on some batches; the mean loss."""
     losses: list[float] = []
@@ -117,21 +113,15 @@ def _epoch(
         losses.append(float(model.train_on_batch((first, second), recordings)))
         if not np.isfinite(losses[-1]):
             raise InvalidInputError(f"the loss is {losses[-1]} at step {step}: train slower")
-        if progress is not None:
-            progress(step + 1, schedule.steps, f"loss {np.mean(losses[-50:]):.3f}")
+        progress(step + 1, schedule.steps, f"loss {np.mean(losses[-50:]):.3f}")
     return float(np.mean(losses))
-
-
-def spectra(front_end: Callable[[Any], Any], seconds: NDArray[np.float32]) -> NDArray[np.float32]:
-    """Log-mel spectra float32 (seconds, 61, 64, 1) of float32 (seconds, 8000)."""
-    return in_batches(front_end, seconds)
 
 
 def embed(
     front_end: Callable[[Any], Any], network: keras.Model, seconds: NDArray[np.float32]
 ) -> NDArray[np.float32]:
     """Unit rows float32 (seconds, features) of float32 (seconds, 8000)."""
-    rows = in_batches(network, spectra(front_end, seconds))
+    rows = in_batches(network, in_batches(front_end, seconds))
     return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
 
 
@@ -161,10 +151,11 @@ def retrieval(embeddings: NDArray[np.floating], recordings: NDArray[np.integer])
 
 
 def _stalled(history: Sequence[dict[str, float]], patience: int | None) -> bool:
+    """Whether the best epoch, the first of them, lies at least that many epochs back."""
     if patience is None or not history:
         return False
-    best = max(range(len(history)), key=lambda epoch: history[epoch]["retrieval"])
-    return len(history) - 1 - best >= patience
+    retrievals = [figures["retrieval"] for figures in history]
+    return len(history) - 1 - retrievals.index(max(retrievals)) >= patience
 
 
 class _Checkpoint:
@@ -172,33 +163,31 @@ class _Checkpoint:
 
     def __init__(self, folder: Path, settings: dict[str, Any]) -> None:
         self._folder = folder / _CHECKPOINT
+        self._new, self._old = (folder / f"{_CHECKPOINT}.{age}" for age in ("new", "old"))
         self._settings = json.loads(json.dumps(settings))
 
     def save(self, model: Contrastive, history: list[dict[str, float]]) -> None:
         """Write beside the old one, then put it in its place."""
-        new = self._folder.with_suffix(".new")
-        shutil.rmtree(new, ignore_errors=True)
-        new.mkdir(parents=True)
-        _save(new / _WEIGHTS, _state(model))
+        shutil.rmtree(self._new, ignore_errors=True)
+        self._new.mkdir(parents=True)
+        _save(self._new / _WEIGHTS, _state(model))
         best = max(history, key=lambda figures: figures["retrieval"])
         if best is history[-1]:
-            _save(new / _BEST, model.network.variables)
+            _save(self._new / _BEST, model.network.variables)
         else:
-            shutil.copy(self._folder / _BEST, new / _BEST)
+            shutil.copy(self._folder / _BEST, self._new / _BEST)
         state = {"settings": self._settings, "back_end": keras.backend.backend(), "epochs": history}
-        (new / _STATE).write_text(json.dumps(state, indent=1))
-        old = self._folder.with_suffix(".old")
+        (self._new / _STATE).write_text(json.dumps(state, indent=1))
         if self._folder.exists():
-            shutil.rmtree(old, ignore_errors=True)
-            os.replace(self._folder, old)
-        os.replace(new, self._folder)
-        shutil.rmtree(old, ignore_errors=True)
+            shutil.rmtree(self._old, ignore_errors=True)
+            os.replace(self._folder, self._old)
+        os.replace(self._new, self._folder)
+        shutil.rmtree(self._old, ignore_errors=True)
 
     def restore(self, model: Contrastive) -> list[dict[str, float]]:
         """The history of the run that was interrupted, its state put into the model."""
-        old = self._folder.with_suffix(".old")
-        if old.exists() and not self._folder.exists():
-            os.replace(old, self._folder)  # killed between the two replacements
+        if self._old.exists() and not self._folder.exists():
+            os.replace(self._old, self._folder)  # killed between the two replacements
         if not self._folder.exists():
             return []
         try:

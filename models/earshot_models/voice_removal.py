@@ -44,8 +44,6 @@ def remove_voice(sound: NDArray[np.float32]) -> NDArray[np.float32]:
     likeness[np.abs(frames[:, np.newaxis] - frames) < _APART] = -np.inf
     alike = np.argsort(likeness, axis=1)[:, -_ALIKE:]
     background = np.minimum(np.median(magnitude[:, alike], axis=2), magnitude)
-    rest = magnitude - background
-    mask = background**_SHARPNESS / np.maximum(
-        background**_SHARPNESS + rest**_SHARPNESS, np.finfo(float).tiny
-    )
+    repeating, rest = background**_SHARPNESS, (magnitude - background) ** _SHARPNESS
+    mask = repeating / np.maximum(repeating + rest, np.finfo(float).tiny)
     return np.asarray(transform.istft(spectrum * mask, k1=len(sound)), dtype=np.float32)

@@ -12,8 +12,9 @@ import pytest
 
 from earshot_client.lite_rt_encoder import LiteRtEncoder
 from earshot_models import export, training
+from earshot_models.batches import in_batches
 from earshot_models.front_end import LogMel
-from earshot_models.network import MOST_PARAMETERS, NetworkSettings, build
+from earshot_models.network import MOST_PARAMETERS, build
 from earshot_models.patches import Patches, learn
 from earshot_models.recipe import Recipe
 from earshot_models.soundscapes import SCENES, synthesize
@@ -36,7 +37,7 @@ def sound(each: int, seed: int = 0) -> np.ndarray:
 def network() -> keras.Model:
     """As after training: its normalizations have seen sound, its bias is not zero."""
     keras.utils.set_random_seed(5)
-    made = build(NetworkSettings(width=0.25))
+    made = build(width=0.25)
     spectra = LogMel(mask=0.0, seed=0)(sound(10))
     for _ in range(20):
         made(spectra, training=True)
@@ -49,7 +50,7 @@ def network() -> keras.Model:
 @pytest.fixture(scope="module")
 def whole(network: keras.Model) -> keras.Model:
     """Everything before the rotation."""
-    public = training.spectra(LogMel(mask=0.0, seed=0), sound(30))
+    public = in_batches(LogMel(mask=0.0, seed=0), sound(30))
     others = [Texture(), Patches(learn(public, ATOMS, seed=0))]
     return export.averaged(export.beside(network, others, public))
 
@@ -110,7 +111,7 @@ def test_the_average_is_over_a_band_higher_and_lower(network: keras.Model) -> No
 def test_all_parts_weigh_the_same(network: keras.Model) -> None:
     heard = sound(30)
     front_end = LogMel(mask=0.0, seed=0)
-    spectra = training.spectra(front_end, heard)
+    spectra = in_batches(front_end, heard)
     others = [Texture(), Patches(learn(spectra, ATOMS, seed=0))]
     rows = keras.ops.convert_to_numpy(export.beside(network, others, spectra)(spectra))
     assert rows.shape == (300, FEATURES)
@@ -127,14 +128,14 @@ def test_all_parts_weigh_the_same(network: keras.Model) -> None:
 
 
 def test_a_phone_carries_400_000_numbers_at_most() -> None:
-    public = training.spectra(LogMel(mask=0.0, seed=0), sound(30))
+    public = in_batches(LogMel(mask=0.0, seed=0), sound(30))
     texture, atoms = Texture(), learn(public, Recipe().atoms, seed=0)
-    parts = export.beside(build(NetworkSettings()), [texture, Patches(atoms)], public)
+    parts = export.beside(build(), [texture, Patches(atoms)], public)
     largest = export.averaged(parts)
     ready = export.rotated(largest, np.eye(largest.output_shape[1])[:, :128])
-    constants = 2 * (SIZE + 2 * atoms.count) + 2 * 30 * 61
+    constants = 2 * (SIZE + 2 * atoms.directions.shape[1]) + 2 * 30 * 61
     constants += atoms.whitening.size + atoms.directions.size + atoms.mean.size
-    assert build(NetworkSettings()).count_params() <= MOST_PARAMETERS
+    assert build().count_params() <= MOST_PARAMETERS
     assert ready.count_params() + constants <= 400_000
 
 

@@ -11,7 +11,7 @@ import pytest
 from earshot_models.augmentations import Augmentations
 from earshot_models.contrastive import Contrastive
 from earshot_models.front_end import LogMel
-from earshot_models.network import NetworkSettings, build
+from earshot_models.network import build
 from earshot_models.objectives import OBJECTIVES
 from earshot_models.pairs import Pairs, Pool
 from earshot_models.soundscapes import SCENES, synthesize
@@ -39,22 +39,13 @@ def held_out() -> HeldOut:
 
 def model(objective: str = "nt-xent", width: float = 0.25, seed: int = 3) -> Contrastive:
     keras.utils.set_random_seed(seed)
-    network = build(NetworkSettings(width=width))
-    return Contrastive(LogMel(mask=0.5), network, OBJECTIVES[objective]())
+    return Contrastive(LogMel(mask=0.5), build(width=width), OBJECTIVES[objective]())
 
 
 def trained(folder: Path, **changes: object) -> tuple[Contrastive, list[dict[str, float]]]:
     ours = model(**{key: changes.pop(key) for key in ("objective", "width") if key in changes})
-    arguments = {"schedule": SCHEDULE, "settings": {"a": 1}, "progress": None, **changes}
-    history = train(
-        ours,
-        pairs(),
-        arguments["schedule"],
-        held_out(),
-        folder,
-        arguments["settings"],
-        arguments["progress"],
-    )
+    arguments = {"schedule": SCHEDULE, "settings": {"a": 1}, **changes}
+    history = train(ours, pairs(), held_out=held_out(), folder=folder, **arguments)
     return ours, history
 
 
@@ -108,7 +99,7 @@ def test_every_objective_brings_views_of_one_sound_together(
     schedule = Schedule(steps=60, steps_per_epoch=60, warm_up=5)
     ours = model(objective, width=0.5)
     if ours.key_network is not None:
-        ours._momentum.momentum = 0.9  # or the keys would still be those of the beginning
+        ours.objective.momentum = 0.9  # or the keys would still be those of the beginning
     train(ours, pairs(16), schedule, held_out(), tmp_path, {})
     first, second, recordings = pairs(64).batch(1000)
     views = [keras.ops.convert_to_numpy(each) for each in ours((first, second), training=True)]
@@ -200,7 +191,7 @@ def test_bad_schedules_are_named(arguments: dict[str, float]) -> None:
 
 def test_a_network_is_small_enough_for_a_phone() -> None:
     with pytest.raises(InvalidParametersError, match="205000"):
-        build(NetworkSettings(width=2))
-    assert build(NetworkSettings()).count_params() <= 205_000
+        build(width=2)
+    assert build().count_params() <= 205_000
     with pytest.raises(InvalidParametersError, match="width"):
-        NetworkSettings(width=3)
+        build(width=3)

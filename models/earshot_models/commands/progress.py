@@ -17,26 +17,18 @@ class Progress(Protocol):
 @contextmanager
 def shown() -> Iterator[Progress]:
     """One line per piece of work: what it is, how far it is, how long it took and will take."""
+    from rich import progress as rich
     from rich.console import Console
-    from rich.progress import (
-        BarColumn,
-        MofNCompleteColumn,
-        TaskID,
-        TextColumn,
-        TimeElapsedColumn,
-        TimeRemainingColumn,
-    )
-    from rich.progress import Progress as Display
 
-    display = Display(
-        TextColumn("{task.description:<32}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TimeElapsedColumn(),
-        TimeRemainingColumn(),
+    display = rich.Progress(
+        rich.TextColumn("{task.description:<32}"),
+        rich.BarColumn(),
+        rich.MofNCompleteColumn(),
+        rich.TimeElapsedColumn(),
+        rich.TimeRemainingColumn(),
         console=Console(stderr=True),
     )
-    lines: dict[str, TaskID] = {}
+    lines: dict[str, rich.TaskID] = {}
 
     def progress(what: str, done: int, total: int, line: str | None = None) -> None:
         display.start()

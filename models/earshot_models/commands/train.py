@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 from dataclasses import replace
+from itertools import repeat
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +15,7 @@ from earshot_models.commands.progress import shown
 from earshot_protocol.errors import InvalidParametersError
 
 if TYPE_CHECKING:
+    from earshot_models.datasets.dataset import Clip
     from earshot_models.recipe import Source
 
 app = typer.Typer(add_completion=False)
@@ -85,52 +87,33 @@ def train(
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     from earshot_models import recipe as recipes
 
-    defaults = recipes.Recipe()
-    augmentations = defaults.augmentations
-    changes: dict[str, Any] = {}
-    for each in without or ():
-        if each in _PARTS:
-            changes |= _PARTS[each]
-        else:
-            augmentations = augmentations.without(each)
+    recipe = recipes.Recipe(objective=objective, voice_removed=voice_removed, seed=seed)
+    schedule = replace(recipe.schedule, patience=patience)
+    if steps is not None:
+        schedule = replace(schedule, steps=steps)
     given = {"batch": batch, "width": width, "synthesized": synthesized}
-    changes |= {option: value for option, value in given.items() if value is not None}
-    schedule = replace(defaults.schedule, patience=patience)
-    recipe = replace(
-        defaults,
-        objective=objective,
-        augmentations=augmentations,
-        voice_removed=voice_removed,
-        schedule=schedule if steps is None else replace(schedule, steps=steps),
-        seed=seed,
-        **changes,
-    )
+    given = {option: value for option, value in given.items() if value is not None}
+    recipe = replace(recipe, schedule=schedule, **given)  # type: ignore[arg-type]
+    for part in without or ():
+        changes = _PARTS.get(part) or {"augmentations": recipe.augmentations.without(part)}
+        recipe = replace(recipe, **changes)
     sources = _sources(data or [], kind, share, hold_out_fold, hold_out_group)
     with shown() as progress:
 
         def told(done: int, total: int, line: str) -> None:
             progress("training" if line.startswith("loss") else line, done, total, line)
 
+        credits_ = _credits(data or [])
         trained = recipes.train_encoder(
-            sources,
-            out,
-            recipe,
-            name,
-            cache=cache,
-            credits_=_credits(data or []),
-            progress=told,
+            sources, out, recipe, name, cache=cache, credits_=credits_, progress=told
         )
-    figures = {
-        "encoder": str(trained.int8),
-        "float32": str(trained.float32),
-        "bytes": trained.int8.stat().st_size,
-        "history": trained.history,
-    }
+    size = trained.int8.stat().st_size
     if as_json:
-        print(json.dumps(figures, indent=2))
+        files = {"encoder": str(trained.int8), "float32": str(trained.float32), "bytes": size}
+        print(json.dumps({**files, "history": trained.history}, indent=2))
     else:
         last = trained.history[-1]
-        print(f"{trained.int8}: {figures['bytes']} bytes")
+        print(f"{trained.int8}: {size} bytes")
         print(f"loss {last['loss']:.3f}, retrieval {last['retrieval']:.3f}")
 
 
@@ -144,26 +127,24 @@ def _sources(
     from earshot_models.datasets.opening import open_dataset
     from earshot_models.recipe import Source
 
-    for option, given in (("--kind", kinds), ("--share", shares)):
-        if given and len(given) != len(folders):
+    for option, values in (("--kind", kinds), ("--share", shares)):
+        if values and len(values) != len(folders):
             raise InvalidParametersError(
                 f"{option} must be given once for each of {len(folders)} --data, or not at all"
             )
-    sources = []
-    for index, folder in enumerate(folders):
-        dataset = open_dataset(folder, kinds[index] if kinds else None)
-        dataset = dataset.where(
-            lambda clip: (fold is None or clip.fold != fold) and clip.group != group
-        )
-        sources.append(Source(dataset, shares[index] if shares else 1.0))
-    return sources
+
+    def heard(clip: Clip) -> bool:
+        return (fold is None or clip.fold != fold) and clip.group != group
+
+    given = zip(folders, kinds or repeat(None), shares or repeat(1.0), strict=False)
+    return [Source(open_dataset(path, kind).where(heard), share) for path, kind, share in given]
 
 
 def _credits(folders: list[Path]) -> str:
     """What the data sets say about where they come from and how they may be used."""
-    found = []
-    for folder in folders:
-        for name in ("CREDITS.txt", "LICENSE", "LICENSE.txt"):
-            if (folder / name).is_file():
-                found.append(f"{folder.name}/{name}\n\n{(folder / name).read_text()}")
-    return "\n\n".join(found)
+    return "\n\n".join(
+        f"{folder.name}/{name}\n\n{(folder / name).read_text()}"
+        for folder in folders
+        for name in ("CREDITS.txt", "LICENSE", "LICENSE.txt")
+        if (folder / name).is_file()
+    )

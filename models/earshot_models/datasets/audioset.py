@@ -10,8 +10,6 @@ from earshot_models.datasets.dataset import (
     Dataset,
     DatasetError,
     existing,
-    existing_folder,
-    found,
     rows,
     sound_files,
 )
@@ -27,6 +25,8 @@ _SEGMENTS = {
     "eval_segments.csv": "test",
 }
 
+_Segment = tuple[str, float, list[str]]
+
 
 def load(folder: Path) -> Dataset:
     """The label of a clip is its first class; all of them are in the attribute `labels`.
@@ -36,24 +36,22 @@ def load(folder: Path) -> Dataset:
     Raises:
         DatasetError: if a file, a column, a class or all sound is missing.
     """
-    existing_folder(folder, LAYOUT)
+    classes = existing(folder, "class_labels_indices.csv")
     names = {
-        row["mid"]: row["display_name"]
-        for row in rows(
-            existing(folder, "class_labels_indices.csv"), ("index", "mid", "display_name")
-        )
+        row["mid"]: row["display_name"] for row in rows(classes, ("index", "mid", "display_name"))
     }
     existing(folder, *_SEGMENTS)
     files = {path.stem: path for path in sound_files(folder, "**/*")}
-    clips = []
-    for name, split in _SEGMENTS.items():
-        if (folder / name).exists():
-            for video, start, mids in _segments(folder / name):
-                clips.append(_clip(video, start, mids, split, names, files))
-    return found("AudioSet", clips, folder, LAYOUT)
+    clips = [
+        _clip(segment, split, names, files)
+        for name, split in _SEGMENTS.items()
+        if (folder / name).exists()
+        for segment in _segments(folder / name)
+    ]
+    return Dataset.of_files("AudioSet", clips, folder, LAYOUT)
 
 
-def _segments(path: Path) -> list[tuple[str, float, list[str]]]:
+def _segments(path: Path) -> list[_Segment]:
     """Rows of YTID, start, end and quoted classes, after lines of comment."""
     segments = []
     with path.open(newline="", encoding="utf-8") as file:
@@ -69,14 +67,8 @@ def _segments(path: Path) -> list[tuple[str, float, list[str]]]:
     return segments
 
 
-def _clip(
-    video: str,
-    start: float,
-    mids: list[str],
-    split: str,
-    names: dict[str, str],
-    files: dict[str, Path],
-) -> Clip:
+def _clip(segment: _Segment, split: str, names: dict[str, str], files: dict[str, Path]) -> Clip:
+    video, start, mids = segment
     unknown = [mid for mid in mids if mid not in names]
     if unknown:
         raise DatasetError(f"class_labels_indices.csv lacks the class {unknown[0]} of {video}")

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import csv
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 
 from earshot_models.audio import SUFFIXES
@@ -60,6 +62,23 @@ class Dataset:
     clips: tuple[Clip, ...]
     missing: int = 0
 
+    @classmethod
+    def of_files(cls, name: str, clips: Iterable[Clip], folder: Path, layout: str) -> Dataset:
+        """A data set of the clips whose files are there.
+
+        Raises:
+            DatasetError: if there is none, or no such folder; says what would be accepted.
+        """
+        check_folder(folder, layout)
+        listed = list(clips)
+        present = tuple(clip for clip in listed if clip.path.is_file())
+        if not present:
+            raise DatasetError(
+                f"{folder} holds none of the sound of {name} ({len(listed)} files are listed); "
+                f"accepted is {layout}"
+            )
+        return cls(name, present, len(listed) - len(present))
+
     @cached_property
     def labels(self) -> tuple[str, ...]:
         """The classes, in alphabetical order."""
@@ -71,21 +90,16 @@ class Dataset:
         Raises:
             DatasetError: if none is left.
         """
-        kept = tuple(clip for clip in self.clips if wanted(clip))
-        if not kept:
+        clips = tuple(filter(wanted, self.clips))
+        if not clips:
             raise DatasetError(f"no clip of {self.name} matches")
-        return replace(self, clips=kept)
+        return replace(self, clips=clips)
 
 
-def existing_folder(folder: Path, layout: str) -> Path:
-    """The folder, if there is one.
-
-    Raises:
-        DatasetError: if there is none; says what would be accepted.
-    """
+def check_folder(folder: Path, layout: str) -> None:
+    """Raise a DatasetError that says what would be accepted, if there is no such folder."""
     if not folder.is_dir():
         raise DatasetError(f"there is no folder {folder}; accepted is {layout}")
-    return folder
 
 
 def existing(folder: Path, *names: str) -> Path:
@@ -108,36 +122,35 @@ def sound_files(folder: Path, pattern: str = "*") -> Iterator[Path]:
             yield path
 
 
-def rows(path: Path, columns: Iterable[str], delimiter: str = ",") -> list[dict[str, str]]:
-    """Read a table with a header.
+def name_parts(path: Path, pattern: re.Pattern[str], layout: str) -> tuple[str, ...]:
+    """The groups of a pattern that the name of a file follows.
+
+    Raises:
+        DatasetError: if the file has another name.
+    """
+    match = pattern.fullmatch(path.stem)
+    if match is None:
+        raise DatasetError(f"{path} has another name than is accepted: {layout}")
+    return match.groups()
+
+
+def rows(
+    path: Path, columns: Iterable[str], delimiter: str = ",", headers: int = 1
+) -> list[dict[str, str]]:
+    """Read a table by the names of its columns; several rows of header make one name each.
 
     Raises:
         DatasetError: if it cannot be read, or lacks a column.
     """
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:
-            reader = csv.DictReader(file, delimiter=delimiter, skipinitialspace=True)
+            lines = islice(csv.reader(file, delimiter=delimiter, skipinitialspace=True), headers)
+            header = [" ".join(names).strip() for names in zip(*lines, strict=False)]
+            reader = csv.DictReader(file, header, delimiter=delimiter, skipinitialspace=True)
             table = list(reader)
-            header = reader.fieldnames or []
     except (OSError, UnicodeDecodeError, csv.Error) as error:
         raise DatasetError(f"{path} cannot be read: {error}") from error
     for column in columns:
         if column not in header:
             raise DatasetError(f"{path} lacks the column {column}; it has {', '.join(header)}")
     return table
-
-
-def found(name: str, clips: Iterable[Clip], folder: Path, layout: str) -> Dataset:
-    """A data set of the clips whose files are there.
-
-    Raises:
-        DatasetError: if there is none.
-    """
-    listed = tuple(clips)
-    there = tuple(clip for clip in listed if clip.path.is_file())
-    if not there:
-        raise DatasetError(
-            f"{folder} holds none of the sound of {name} ({len(listed)} files are listed); "
-            f"accepted is {layout}"
-        )
-    return Dataset(name, there, len(listed) - len(there))

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from earshot_models.datasets import esc
-from earshot_models.datasets.dataset import Clip, Dataset, existing_folder, found, sound_files
+from earshot_models.datasets.dataset import Clip, Dataset, sound_files
 
 LAYOUT = "FOLDER/CLASS/NAME with NAME ending in .au, .flac, .mp3, .ogg or .wav"
 
@@ -18,12 +18,10 @@ def load(folder: Path) -> Dataset:
     Raises:
         DatasetError: if there is no such folder, or no sound in it where it is accepted.
     """
-    existing_folder(folder, LAYOUT)
     clips = [Clip(path, path.parent.name, _group(path)) for path in sound_files(folder, "*/*")]
-    return found(folder.resolve().name, clips, folder, LAYOUT)
+    return Dataset.of_files(folder.resolve().name, clips, folder, LAYOUT)
 
 
 def _group(path: Path) -> str:
-    if esc.is_named(path):
-        return f"fold {path.stem.split('-')[0]}"
-    return f"{path.parent.name}/{path.name}"
+    name = esc.NAME.fullmatch(path.stem)
+    return f"fold {name[1]}" if name else f"{path.parent.name}/{path.name}"

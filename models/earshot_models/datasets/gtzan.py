@@ -2,16 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
-from earshot_models.datasets.dataset import (
-    Clip,
-    Dataset,
-    DatasetError,
-    existing_folder,
-    found,
-    sound_files,
-)
+from earshot_models.datasets.dataset import Clip, Dataset, name_parts, sound_files
 
 LAYOUT = "GENRE/GENRE.NUMBER.wav (or .au), in the folder, genres/ or genres_original/"
 
@@ -22,12 +16,10 @@ def load(folder: Path) -> Dataset:
     Raises:
         DatasetError: if a file has another name, or there is none.
     """
-    existing_folder(folder, LAYOUT)
     inside = [folder / name for name in ("genres_original", "genres") if (folder / name).is_dir()]
     clips = []
     for path in sound_files((inside or [folder])[0], "*/*"):
-        genre, _, number = path.stem.partition(".")
-        if genre != path.parent.name or not number.isdigit():
-            raise DatasetError(f"{path} is not named GENRE.NUMBER; accepted is {LAYOUT}")
+        genre = path.parent.name
+        name_parts(path, re.compile(rf"{re.escape(genre)}\.\d+"), LAYOUT)
         clips.append(Clip(path, genre, path.stem))
-    return found("GTZAN", clips, folder, LAYOUT)
+    return Dataset.of_files("GTZAN", clips, folder, LAYOUT)

@@ -15,7 +15,7 @@ from earshot_models.datasets import (
     spoken_digits,
     tau,
 )
-from earshot_models.datasets.dataset import Dataset, existing_folder, sound_files
+from earshot_models.datasets.dataset import Dataset, check_folder, sound_files
 from earshot_protocol.errors import InvalidParametersError
 
 KINDS: dict[str, Callable[[Path], Dataset]] = {
@@ -65,12 +65,12 @@ def guess(path: Path) -> str:
     Raises:
         DatasetError: there is no such folder.
     """
-    existing_folder(path, "the folder of a data set")
+    check_folder(path, "the folder of a data set")
     for kind, sign in _SIGNS:
         if (path / sign).exists():
             return kind
-    inside = path / "recordings" if (path / "recordings").is_dir() else path
-    if any(map(spoken_digits.is_named, sound_files(inside))):
+    digits = sound_files(spoken_digits.sound_folder(path))
+    if any(spoken_digits.NAME.fullmatch(file.stem) for file in digits):
         return "spoken-digits"
     files = list(sound_files(path, "*/*"))
-    return "esc" if files and all(map(esc.is_named, files)) else "folder"
+    return "esc" if files and all(esc.NAME.fullmatch(file.stem) for file in files) else "folder"

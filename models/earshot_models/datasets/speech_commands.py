@@ -5,14 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from earshot_models.datasets.dataset import (
-    Clip,
-    Dataset,
-    DatasetError,
-    existing,
-    found,
-    sound_files,
-)
+from earshot_models.datasets.dataset import Clip, Dataset, existing, name_parts, sound_files
 
 LAYOUT = "validation_list.txt and testing_list.txt beside WORD/SPEAKER_nohash_NUMBER.wav"
 
@@ -37,9 +30,7 @@ def load(folder: Path) -> Dataset:
         word = path.parent.name
         if word.startswith("_"):
             continue
-        name = _NAME.fullmatch(path.stem)
-        if name is None:
-            raise DatasetError(f"{path} is not named SPEAKER_nohash_NUMBER; accepted is {LAYOUT}")
+        speaker, take = name_parts(path, _NAME, LAYOUT)
         split = lists.get(f"{word}/{path.name}", "train")
-        clips.append(Clip(path, word, name[1], split=split, attributes={"take": name[2]}))
-    return found("Speech Commands", clips, folder, LAYOUT)
+        clips.append(Clip(path, word, speaker, split=split, attributes={"take": take}))
+    return Dataset.of_files("Speech Commands", clips, folder, LAYOUT)

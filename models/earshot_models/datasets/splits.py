@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from dataclasses import replace
+from collections import Counter, defaultdict
 
 import numpy as np
 
@@ -34,23 +33,19 @@ def folds(dataset: Dataset, count: int = 5, seed: int = 0) -> list[tuple[Dataset
     """
     whole("count", count, 2)
     own = {clip.fold for clip in dataset.clips}
-    groups = sorted({clip.group for clip in dataset.clips})
+    groups = {clip.group for clip in dataset.clips}
     if None not in own and len(own) > 1:
-        side: dict[Clip, object] = {clip: clip.fold for clip in dataset.clips}
+        sides: dict[Clip, object] = {clip: clip.fold for clip in dataset.clips}
     elif 1 < len(groups) <= _FEW_GROUPS:
-        side = {clip: clip.group for clip in dataset.clips}
+        sides = {clip: clip.group for clip in dataset.clips}
     else:
         dealt = _deal(dataset, min(count, len(groups)), seed)
-        side = {clip: dealt[clip.group] for clip in dataset.clips}
-    sides = sorted(set(side.values()), key=str)
-    if len(sides) < 2:
+        sides = {clip: dealt[clip.group] for clip in dataset.clips}
+    names = sorted(set(sides.values()), key=str)
+    if len(names) < 2:
         raise InvalidInputError(f"{dataset.name} has one group only, which cannot be split")
     return [
-        (
-            dataset.where(lambda clip, held=held: side[clip] != held),  # type: ignore[misc]
-            dataset.where(lambda clip, held=held: side[clip] == held),  # type: ignore[misc]
-        )
-        for held in sides
+        _sides(dataset, {clip for clip in dataset.clips if sides[clip] == name}) for name in names
     ]
 
 
@@ -77,55 +72,56 @@ def split(
     """
     probability("fraction", fraction)
     sizes = Counter(clip.label or "" for clip in dataset.clips)
-    groups: dict[str, Counter[str]] = {}
-    for clip in dataset.clips:
-        groups.setdefault(clip.group, Counter())[clip.label or ""] += 1
-    chosen = _choose(groups, sizes, fraction, generator)
-    held_out = tuple(clip for clip in dataset.clips if clip.group in chosen)
-    missing = set(sizes) - {clip.label or "" for clip in held_out}
+    groups = _classes_by_group(dataset)
+    order = [sorted(groups)[i] for i in generator.permutation(len(groups))]
+    chosen: set[str] = set()
+    taken: Counter[str] = Counter()
+    for label in sorted(sizes):
+        wanted = max(1, round(fraction * sizes[label]))
+        for group in order:
+            classes = groups[group]
+            if (
+                taken[label] < wanted
+                and label in classes
+                and group not in chosen
+                and all(taken[other] + classes[other] < sizes[other] for other in classes)
+            ):
+                chosen.add(group)
+                taken += classes
+    missing = sizes.keys() - taken.keys()
     if missing:
         raise InvalidInputError(
             f"nothing can be held out of {', '.join(sorted(missing))} without taking a class's "
             "last training clips: each class needs clips from at least two recordings of its own"
         )
-    rest = tuple(clip for clip in dataset.clips if clip.group not in chosen)
-    return replace(dataset, clips=rest), replace(dataset, clips=held_out)
+    return _sides(dataset, {clip for clip in dataset.clips if clip.group in chosen})
 
 
-def _choose(
-    groups: dict[str, Counter[str]],
-    sizes: Counter[str],
-    fraction: float,
-    generator: np.random.Generator,
-) -> set[str]:
-    chosen: set[str] = set()
-    taken: Counter[str] = Counter()
-    order = [sorted(groups)[i] for i in generator.permutation(len(groups))]
-    for label in sorted(sizes):
-        wanted = max(1, round(fraction * sizes[label]))
-        for group in order:
-            if taken[label] >= wanted:
-                break
-            inside = groups[group]
-            if label not in inside or group in chosen:
-                continue
-            if all(taken[other] + inside[other] < sizes[other] for other in inside):
-                chosen.add(group)
-                taken += inside
-    return chosen
+def _sides(dataset: Dataset, held_out: set[Clip]) -> tuple[Dataset, Dataset]:
+    """All but some clips, and these."""
+    return (
+        dataset.where(lambda clip: clip not in held_out),
+        dataset.where(lambda clip: clip in held_out),
+    )
+
+
+def _classes_by_group(dataset: Dataset) -> dict[str, Counter[str]]:
+    """How many clips of each class a group has."""
+    classes: defaultdict[str, Counter[str]] = defaultdict(Counter)
+    for clip in dataset.clips:
+        classes[clip.group][clip.label or ""] += 1
+    return classes
 
 
 def _deal(dataset: Dataset, count: int, seed: int) -> dict[str, int]:
     """Each group to the set that has the fewest clips of its classes so far, large ones first."""
-    inside: dict[str, Counter[str]] = {}
-    for clip in dataset.clips:
-        inside.setdefault(clip.group, Counter())[clip.label or ""] += 1
-    order = [sorted(inside)[i] for i in np.random.default_rng(seed).permutation(len(inside))]
-    order.sort(key=lambda group: -sum(inside[group].values()))
-    held: list[Counter[str]] = [Counter() for _ in range(count)]
+    groups = _classes_by_group(dataset)
+    order = [sorted(groups)[i] for i in np.random.default_rng(seed).permutation(len(groups))]
+    order.sort(key=lambda group: -groups[group].total())
+    sets: list[Counter[str]] = [Counter() for _ in range(count)]
     dealt = {}
     for group in order:
-        load = [(sum(each[label] for label in inside[group]), sum(each.values())) for each in held]
+        load = [(sum(each[label] for label in groups[group]), each.total()) for each in sets]
         dealt[group] = load.index(min(load))
-        held[dealt[group]] += inside[group]
+        sets[dealt[group]] += groups[group]
     return dealt

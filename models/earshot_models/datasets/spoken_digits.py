@@ -5,18 +5,13 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
-from earshot_models.datasets.dataset import (
-    Clip,
-    Dataset,
-    DatasetError,
-    existing_folder,
-    found,
-    sound_files,
-)
+from earshot_models.datasets.dataset import Clip, Dataset, name_parts, sound_files
 
 LAYOUT = "DIGIT_SPEAKER_TAKE.wav, in the folder or in recordings/"
 
-_NAME = re.compile(r"([0-9])_([A-Za-z]+)_(\d+)")
+NAME = re.compile(r"([0-9])_([A-Za-z]+)_(\d+)")
+"""Of a file, without its suffix."""
+
 _TEST_TAKES = 5
 
 
@@ -26,19 +21,15 @@ def load(folder: Path) -> Dataset:
     Raises:
         DatasetError: if a file has another name, or there is none.
     """
-    existing_folder(folder, LAYOUT)
-    inside = folder / "recordings"
     clips = []
-    for path in sound_files(inside if inside.is_dir() else folder):
-        name = _NAME.fullmatch(path.stem)
-        if name is None:
-            raise DatasetError(f"{path} is not named DIGIT_SPEAKER_TAKE; accepted is {LAYOUT}")
-        digit, speaker, take = name.groups()
+    for path in sound_files(sound_folder(folder)):
+        digit, speaker, take = name_parts(path, NAME, LAYOUT)
         split = "test" if int(take) < _TEST_TAKES else "train"
         clips.append(Clip(path, digit, speaker, split=split, attributes={"take": take}))
-    return found("Free Spoken Digits", clips, folder, LAYOUT)
+    return Dataset.of_files("Free Spoken Digits", clips, folder, LAYOUT)
 
 
-def is_named(path: Path) -> bool:
-    """Whether a file is named as this data set names its clips."""
-    return _NAME.fullmatch(path.stem) is not None
+def sound_folder(folder: Path) -> Path:
+    """Where in the data set's folder the sound would lie."""
+    inside = folder / "recordings"
+    return inside if inside.is_dir() else folder

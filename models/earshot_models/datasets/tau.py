@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from earshot_models.datasets.dataset import Clip, Dataset, DatasetError, existing, found, rows
+from earshot_models.datasets.dataset import Clip, Dataset, DatasetError, existing, rows
 
 LAYOUT = "meta.csv with audio/SCENE-CITY-LOCATION-SEGMENT-DEVICE.wav"
 
@@ -27,28 +27,24 @@ def load(folder: Path) -> Dataset:
         parts = Path(row["filename"]).stem.split("-")
         if len(parts) != 5:
             raise DatasetError(f"meta.csv: {row['filename']} is not named as in {LAYOUT}")
+        attributes = dict(zip(("city", "location", "segment"), parts[1:4], strict=True))
         clips.append(
             Clip(
                 folder / row["filename"],
                 row["scene_label"],
                 row["identifier"],
                 split=splits.get(row["filename"]),
-                attributes={
-                    "city": parts[1],
-                    "location": parts[2],
-                    "segment": parts[3],
-                    "device": row["source_label"],
-                },
+                attributes={**attributes, "device": row["source_label"]},
             )
         )
-    return found("TAU Urban Acoustic Scenes 2020 Mobile", clips, folder, LAYOUT)
+    return Dataset.of_files("TAU Urban Acoustic Scenes 2020 Mobile", clips, folder, LAYOUT)
 
 
 def _splits(folder: Path) -> dict[str, str]:
     """The official set-up, where it was unpacked too."""
-    splits = {}
-    for name, split in _SPLITS.items():
-        if (folder / name).exists():
-            for row in rows(folder / name, ("filename",), "\t"):
-                splits[row["filename"]] = split
-    return splits
+    return {
+        row["filename"]: split
+        for name, split in _SPLITS.items()
+        if (folder / name).exists()
+        for row in rows(folder / name, ("filename",), "\t")
+    }

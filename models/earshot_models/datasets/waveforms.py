@@ -46,11 +46,11 @@ class Waveforms:
 
     def all(self) -> list[NDArray[np.float32]]:
         """Every clip, in order."""
-        return [self.clip(index) for index in range(len(self))]
+        return np.split(self.samples, self.ends[:-1])
 
 
 def waveforms(
-    dataset: Dataset, cache: Path | None = None, progress: Progress | None = None
+    dataset: Dataset, cache: Path | None = None, progress: Progress = lambda done, total: None
 ) -> Waveforms:
     """Decode all clips, or map what was decoded before.
 
@@ -66,24 +66,22 @@ def waveforms(
     """
     if cache is None:
         return _decode(dataset.clips, progress)
-    kept = cache / _key(dataset.clips)
-    found = _open(kept)
-    if found is not None:
-        return found
-    decoded = _decode(dataset.clips, progress)
-    _keep(decoded, kept)
+    folder = cache / _key(dataset.clips)
+    decoded = _open(folder)
+    if decoded is None:
+        decoded = _decode(dataset.clips, progress)
+        _keep(decoded, folder)
     return decoded
 
 
-def _decode(clips: Sequence[Clip], progress: Progress | None) -> Waveforms:
+def _decode(clips: Sequence[Clip], progress: Progress) -> Waveforms:
     sounds, errors = [], []
     for done, clip in enumerate(clips, start=1):
         try:
             sounds.append(read_mono(clip.path))
         except UnreadableFileError as error:
             errors.append(str(error))
-        if progress is not None:
-            progress(done, len(clips))
+        progress(done, len(clips))
     if errors:
         more = f", and {len(errors) - 3} more files" if len(errors) > 3 else ""
         raise UnreadableFileError("; ".join(errors[:3]) + more)
@@ -98,11 +96,11 @@ def _key(clips: Sequence[Clip]) -> str:
     return digest.hexdigest()[:32]
 
 
-def _open(kept: Path) -> Waveforms | None:
+def _open(folder: Path) -> Waveforms | None:
     """What was kept; None if there is nothing, or nothing whole."""
     try:
-        samples = np.load(kept / "samples.npy", mmap_mode="r")
-        ends = np.load(kept / "ends.npy")
+        samples = np.load(folder / "samples.npy", mmap_mode="r")
+        ends = np.load(folder / "ends.npy")
     except (OSError, ValueError, EOFError):
         return None
     if samples.dtype != np.float32 or not len(ends) or ends[-1] != len(samples):
@@ -110,10 +108,10 @@ def _open(kept: Path) -> Waveforms | None:
     return Waveforms(samples, ends)
 
 
-def _keep(decoded: Waveforms, kept: Path) -> None:
+def _keep(decoded: Waveforms, folder: Path) -> None:
     """File by file under a name of its own first, so that nothing is ever half-written."""
-    kept.mkdir(parents=True, exist_ok=True)
+    folder.mkdir(parents=True, exist_ok=True)
     for name, array in (("samples", decoded.samples), ("ends", decoded.ends)):
-        with tempfile.NamedTemporaryFile(dir=kept, suffix=".new", delete=False) as file:
+        with tempfile.NamedTemporaryFile(dir=folder, suffix=".new", delete=False) as file:
             np.save(file, array)
-        os.replace(file.name, kept / f"{name}.npy")
+        os.replace(file.name, folder / f"{name}.npy")
