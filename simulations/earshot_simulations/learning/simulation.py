@@ -6,6 +6,7 @@ import time
 from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import asdict
+from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 
@@ -39,6 +40,7 @@ DISCOVERIES: Mapping[names.Discovery, type[Discovery]] = {names.Discovery.LOCAL:
 ENGINES: Mapping[names.Engine, type[LocalEngine]] = {names.Engine.LOCAL: LocalEngine}
 """What the settings name."""
 
+HEAR = "hear"
 _PICTURED_POINTS = 4000
 _PICTURED_PHONES = 200
 
@@ -73,39 +75,14 @@ def simulate(settings: Settings, progress: Progress = lambda what, done, total: 
 
 
 def _open_population(settings: Settings, progress: Progress) -> Population:
+    phones, recordings, scenes = settings.phones, settings.recordings, settings.scenes
+    labelled, seed = settings.labelled, settings.seed
     if settings.data == names.BLOBS:
-        return Blobs(
-            settings.phones,
-            settings.recordings,
-            settings.scenes,
-            settings.labelled,
-            settings.seed,
-        )
-
-    def hearing(done: int, total: int) -> None:
-        progress("hear", done, total)
-
+        return Blobs(phones, recordings, scenes, labelled, seed)
+    sound = settings.dimensions, settings.jobs, partial(progress, HEAR)
     if settings.data == names.SOUNDSCAPES:
-        return Soundscapes(
-            settings.phones,
-            settings.recordings,
-            settings.scenes,
-            settings.labelled,
-            settings.seed,
-            dimensions=settings.dimensions,
-            jobs=settings.jobs,
-            progress=hearing,
-        )
-    return SoundFolder(
-        Path(settings.data),
-        settings.phones,
-        settings.recordings,
-        settings.labelled,
-        settings.seed,
-        dimensions=settings.dimensions,
-        jobs=settings.jobs,
-        progress=hearing,
-    )
+        return Soundscapes(phones, recordings, scenes, labelled, seed, *sound)
+    return SoundFolder(Path(settings.data), phones, recordings, labelled, seed, *sound)
 
 
 class _Simulation:
@@ -124,7 +101,7 @@ class _Simulation:
     @property
     def at(self) -> str:
         """What is under way."""
-        return self._course.at if self._course else "hear"
+        return self._course.at if self._course else HEAR
 
     def run(self) -> None:
         """All steps, until the phase is over."""
