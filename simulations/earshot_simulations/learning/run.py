@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import msgspec
@@ -104,10 +104,6 @@ def result(run: Run) -> dict[str, object]:
 
     Counts of what a run that ended early never reached are null, too.
     """
-    skipped = [
-        {"recording": entry.recording, "reason": entry.reason, "detail": entry.detail}
-        for entry in run.skipped
-    ]
     described: dict[str, object] = {
         "version": run.version,
         "interrupted": run.interrupted,
@@ -134,7 +130,7 @@ def result(run: Run) -> dict[str, object]:
         "skipped": {
             "count": len(run.skipped),
             "reasons": dict(Counter(entry.reason for entry in run.skipped).most_common()),
-            "list": skipped,
+            "list": [asdict(entry) for entry in run.skipped],
         },
         "configuration": run.configuration,
         "notes": run.notes,

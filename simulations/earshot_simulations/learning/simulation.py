@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from earshot_protocol.geometry import Geometry
 from earshot_protocol.phases.learning import Result
 from earshot_protocol.phases.plan import PUBLISHED
 from earshot_protocol.secure_sum.bell import BELL
@@ -144,11 +145,7 @@ def _heard(settings: Settings, population: Population) -> Recordings:
     some = generator.permutation(settings.phones)[:_PICTURED_PHONES]
     heard = [population.recordings(int(phone)) for phone in some]
     mixed = generator.permutation(sum(len(recordings.points) for recordings in heard))
-    return Recordings(
-        np.concatenate([recordings.points for recordings in heard])[mixed],
-        np.concatenate([recordings.labels for recordings in heard])[mixed],
-        np.concatenate([recordings.scenes for recordings in heard])[mixed],
-    )
+    return Recordings(*(np.concatenate(column)[mixed] for column in zip(*heard, strict=True)))
 
 
 def _reading(settings: Settings, population: Population) -> list[str]:
@@ -156,7 +153,7 @@ def _reading(settings: Settings, population: Population) -> list[str]:
     notes = []
     if settings.summation is names.Summation.IDEAL:
         notes.append("The secure sum was replaced by plain addition: nothing was protected.")
-    if population.geometry == "spherical":
+    if population.geometry is Geometry.SPHERICAL:
         notes.append(
             "The shipped encoder was trained without labels on synthesized scenes, four folds "
             "of ESC-10 and spoken digits: it flatters sound that it knows. "

@@ -6,12 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from earshot_protocol.errors import InvalidParametersError
-from earshot_simulations.populations.population import (
-    HELD_OUT_PER_SCENE,
-    Crowd,
-    Population,
-    Stream,
-)
+from earshot_protocol.geometry import Geometry
+from earshot_simulations.populations.population import Crowd, Population, Stream
 
 DEVIATION = 0.05
 """Standard deviation of a blob, in each coordinate."""
@@ -32,7 +28,7 @@ class Blobs(Population):
     """Phones whose recordings are points of [-1, 1]², scattered around one centre per scene."""
 
     name = "blobs"
-    geometry = "euclidean"
+    geometry = Geometry.EUCLIDEAN
     dimensions = 2
 
     def __init__(
@@ -55,8 +51,7 @@ class Blobs(Population):
         return self._scatter(scenes, generator)
 
     def _held_out_points(self) -> NDArray[np.float32]:
-        scenes = np.repeat(np.arange(len(self.labels), dtype=np.int16), HELD_OUT_PER_SCENE)
-        return self._scatter(scenes, self._crowd.generator(Stream.HELD_OUT))
+        return self._scatter(self._each_scene(), self._crowd.generator(Stream.HELD_OUT))
 
     def _scatter(
         self, scenes: NDArray[np.int16], generator: np.random.Generator

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from earshot_client.encoder import default_encoder
 from earshot_protocol.checks import whole
 from earshot_protocol.errors import InvalidParametersError, WrongStateError
+from earshot_protocol.geometry import Geometry
 from earshot_simulations.populations.population import Crowd, Population
 
 Progress = Callable[[int, int], None]
@@ -28,7 +29,7 @@ class EmbeddedSound(Population):
     temporary folder (TMPDIR), and go with `close` or with the object that made them.
     """
 
-    geometry = "spherical"
+    geometry = Geometry.SPHERICAL
 
     def __init__(
         self,

@@ -5,13 +5,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from earshot_protocol.checks import share, whole
 from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.geometry import Geometry
 
 UNLABELLED = -1
 
@@ -35,8 +36,7 @@ class Stream(IntEnum):
     HELD_OUT = 4
 
 
-@dataclass(frozen=True)
-class Recordings:
+class Recordings(NamedTuple):
     """Embedded recordings.
 
     Attributes:
@@ -143,7 +143,7 @@ class Population(ABC):
 
     Attributes:
         name: what the phones hear, in a word or two.
-        geometry: `euclidean`, or `spherical` where the points have unit length.
+        geometry: spherical where the points have unit length.
         dimensions: length of a point.
         phones: number of phones.
         labels: names of the labels; label i is the name of scene i.
@@ -151,7 +151,7 @@ class Population(ABC):
     """
 
     name: str
-    geometry: str
+    geometry: Geometry
     dimensions: int
     skipped: tuple[Skipped, ...] = ()
 
@@ -183,8 +183,7 @@ class Population(ABC):
             WrongStateError: as for `recordings`.
         """
         points = self._held_out_points()
-        truth = np.arange(len(self.labels), dtype=np.int16)
-        truth = np.repeat(truth, len(points) // len(self.labels))
+        truth = self._each_scene(len(points) // len(self.labels))
         return Recordings(points, truth, truth)
 
     def close(self) -> None:  # noqa: B027 - not all leave something
@@ -196,6 +195,10 @@ class Population(ABC):
 
     def __exit__(self, *exception: object) -> None:
         self.close()
+
+    def _each_scene(self, count: int = HELD_OUT_PER_SCENE) -> NDArray[np.int16]:
+        """Every scene so many times, in order."""
+        return np.repeat(np.arange(len(self.labels), dtype=np.int16), count)
 
     @abstractmethod
     def _points(

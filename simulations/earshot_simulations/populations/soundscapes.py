@@ -69,9 +69,8 @@ class Soundscapes(EmbeddedSound):
                 file.write(points.tobytes())
                 done += len(points)
                 self._progress(done, on_phones + held_out)
-            scenes = np.repeat(np.arange(len(self.labels), dtype=np.int16), HELD_OUT_PER_SCENE)
             generator = crowd.generator(Stream.HELD_OUT)
-            file.write(_embed_scenes(scenes, generator, self.dimensions).tobytes())
+            file.write(_embed_scenes(self._each_scene(), generator, self.dimensions).tobytes())
         self._progress(on_phones + held_out, on_phones + held_out)
         return on_phones
 
