@@ -46,9 +46,7 @@ def example_run(dimensions: int = 2, **changes: object) -> Run:
         "population": "blobs",
         "phones": 100,
         "survivors": 92,
-        "geometry": "euclidean",
         "label_names": NAMES,
-        "scene_names": NAMES,
         "points": (centres[scenes] + random.normal(0, 1, (60, dimensions))).astype(np.float32),
         "scenes": scenes,
         "configuration": {

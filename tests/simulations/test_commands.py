@@ -214,8 +214,8 @@ def test_a_mistake_is_one_line_and_exit_status_2_before_any_work(
     def work(*arguments: object) -> None:
         raise AssertionError("work began")
 
-    monkeypatch.setattr(simulation._Simulation, "run", work)
-    monkeypatch.setattr(simulation._Simulation, "record", work)
+    monkeypatch.setattr(simulation.Course, "run", work)
+    monkeypatch.setattr(simulation, "Run", work)
     # A later option replaces an earlier one.
     status, out, err = earshot(monkeypatch, capsys, "simulate", *SMALL, *given, "--json")
     assert (status, out) == (2, "")

@@ -14,7 +14,6 @@ from earshot_models.datasets.dataset import DatasetError
 from earshot_models.soundscapes import SCENES, synthesize
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError, WrongStateError
 from earshot_simulations.populations import Blobs, Population, Recordings, SoundFolder, Soundscapes
-from earshot_simulations.populations.array_file import ArrayFile
 from earshot_simulations.populations.population import Crowd
 
 
@@ -145,7 +144,6 @@ def test_one_recording_per_phone_is_possible() -> None:
         ({"labelled": 1.1}, "labelled"),
         ({"labelled": float("nan")}, "labelled"),
         ({"seed": -1}, "seed"),
-        ({"concentration": 0.0}, "concentration"),
     ],
 )
 def test_parameters_out_of_range_are_named(changed: dict[str, float], message: str) -> None:
@@ -269,16 +267,26 @@ def test_a_class_without_a_usable_second_is_named(tmp_path: Path) -> None:
         SoundFolder(tmp_path, 3, 2, 0.5, 0).prepare()
 
 
-def test_an_array_file_goes_with_its_owner() -> None:
-    file = ArrayFile(5, 2, np.float32)
-    file.write(3, np.array([[1, 2], [3, 4]]))
-    copy = pickle.loads(pickle.dumps(file))  # noqa: S301
-    np.testing.assert_array_equal(copy.view()[2:], [[0, 0], [1, 2], [3, 4]])
-    path = copy._path
-    copy.close()
-    assert path.exists()
-    file.close()
-    assert not path.exists()
-    for call in (file.view, lambda: file.write(0, np.zeros((1, 2)))):
-        with pytest.raises(WrongStateError, match="closed"):
-            call()
+def test_files_go_with_the_population_that_made_them() -> None:
+    population = Soundscapes(3, 2, 1, 0.5, 3)
+    with population:
+        copy = pickle.loads(pickle.dumps(population))  # noqa: S301
+        files = copy._files
+        copy.close()
+        assert sorted(path.name for path in files.iterdir()) == ["points", "starts"]
+        assert len(population.held_out().points) == 200
+    assert not files.exists()
+    with pytest.raises(WrongStateError, match="prepare"):
+        copy.held_out()
+
+
+def test_nothing_is_left_where_embedding_fails() -> None:
+    def interrupt(done: int, total: int) -> None:
+        folders.append(population._files)
+        raise KeyboardInterrupt
+
+    folders: list[Path] = []
+    population = Soundscapes(3, 2, 1, 0.5, 3, progress=interrupt)
+    with pytest.raises(KeyboardInterrupt):
+        population.prepare()
+    assert [folder.exists() for folder in folders] == [False]

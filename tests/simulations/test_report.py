@@ -173,7 +173,6 @@ def test_hostile_text_stays_text(make_run: MakeRun) -> None:
     document = render(
         make_run(
             label_names=names,
-            scene_names=names,
             population=HOSTILE,
             version=HOSTILE,
             interrupted=HOSTILE,
@@ -245,7 +244,6 @@ def test_large_runs_keep_the_report_small(make_run: MakeRun) -> None:
     run = make_run(
         points=many[:4000],
         scenes=random.integers(0, 200, 4000),
-        scene_names=names,
         label_names=names,
         local_centroids=many,
         local_clusters=random.integers(-1, 500, 60_000),

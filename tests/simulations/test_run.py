@@ -206,29 +206,3 @@ def test_a_failed_write_keeps_the_old_file(
         write(make_run(seconds=9.0), tmp_path)
     assert (tmp_path / "result.json").read_bytes() == before
     assert sorted(path.name for path in tmp_path.iterdir()) == ["report.html", "result.json"]
-
-
-@pytest.mark.parametrize(
-    ("field", "wrong"),
-    [
-        ("points", np.zeros(6, np.float32)),
-        ("scenes", np.zeros(59, np.int64)),
-        ("scenes", np.full(60, 3)),
-        ("scenes", np.full(60, -1)),
-        ("local_centroids", np.zeros((7, 3), np.float32)),
-        ("local_clusters", np.zeros(6, np.int64)),
-        ("local_clusters", np.full(7, 4)),
-        ("centroid_votes", np.zeros(3, np.int64)),
-        ("top", np.array([0, 1, 4])),
-        ("label_votes", np.zeros((3, 4), np.int64)),
-        ("labels", np.array([0, 1])),
-        ("labels", np.array([0, 1, 3])),
-        ("label_histogram", np.zeros(2, np.int64)),
-        ("true_histogram", np.zeros((3, 1), np.int64)),
-    ],
-)
-def test_arrays_that_do_not_belong_together_are_refused(
-    make_run: MakeRun, field: str, wrong: np.ndarray
-) -> None:
-    with pytest.raises(InvalidInputError, match=field):
-        make_run(**{field: wrong})

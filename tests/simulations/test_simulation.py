@@ -245,19 +245,19 @@ def test_scores_of_a_perfect_result_are_one(heard: Recordings) -> None:
     centroids = np.array([[0.4, 0.4], [-0.4, -0.4]])
     scores = score(published(centroids, (1, 0)), heard, heard)
     assert (scores.ari_train, scores.ari_test, scores.label_accuracy) == (1.0, 1.0, 1.0)
-    np.testing.assert_array_equal(scores.published, [3, 5])
-    np.testing.assert_array_equal(scores.true, [3, 5])
+    np.testing.assert_array_equal(scores.label_histogram, [3, 5])
+    np.testing.assert_array_equal(scores.true_histogram, [3, 5])
 
 
 def test_scores_of_wrong_and_missing_labels(heard: Recordings) -> None:
     centroids = np.array([[0.4, 0.4], [-0.4, -0.4]])
     swapped = score(published(centroids, (0, 1)), heard, heard)
     assert (swapped.ari_test, swapped.label_accuracy) == (1.0, 0.0)
-    np.testing.assert_array_equal(swapped.published, [5, 3])
+    np.testing.assert_array_equal(swapped.label_histogram, [5, 3])
     nameless = score(published(centroids, (1, -1)), heard, heard)
     assert nameless.label_accuracy == 5 / 8
-    np.testing.assert_array_equal(nameless.published, [0, 5])
-    np.testing.assert_array_equal(nameless.true, [3, 5])
+    np.testing.assert_array_equal(nameless.label_histogram, [0, 5])
+    np.testing.assert_array_equal(nameless.true_histogram, [3, 5])
 
 
 def test_one_centroid_for_everything_scores_nothing(heard: Recordings) -> None:

@@ -15,19 +15,18 @@ import signal
 import subprocess
 import sys
 import tempfile
-import threading
 import time
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor
-from contextlib import contextmanager
-from dataclasses import dataclass
+from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import closing, contextmanager
 from http.client import HTTPConnection
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, TypeVar
 from urllib.parse import urlsplit
 
+import msgspec
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
@@ -37,12 +36,12 @@ from earshot_client.store.memory import MemoryStore
 from earshot_client.transport.http import HttpTransport
 from earshot_protocol.api import ANSWER, ENROL, TASK, Invite, StartPhase
 from earshot_protocol.errors import EarshotError, LocalError
-from earshot_protocol.geometry import Geometry
 from earshot_protocol.messages import Wait
-from earshot_protocol.phases.learning import Budget, PhaseParameters, Result
+from earshot_protocol.phases.learning import PhaseParameters, Result
 from earshot_protocol.wire import Ending
 from earshot_server.api.views import PhaseExport
 from earshot_simulations.engine.interface import AGREES, HeardPoints
+from earshot_simulations.learning.settings import Settings
 from earshot_simulations.populations import Blobs, Population
 
 _T = TypeVar("_T")
@@ -63,8 +62,7 @@ class BenchmarkError(LocalError):
     """The server that is measured does not start, or its phase does not end."""
 
 
-@dataclass(frozen=True)
-class _Figures:
+class _Figures(NamedTuple):
     """What one process of phones measured: per path, from request to response, one entry each."""
 
     seconds: dict[str, list[float]]
@@ -185,29 +183,27 @@ def _server(data: Path, url: str, workers: int) -> Iterator[tuple[str, subproces
 
 
 def _floor(address: str, url: str) -> dict[str, float]:
-    host, port = urlsplit(address).hostname, urlsplit(address).port
-    connection = HTTPConnection(host or "", port)
-    requests = []
-    for _ in range(_FLOOR_REQUESTS):
-        began = time.perf_counter()
-        connection.request("GET", "/health/live")
-        connection.getresponse().read()
-        requests.append(time.perf_counter() - began)
-    connection.close()
-    commits = []
     import psycopg
 
+    host, port = urlsplit(address).hostname, urlsplit(address).port
+    with closing(HTTPConnection(host or "", port)) as connection:
+
+        def request() -> None:
+            connection.request("GET", "/health/live")
+            connection.getresponse().read()
+
+        timed = _Timed()
+        for _ in range(_FLOOR_REQUESTS):
+            timed("request", request)
     with psycopg.connect(url, autocommit=True) as database:
-        database.execute("CREATE TEMPORARY TABLE none_of_ours (body bytea)")
+        insert = "INSERT INTO benchmark_floor VALUES (%s)"
         database.execute("CREATE TABLE benchmark_floor (body bytea)")
         for _ in range(_FLOOR_COMMITS):
-            began = time.perf_counter()
-            database.execute("INSERT INTO benchmark_floor VALUES (%s)", (os.urandom(4096),))
-            commits.append(time.perf_counter() - began)
+            timed("commit", lambda: database.execute(insert, (os.urandom(4096),)))
         database.execute("DROP TABLE benchmark_floor")
     return {
-        "floor_request_p95_ms": float(np.percentile(requests, 95)) * 1e3,
-        "floor_commit_p95_ms": float(np.percentile(commits, 95)) * 1e3,
+        f"floor_{name}_p95_ms": float(np.percentile(seconds, 95)) * 1e3
+        for name, seconds in timed.seconds.items()
     }
 
 
@@ -271,42 +267,35 @@ def _run(
 
 
 def _parameters(phones: int, dropout: float, step_seconds: float) -> PhaseParameters:
-    return PhaseParameters(
+    settings = Settings(
         phones=phones,
         recordings=_RECORDINGS,
-        dimensions=2,
-        geometry=Geometry.EUCLIDEAN,
-        encoder="points",
-        labels=tuple(f"scene {number}" for number in range(_SCENES)),
-        local_centroids=4,
-        top_local_centroids=2,
-        top_global_centroids=10,
-        centroid_votes=3,
-        label_votes=3,
         dropout=dropout,
         corrupted=0.05,
-        budget=Budget(clustering=1.0, selection=0.25, centroid_vote=0.5, label_vote=0.5),
-        step_seconds=step_seconds,
+        local_centroids=4,
     )
+    parameters = settings.parameters(_population(phones, 0))
+    return msgspec.structs.replace(parameters, step_seconds=step_seconds)
+
+
+def _population(phones: int, seed: int) -> Population:
+    return Blobs(phones, _RECORDINGS, _SCENES, 0.5, seed)
 
 
 class _Member:
     """One phone: its key, its recordings, its line to the server, and when it vanishes."""
 
-    def __init__(
-        self, address: str, number: int, answers: int, population: Population, seed: int
-    ) -> None:
+    def __init__(self, address: str, number: int, answers: int, population: Population) -> None:
         heard = population.recordings(number)
         choices = [population.labels[label] if label >= 0 else None for label in heard.labels]
         self.transport = HttpTransport(address, Ed25519PrivateKey.generate(), tries=8)
         self._phone = Phone(
             MemoryStore(heard.points, choices),
-            HeardPoints("points", heard.points.shape[1]),
+            HeardPoints(population.name, population.dimensions),
             AGREES,
             hierarchy=LabelHierarchy.flat(population.labels),
         )
         self._answers = answers
-        self.due = 0.0
         self.known = False
 
     def turn(self, code: str, timed: _Timed) -> float | None:
@@ -333,7 +322,7 @@ class _Timed:
     """Calls, and keeps how long each took."""
 
     def __init__(self) -> None:
-        self.seconds: dict[str, list[float]] = {ENROL: [], TASK: [], ANSWER: []}
+        self.seconds: defaultdict[str, list[float]] = defaultdict(list)
 
     def __call__(self, path: str, call: Callable[[], _T]) -> _T:
         began = time.perf_counter()
@@ -347,41 +336,24 @@ def _phones(
     address: str, code: str, phones: int, numbers: list[int], answers: list[int], seed: int
 ) -> _Figures:
     """All phones of one process, until each has the result or is gone; several at a time."""
-    population = Blobs(phones, _RECORDINGS, _SCENES, 0.5, seed)
-    crowd = [
-        _Member(address, number, left, population, seed)
-        for number, left in zip(numbers, answers, strict=True)
-    ]
+    population = _population(phones, seed)
+    crowd = [_Member(address, *member, population) for member in zip(numbers, answers, strict=True)]
     timed, errors = _Timed(), Counter[str]()
-    waiting = [(0.0, place) for place in range(len(crowd))]
-    lock, finished = threading.Lock(), 0
 
-    def work() -> None:
-        nonlocal finished
-        while True:
-            with lock:
-                if finished == len(crowd):
-                    return
-                now = time.monotonic()
-                place = heapq.heappop(waiting)[1] if waiting and waiting[0][0] <= now else None
-            if place is None:
-                time.sleep(0.01)
-                continue
+    def take_turns(members: list[_Member]) -> None:
+        waiting = [(0.0, place) for place in range(len(members))]
+        while waiting:
+            due, place = heapq.heappop(waiting)
+            time.sleep(max(0.0, due - time.monotonic()))
             pause: float | None = _LONGEST_PAUSE
             try:
-                pause = crowd[place].turn(code, timed)
+                pause = members[place].turn(code, timed)
             except EarshotError as error:
                 errors[f"{type(error).__name__}: {error}"[:100]] += 1
-            with lock:
-                if pause is None:
-                    finished += 1
-                else:
-                    heapq.heappush(waiting, (time.monotonic() + pause, place))
+            if pause is not None:
+                heapq.heappush(waiting, (time.monotonic() + pause, place))
 
-    threads = [threading.Thread(target=work) for _ in range(_THREADS)]
-    for thread in threads:
-        thread.start()
-    for thread in threads:
-        thread.join()
+    with ThreadPoolExecutor(_THREADS) as pool:
+        list(pool.map(take_turns, (crowd[first::_THREADS] for first in range(_THREADS))))
     spent = resource.getrusage(resource.RUSAGE_SELF)
     return _Figures(timed.seconds, errors, spent.ru_utime + spent.ru_stime)

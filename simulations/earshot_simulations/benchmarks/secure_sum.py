@@ -10,6 +10,7 @@ from __future__ import annotations
 import os
 import statistics
 import time
+from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TypeVar
@@ -55,8 +56,8 @@ class _Measured:
     server: _Clock = field(default_factory=_Clock)
     phones: dict[Round, list[float]] = field(default_factory=lambda: {r: [] for r in _ROUNDS})
     floor: list[float] = field(default_factory=list)
-    up: dict[int, int] = field(default_factory=dict)
-    down: dict[int, int] = field(default_factory=dict)
+    up: Counter[int] = field(default_factory=Counter)
+    down: Counter[int] = field(default_factory=Counter)
 
 
 def benchmark(
@@ -124,26 +125,18 @@ def _answer(
 ) -> None:
     """One phone in one round, both ends, with the messages as they travel."""
     task = measured.server.time(lambda: aggregator.task_for(phone))
-    if isinstance(task, AdvertiseKeys):
-        opening = task
-        clock = _Clock()
+    clock = _Clock()
+    if isinstance(task, AdvertiseKeys):  # travels within a task of the phase
+        opening, sent = task, encode(task)
         participants[phone] = clock.time(lambda: Participant(opening, values))
         answer = clock.time(lambda: encode(participants[phone].answer(opening)))
-        measured.down[phone] = len(_wire(opening))
     else:
         sent = measured.server.time(lambda: encode(task))  # type: ignore[arg-type]
-        clock = _Clock()
         answer = clock.time(lambda: encode(participants[phone].answer(decode_task(sent))))  # type: ignore[arg-type]
-        measured.down[phone] += len(sent)
     measured.phones[current].append(clock.seconds)
-    measured.up[phone] = measured.up.get(phone, 0) + len(answer)
+    measured.down[phone] += len(sent)
+    measured.up[phone] += len(answer)
     measured.server.time(lambda: aggregator.accept(phone, decode_answer(answer)))
-
-
-def _wire(opening: AdvertiseKeys) -> bytes:
-    import msgspec
-
-    return msgspec.msgpack.encode(opening)
 
 
 def _exchange_seconds() -> float:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from functools import lru_cache
+from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -48,14 +49,20 @@ def probe(
     from earshot_simulations.probing.probe import probe as measure
 
     dataset = open_dataset(data, kind)
+    shipped = resources.files("earshot_client") / "data" / "encoder.tflite"
+    pattern = str(shipped) if encoder is None else encoder
+
+    def path(held: str) -> Path:
+        return Path(pattern.replace("{held}", held))
+
     with shown() as progress:
-        found = measure(dataset, lambda held: _encoder(_path(encoder, held), raw), cache, progress)
+        found = measure(dataset, lambda held: _encoder(path(held), raw), cache, progress)
         figures = found.figures()
         if not raw:
             from earshot_simulations.probing.cost import cost
 
             progress("cost of the encoder", 0, 1)
-            figures["cost"] = asdict(cost(_file(_path(encoder, found.seconds.names[-1]))))
+            figures["cost"] = asdict(cost(path(found.seconds.names[-1])))
             progress("cost of the encoder", 1, 1)
         if out is not None:
             from earshot_simulations.probing.pictures import draw
@@ -71,27 +78,12 @@ def probe(
         _summarize(figures)
 
 
-def _path(encoder: str | None, held: str) -> str | None:
-    return None if encoder is None else encoder.replace("{held}", held)
-
-
 @lru_cache(maxsize=1)
-def _encoder(path: str | None, raw: bool) -> Encoder:
-    from earshot_client.encoder import default_encoder
+def _encoder(path: Path, raw: bool) -> Encoder:
     from earshot_client.lite_rt_encoder import LiteRtEncoder
     from earshot_simulations.probing.baseline import LogMelStatistics
 
-    if raw:
-        return LogMelStatistics()
-    return default_encoder() if path is None else LiteRtEncoder.open(path)
-
-
-def _file(path: str | None) -> Path:
-    import earshot_client
-
-    if path is None:
-        return Path(earshot_client.__file__).parent / "data" / "encoder.tflite"
-    return Path(path)
+    return LogMelStatistics() if raw else LiteRtEncoder.open(path)
 
 
 def _summarize(figures: dict[str, Any]) -> None:

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import json
 import os
+from dataclasses import fields
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from earshot_models.commands.progress import shown
-from earshot_protocol.errors import InvalidInputError
 from earshot_simulations.learning.settings import (
     Discovery,
     Engine,
@@ -86,35 +86,18 @@ def simulate(
     ] = False,
 ) -> None:
     """Run one learning phase over simulated phones, every phone with its real cryptography."""
-    settings = Settings(
-        phones=phones,
-        recordings=recordings,
-        scenes=scenes,
-        data=data,
-        labelled=labelled,
-        dropout=dropout,
-        corrupted=corrupted,
-        budget=default_budget(data) if budget is None else whole_budget(budget),
-        discovery=discovery,
-        summation=summation,
-        engine=engine,
-        jobs=jobs,
-        seed=seed,
-        dimensions=dimensions,
-        local_centroids=local_centroids,
-        top_local_centroids=top_local_centroids,
-        top_global_centroids=top_global_centroids,
-        centroid_votes=centroid_votes,
-        label_votes=label_votes,
-    )
+    given = dict(locals())  # every setting is an option of its name
+    options = {field.name: given[field.name] for field in fields(Settings)}
+    options["budget"] = default_budget(data) if budget is None else whole_budget(budget)
+    settings = Settings(**options)
     settings.check()
-    if out is not None:
-        _check_folder(out)
 
-    from earshot_simulations.learning.files import write
+    from earshot_simulations.learning.files import check_folder, write
     from earshot_simulations.learning.run import result
     from earshot_simulations.learning.simulation import simulate as run_phase
 
+    if out is not None:
+        check_folder(out)
     with shown() as progress:
         run = run_phase(settings, progress)
     if out is not None:
@@ -125,12 +108,6 @@ def simulate(
         _summarize(result(run), out)
     if run.interrupted:
         raise typer.Exit(1)
-
-
-def _check_folder(out: Path) -> None:
-    there = next(part for part in (out.absolute(), *out.absolute().parents) if part.exists())
-    if not there.is_dir():
-        raise InvalidInputError(f"--out {out}: {there} is a file; name a folder")
 
 
 def _summarize(figures: dict[str, object], out: Path | None) -> None:

@@ -11,6 +11,7 @@ from earshot_protocol.errors import RemoteError
 from earshot_protocol.messages import decode_answer
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import FAILED, LocalRelease, Step
+from earshot_protocol.privacy.accounting import Release
 from earshot_protocol.secure_sum.interface import Summation
 from earshot_protocol.wire import encode
 from earshot_server.discovery.interface import Discovery
@@ -65,7 +66,7 @@ class Course:
     Attributes:
         coordinator: of the phase.
         steps: what happened so far.
-        at: the step that is under way.
+        at: the step that is under way; empty before the first.
         failure: why the phase failed; None if it did not.
         notes: refusals, and what the server refused, in sentences.
     """
@@ -98,7 +99,7 @@ class Course:
         self.steps: list[StepRecord] = []
         self.notes: list[str] = []
         self.failure: str | None = None
-        self.at = parameters.plan().steps[0].name
+        self.at = ""
         self._parameters = parameters
         self._engine = engine
         self._dropouts = draw_dropouts(parameters, seed)
@@ -114,6 +115,14 @@ class Course:
             if self.coordinator.step == FAILED:
                 self.failure = self.coordinator.state.failure
                 return
+
+    def spent(self) -> tuple[Release, ...]:
+        """What has left the phones so far."""
+        # A step that was interrupted counts in full: some phones may have answered.
+        done = {record.step for record in self.steps if record.answered} | {self.at}
+        plan = self._parameters.plan()
+        left = {name for step in plan.steps if step.name in done for name in step.releases}
+        return tuple(release for release in plan.releases() if release.step in left)
 
     def _step(self, number: int, step: Step) -> None:
         """All phones that are left answer, and the step is closed."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Collection
+from dataclasses import dataclass
 from typing import Any, Self
 
 import msgspec
@@ -23,153 +24,129 @@ from earshot_protocol.secure_sum.parameters import SumParameters
 from earshot_protocol.secure_sum.rounds import NEXT, Round
 from earshot_protocol.wire import Answer
 
-_NOTHING = bytes(32)
 
-
-class _Phone(msgspec.Struct):
-    index: int
-    parameters: SumParameters
-    words: bytes
-    round: Round = Round.ADVERTISE_KEYS
-
-
+@dataclass(init=False)
 class IdealParticipant:
     """A `Participant` that sends its input as it is."""
 
+    index: int
+    vector: bytes
+    round: Round
+
     def __init__(self, task: messages.AdvertiseKeys, values: npt.ArrayLike) -> None:
         words = encoding.encode(values, task.parameters)
-        self._state = _Phone(task.index, task.parameters, words.tobytes())
+        self.index, self.round = task.index, Round.ADVERTISE_KEYS
+        self.vector = encoding.pack(words, task.parameters.modulus_bits)
 
     @classmethod
     def restore(cls, saved: bytes) -> Self:
-        """The participant that `save` wrote."""
-        participant = cls.__new__(cls)
-        participant._state = msgspec.msgpack.decode(saved, type=_Phone)
-        return participant
+        """See `Participant.restore`."""
+        return msgspec.msgpack.decode(saved, type=cls)
 
     def save(self) -> bytes:
-        """The state."""
-        return msgspec.msgpack.encode(self._state)
-
-    @property
-    def round(self) -> Round:
-        """The round whose task it answers next."""
-        return self._state.round
+        """See `Participant.save`."""
+        return msgspec.msgpack.encode(self)
 
     @property
     def done(self) -> bool:
-        """Whether it has answered its last task."""
+        """See `Participant.done`."""
         return self.round is Round.DONE
 
     def answer(self, task: messages.SumTask) -> messages.SumAnswer:
         """Answer in the form of the real protocol, without keys, shares or masks."""
-        state = self._state
         kind = answers.ANSWERS[type(task)]
-        state.round = NEXT[state.round]
-        return kind(sum_id=task.sum_id, sender=state.index, **self._content(kind))
+        self.round = NEXT[self.round]
+        content: dict[type[messages.SumAnswer], dict[str, Any]] = {
+            messages.AdvertisedKeys: {
+                "cipher_key": self._key("cipher"),
+                "mask_key": self._key("mask"),
+            },
+            messages.SharedKeys: {"ciphertexts": (), "commitment": bytes(32)},
+            messages.MaskedInput: {"vector": self.vector},
+            messages.Unmasked: {"shares": b""},
+        }
+        return kind(sum_id=task.sum_id, sender=self.index, **content[kind])
 
-    def _content(self, kind: type[messages.SumAnswer]) -> dict[str, Any]:
-        state = self._state
-        if kind is messages.AdvertisedKeys:
-            # The server checks that keys are usable and differ; nearly any 32 bytes are.
-            return {
-                f"{name}_key": hashlib.sha256(name.encode() + state.index.to_bytes(4)).digest()
-                for name in ("cipher", "mask")
-            }
-        if kind is messages.SharedKeys:
-            return {"ciphertexts": (), "commitment": _NOTHING}
-        if kind is messages.MaskedInput:
-            bits = state.parameters.modulus_bits
-            words = np.frombuffer(state.words, dtype=masks.word_type(bits))
-            return {"vector": encoding.pack(words, bits)}
-        return {"shares": b""}
+    def _key(self, name: str) -> bytes:
+        """The server checks that keys are usable and differ; nearly any 32 bytes are."""
+        return hashlib.sha256(name.encode() + self.index.to_bytes(4)).digest()
 
 
-class _Server(msgspec.Struct):
-    round: Round
-    sum_id: bytes
-    parameters: SumParameters
-    expected: set[int]
-    answered: set[int]
-    total: bytes
-
-
+@dataclass(init=False)
 class IdealAggregator:
     """An `Aggregator` of inputs that are not masked: nobody has neighbours, nothing is removed."""
 
+    sum_id: bytes
+    parameters: SumParameters
+    round: Round
+    remaining: set[int]
+    answered: set[int]
+    total: bytes
+
     def __init__(self, sum_id: bytes, parameters: SumParameters, random: RandomBytes) -> None:
-        word = masks.word_type(parameters.modulus_bits)
-        self._total = np.zeros(parameters.length, dtype=word)
-        phones = set(range(parameters.phones))
-        self._state = _Server(Round.ADVERTISE_KEYS, sum_id, parameters, phones, set(), b"")
+        self.sum_id, self.parameters, self.round = sum_id, parameters, Round.ADVERTISE_KEYS
+        self.remaining, self.answered = set(range(parameters.phones)), set()
+        self.total = np.zeros(parameters.length, masks.word_type(parameters.modulus_bits)).tobytes()
 
     @classmethod
     def restore(cls, saved: bytes) -> Self:
-        """The aggregator that `save` wrote."""
-        aggregator = cls.__new__(cls)
-        aggregator._state = state = msgspec.msgpack.decode(saved, type=_Server)
-        word = masks.word_type(state.parameters.modulus_bits)
-        aggregator._total = np.frombuffer(state.total, dtype=word).copy()
-        return aggregator
+        """See `Aggregator.restore`."""
+        return msgspec.msgpack.decode(saved, type=cls)
 
     def save(self) -> bytes:
-        """The state as bytes."""
-        self._state.total = self._total.tobytes()
-        return msgspec.msgpack.encode(self._state)
-
-    @property
-    def parameters(self) -> SumParameters:
-        """Of the sum."""
-        return self._state.parameters
+        """See `Aggregator.save`."""
+        return msgspec.msgpack.encode(self)
 
     @property
     def done(self) -> bool:
-        """Whether the sum has its result."""
-        return self._state.round is Round.DONE
+        """See `Aggregator.done`."""
+        return self.round is Round.DONE
 
     def expected(self) -> Collection[int]:
-        """The phones that have a task in the present round."""
-        return self._state.expected
+        """See `Aggregator.expected`."""
+        return self.remaining
 
     def task_for(self, phone: int) -> messages.SumTask | None:
-        """What the phone is to do in the present round; None if nothing, or if it is out."""
-        state = self._state
-        if phone not in state.expected - state.answered:
+        """See `Aggregator.task_for`."""
+        if phone not in self.remaining - self.answered:
             return None
+        own = self.sum_id
         tasks: dict[Round, messages.SumTask] = {
             Round.ADVERTISE_KEYS: messages.AdvertiseKeys(
-                sum_id=state.sum_id, index=phone, parameters=state.parameters
+                sum_id=own, index=phone, parameters=self.parameters
             ),
             Round.SHARE_KEYS: messages.ShareKeys(
-                sum_id=state.sum_id, neighbours=(), cipher_keys=b"", mask_keys=b""
+                sum_id=own, neighbours=(), cipher_keys=b"", mask_keys=b""
             ),
-            Round.MASKED_INPUT: messages.MaskInput(sum_id=state.sum_id, senders=(), ciphertexts=()),
-            Round.UNMASK: messages.Unmask(sum_id=state.sum_id, survivors=(), dropped=()),
+            Round.MASKED_INPUT: messages.MaskInput(sum_id=own, senders=(), ciphertexts=()),
+            Round.UNMASK: messages.Unmask(sum_id=own, survivors=(), dropped=()),
         }
-        return tasks.get(state.round)
+        return tasks.get(self.round)
 
     def accept(self, phone: int, answer: Answer) -> None:
-        """Take one phone's answer."""
-        state = self._state
-        answers.check_address(phone, answer, state.sum_id)
-        if phone not in state.expected:
+        """See `Aggregator.accept`."""
+        answers.check_address(phone, answer, self.sum_id)
+        if phone not in self.remaining:
             raise UnexpectedMessageError(f"phone {phone} is not in this sum, or no longer")
-        if phone in state.answered:
+        if phone in self.answered:
             raise RepeatedMessageError(f"phone {phone} has answered this round")
         if isinstance(answer, messages.MaskedInput):
-            self._total += encoding.unpack(answer.vector, state.parameters)
-        state.answered.add(phone)
+            words = encoding.unpack(answer.vector, self.parameters)
+            self.total = (self._words() + words).tobytes()
+        self.answered.add(phone)
 
     def advance(self) -> None:
-        """Close the present round and begin the next."""
-        state = self._state
-        answers.check_attendance(len(state.answered), state.round, state.parameters)
-        state.round = NEXT[state.round]
-        state.expected, state.answered = state.answered, set()
+        """See `Aggregator.advance`."""
+        answers.check_attendance(len(self.answered), self.round, self.parameters)
+        self.round = NEXT[self.round]
+        self.remaining, self.answered = self.answered, set()
 
     def result(self) -> npt.NDArray[np.int64 | np.float64]:
-        """The sum of the inputs that arrived, in the sum's shape."""
-        return encoding.decode(self._total, self._state.parameters)
+        """See `Aggregator.result`."""
+        return encoding.decode(self._words(), self.parameters)
+
+    def _words(self) -> npt.NDArray[Any]:
+        return np.frombuffer(self.total, masks.word_type(self.parameters.modulus_bits))
 
 
 IDEAL = Summation(BELL.rounds, IdealParticipant, IdealAggregator, BELL.check)

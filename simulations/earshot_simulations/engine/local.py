@@ -26,13 +26,8 @@ from earshot_simulations.populations import Population
 _LARGEST_BATCH = 128
 
 
-@dataclass(frozen=True)
-class _Job:
-    """One task for one phone."""
-
-    phone: int
-    state: bytes
-    task: bytes
+_Job = tuple[int, bytes, bytes]
+"""One task for one phone: its number, its state, the task."""
 
 
 @dataclass(frozen=True)
@@ -56,7 +51,7 @@ class LocalEngine:
     def __init__(self, scenario: Scenario, processes: int) -> None:
         self._scenario = scenario
         self._processes = processes
-        self._states = dict.fromkeys(range(scenario.population.phones), b"")
+        self._states = dict.fromkeys(range(scenario.population.phones), MemoryStore().to_bytes())
         self._peaks: dict[int, int] = {}
 
     @property
@@ -73,7 +68,7 @@ class LocalEngine:
         """See `Engine.answer`."""
         from joblib import Parallel, delayed
 
-        jobs = (_Job(phone, self._states[phone], task) for phone, task in tasks)
+        jobs = ((phone, self._states[phone], task) for phone, task in tasks)
         size = max(1, min(_LARGEST_BATCH, -(-len(self._states) // (4 * self._processes))))
         batches = iter(lambda: tuple(islice(jobs, size)), ())
         parallel = Parallel(
@@ -104,30 +99,27 @@ def _answer_batch(scenario: Scenario, step: int, jobs: Sequence[_Job]) -> _Batch
 
 
 def _answer(scenario: Scenario, step: int, job: _Job, states: dict[int, bytes]) -> Outcome:
-    population = scenario.population
-    task = decode_task(job.task)
+    number, state, encoded_task = job
+    population, task = scenario.population, decode_task(encoded_task)
     # Only what begins a part of the phase looks at recordings.
-    points, choices = _recordings(population, job.phone, isinstance(task, PartTask))
+    points, choices = _recordings(population, number, isinstance(task, PartTask))
     started = time.process_time()
-    if job.state:
-        store = MemoryStore.from_bytes(job.state, points, choices)
-    else:
-        store = MemoryStore(points, choices)
+    store = MemoryStore.from_bytes(state, points, choices)
     phone = Phone(
         store,
         HeardPoints(population.name, population.dimensions),
         AGREES,
         hierarchy=LabelHierarchy.flat(population.labels),
-        random=np.random.default_rng([scenario.seed, 0xA, job.phone, step]).bytes,
+        random=np.random.default_rng([scenario.seed, 0xA, number, step]).bytes,
         summation=scenario.summation,
     )
     try:
         answer = phone.answer(task)
     except EarshotError as error:
-        return Outcome(job.phone, b"", time.process_time() - started, str(error))
+        return Outcome(number, b"", time.process_time() - started, str(error))
     encoded = encode(answer) if answer is not None else b""
-    states[job.phone] = store.to_bytes()
-    return Outcome(job.phone, encoded, time.process_time() - started)
+    states[number] = store.to_bytes()
+    return Outcome(number, encoded, time.process_time() - started)
 
 
 def _recordings(

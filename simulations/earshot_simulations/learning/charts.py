@@ -24,37 +24,25 @@ _MOST_CELLS = 200
 def bytes_per_step(steps: Sequence[StepRecord]) -> Picture | None:
     """Bytes up and down per phone that answered; None if no phone was ever asked."""
     asked = [step for step in steps if step.asked]
-    if not asked:
-        return None
-    up = [step.per_phone(step.bytes_up) for step in asked]
-    down = [step.per_phone(step.bytes_down) for step in asked]
-    listed = "; ".join(
-        f"{step.step}: {byte_size(sent)} up, {byte_size(received)} down"
-        for step, sent, received in zip(asked, up, down, strict=True)
-    )
-    alt = f"Bytes per phone and step. {listed}."
-    return _bars(_rows(asked), {"up": up, "down": down}, byte_size, 0.45 * len(asked) + 0.5, alt)
+    series = {
+        "up": [step.per_phone(step.bytes_up) for step in asked],
+        "down": [step.per_phone(step.bytes_down) for step in asked],
+    }
+    return _per_step("Bytes per phone and step.", asked, series, byte_size) if asked else None
 
 
 def seconds_per_step(steps: Sequence[StepRecord]) -> Picture | None:
     """Wall-clock time of every step; None before the first."""
-    if not steps:
-        return None
-    seconds = [step.seconds for step in steps]
-    listed = "; ".join(f"{step.step}: {duration(step.seconds)}" for step in steps)
-    alt = f"Wall-clock time per step. {listed}."
-    return _bars(_rows(steps), {"seconds": seconds}, duration, 0.34 * len(steps) + 0.4, alt)
+    series = {"": [step.seconds for step in steps]}
+    return _per_step("Wall-clock time per step.", steps, series, duration) if steps else None
 
 
 def dropouts(steps: Sequence[StepRecord]) -> Picture | None:
     """How many phones vanished in each step; None if none did."""
     asked = [step for step in steps if step.asked]
     lost = [len(step.dropped) for step in asked]
-    if not any(lost):
-        return None
-    listed = "; ".join(f"{step.step}: {count}" for step, count in zip(asked, lost, strict=True))
-    alt = f"Phones that vanished, by step. {listed}."
-    return _bars(_rows(asked), {"vanished": lost}, whole, 0.34 * len(asked) + 0.4, alt)
+    title = "Phones that vanished, by step."
+    return _per_step(title, asked, {"": lost}, whole) if any(lost) else None
 
 
 def centroid_votes(run: Run) -> Picture | None:
@@ -174,8 +162,21 @@ def _bars(
     return drawing.picture(draw, height, alt, remark)
 
 
-def _rows(steps: Sequence[StepRecord]) -> list[str]:
-    return [short(step.step, 40).replace(": ", ":\n") for step in steps]
+def _per_step(
+    title: str,
+    steps: Sequence[StepRecord],
+    series: Mapping[str, Sequence[float]],
+    text: Callable[[float], str],
+) -> Picture:
+    """Bars of one series or two, a group for each step."""
+    listed = "; ".join(
+        f"{step.step}: "
+        + ", ".join(f"{text(amounts[row])} {name}".rstrip() for name, amounts in series.items())
+        for row, step in enumerate(steps)
+    )
+    names = [short(step.step, 40).replace(": ", ":\n") for step in steps]
+    height = (0.23 + 0.11 * len(series)) * len(steps) + 0.3 + 0.1 * len(series)
+    return _bars(names, series, text, height, f"{title} {listed}.")
 
 
 def _not_shown(count: int, noun: str) -> str:

@@ -10,6 +10,17 @@ from earshot_protocol.errors import InvalidInputError
 from earshot_simulations.learning.run import Run, result
 
 
+def check_folder(folder: Path) -> None:
+    """Refuse a path that is a file, or lies below one.
+
+    Raises:
+        InvalidInputError: it is one.
+    """
+    there = next(part for part in (folder.absolute(), *folder.absolute().parents) if part.exists())
+    if not there.is_dir():
+        raise InvalidInputError(f"--out {folder}: {there} is a file; name a folder")
+
+
 def write(run: Run, folder: Path) -> None:
     """Write `result.json` and `report.html`, each whole or not at all.
 
@@ -20,18 +31,13 @@ def write(run: Run, folder: Path) -> None:
         folder: created if it is not there.
 
     Raises:
-        InvalidInputError: the path is a file, or lies below one.
+        InvalidInputError: see `check_folder`.
     """
     # What words and draws a report is not loaded while a run is measured.
     from earshot_simulations.learning.report import render
 
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-    except (FileExistsError, NotADirectoryError):
-        raise InvalidInputError(
-            f"cannot write the results to {folder}: it, or a part of its path, is a file; "
-            "give a folder"
-        ) from None
+    check_folder(folder)
+    folder.mkdir(parents=True, exist_ok=True)
     _replace(folder / "result.json", json.dumps(result(run), indent=2, allow_nan=False) + "\n")
     _replace(folder / "report.html", render(run))
 

@@ -89,7 +89,7 @@ def recordings(run: Run, plane: Frame) -> Picture:
     placed = plane.place(run.points)
     scenes = np.unique(run.scenes)
     centres = np.array([placed[run.scenes == scene].mean(axis=0) for scene in scenes])
-    names = _room(plane, centres, [run.scene_names[scene] for scene in scenes], 0.055)
+    names = _room(plane, centres, [run.label_names[scene] for scene in scenes], 0.055)
 
     def draw(axes: Axes) -> None:
         _marks(axes, placed, run.scenes, size=5.0)
@@ -257,7 +257,7 @@ def _cluster_colours(run: Run) -> Integers:
         centroids, scenes = linear_sum_assignment(cdist(run.global_centroids, means))
         colours[centroids] = present[scenes]
     others = colours < 0
-    colours[others] = len(run.scene_names) + np.arange(others.sum())
+    colours[others] = len(run.label_names) + np.arange(others.sum())
     return colours
 
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
 
-from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.privacy.accounting import Release, total
 from earshot_simulations.engine.course import StepRecord
 from earshot_simulations.populations.population import Skipped
@@ -40,9 +39,7 @@ class Run:
         population: what the phones heard, in words.
         phones: n, the phones that took part.
         survivors: phones that stayed to the end.
-        geometry: how distances between points were taken.
-        label_names: L, the equivalence classes that phones vote for.
-        scene_names: the true scenes.
+        label_names: L, the equivalence classes that phones vote for; label i names scene i.
         points: float32 (m, d), a sample of the phones' points.
         scenes: int (m,), the true scene of each point.
         local_centroids: float32 (c, d), all that phones published.
@@ -65,20 +62,15 @@ class Run:
         interrupted: why the run ended early; None if it did not.
         peak_memory_mb: largest resident memory, in megabytes.
         seconds: wall-clock time of the whole run.
-
-    Raises:
-        InvalidInputError: arrays that do not belong together; names the field.
     """
 
     version: str
     population: str
     phones: int
     survivors: int
-    geometry: str
     label_names: tuple[str, ...]
-    scene_names: tuple[str, ...]
     points: Floats
-    scenes: Integers
+    scenes: Integers = field(default_factory=_no_integers)
     configuration: Mapping[str, object] = field(default_factory=dict)
     local_centroids: Floats | None = None
     local_clusters: Integers = field(default_factory=_no_integers)
@@ -100,38 +92,6 @@ class Run:
     peak_memory_mb: float = 0.0
     seconds: float = 0.0
 
-    def __post_init__(self) -> None:
-        """Refuse arrays that do not belong together."""
-        published, found = _rows(self.local_centroids), _rows(self.global_centroids)
-        kept, names = len(self.top), len(self.label_names)
-        dimensions = self.points.shape[1] if self.points.ndim == 2 else 0
-        self._check_shape("points", {(len(self.points), max(1, dimensions))})
-        self._check_shape("scenes", {(len(self.points),)})
-        self._check_shape("local_centroids", {(published, dimensions)})
-        self._check_shape("local_clusters", {(0,), (published,)})
-        self._check_shape("global_centroids", {(found, dimensions)})
-        self._check_shape("centroid_votes", {(found,)})
-        self._check_shape("top", {(kept,)})
-        self._check_shape("label_votes", {(kept, names)})
-        self._check_shape("labels", {(0,), (kept,)})
-        self._check_shape("label_histogram", {(0,), (names,)})
-        self._check_shape("true_histogram", {(0,), (names,)})
-        self._check_indices("scenes", 0, len(self.scene_names))
-        self._check_indices("local_clusters", NOBODY, found)
-        self._check_indices("top", 0, found)
-        self._check_indices("labels", NOBODY, names)
-
-    def _check_shape(self, name: str, shapes: set[tuple[int, ...]]) -> None:
-        array = getattr(self, name)
-        if array is not None and array.shape not in shapes:
-            accepted = " or ".join(str(shape) for shape in sorted(shapes))
-            raise InvalidInputError(f"{name} has shape {array.shape}: it must be {accepted}")
-
-    def _check_indices(self, name: str, least: int, end: int) -> None:
-        array = getattr(self, name)
-        if array.size and not (least <= array.min() and array.max() < end):
-            raise InvalidInputError(f"{name} holds an index outside {least} to {end - 1}")
-
     @property
     def names(self) -> tuple[str | None, ...]:
         """The label of each kept centroid; None where nobody voted, or before they did."""
@@ -139,19 +99,11 @@ class Run:
         return tuple(None if label == NOBODY else self.label_names[label] for label in labels)
 
 
-def _rows(array: Floats | None) -> int:
-    return 0 if array is None else len(array)
-
-
 def result(run: Run) -> dict[str, object]:
     """The run as `result.json` has it: plain Python types, null for what is not a finite number.
 
     Counts of what a run that ended early never reached are null, too.
     """
-    skipped = [
-        {"recording": entry.recording, "reason": entry.reason, "detail": entry.detail}
-        for entry in run.skipped
-    ]
     described: dict[str, object] = {
         "version": run.version,
         "interrupted": run.interrupted,
@@ -178,7 +130,7 @@ def result(run: Run) -> dict[str, object]:
         "skipped": {
             "count": len(run.skipped),
             "reasons": dict(Counter(entry.reason for entry in run.skipped).most_common()),
-            "list": skipped,
+            "list": [asdict(entry) for entry in run.skipped],
         },
         "configuration": run.configuration,
         "notes": run.notes,

@@ -23,15 +23,15 @@ class Scores:
             that phones took part with.
         ari_test: the same on recordings that no phone has.
         label_accuracy: fraction of the latter that the published labels name rightly.
-        published: how many of the latter each label was given to, shape (labels,).
-        true: how many of the latter each label belongs to, shape (labels,).
+        label_histogram: how many of the latter each label was given to, shape (labels,).
+        true_histogram: how many of the latter each label belongs to, shape (labels,).
     """
 
     ari_train: float
     ari_test: float
     label_accuracy: float
-    published: Labels
-    true: Labels
+    label_histogram: Labels
+    true_histogram: Labels
 
 
 def score(result: Result, heard: Recordings, held_out: Recordings) -> Scores:
@@ -47,6 +47,6 @@ def score(result: Result, heard: Recordings, held_out: Recordings) -> Scores:
         ari_train=float(adjusted_rand_score(heard.scenes, train)),
         ari_test=float(adjusted_rand_score(held_out.scenes, test)),
         label_accuracy=float(np.mean(named == held_out.scenes)),
-        published=np.bincount(named[named >= 0], minlength=total),
-        true=np.bincount(held_out.scenes, minlength=total),
+        label_histogram=np.bincount(named[named >= 0], minlength=total),
+        true_histogram=np.bincount(held_out.scenes, minlength=total),
     )

@@ -89,7 +89,7 @@ class Settings:
         """The parameters of a phase over this population."""
         return self._parameters(
             population.name,
-            Geometry(population.geometry),
+            population.geometry,
             population.dimensions,
             population.labels,
         )

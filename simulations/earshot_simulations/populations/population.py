@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from enum import IntEnum
-from typing import Protocol, Self
+from typing import NamedTuple, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from earshot_protocol.checks import positive, share, whole
+from earshot_protocol.checks import share, whole
 from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.geometry import Geometry
 
 UNLABELLED = -1
 
@@ -19,6 +21,9 @@ HELD_OUT_PER_SCENE = 200
 
 IDLE = 0.01
 """Fraction of the phones that have heard nothing."""
+
+CONCENTRATION = 0.5
+"""Of the Dirichlet distribution: small for phones that hear few scenes each."""
 
 
 class Stream(IntEnum):
@@ -31,8 +36,7 @@ class Stream(IntEnum):
     HELD_OUT = 4
 
 
-@dataclass(frozen=True)
-class Recordings:
+class Recordings(NamedTuple):
     """Embedded recordings.
 
     Attributes:
@@ -61,52 +65,6 @@ class Skipped:
     detail: str = ""
 
 
-class Population(Protocol):
-    """Simulated phones. A copy that was pickled after `prepare` answers in another process."""
-
-    @property
-    def name(self) -> str:
-        """What the phones hear, in a word or two."""
-
-    @property
-    def geometry(self) -> str:
-        """`euclidean`, or `spherical` where the points have unit length."""
-
-    @property
-    def dimensions(self) -> int:
-        """Length of a point."""
-
-    @property
-    def phones(self) -> int:
-        """Number of phones."""
-
-    @property
-    def labels(self) -> tuple[str, ...]:
-        """Names of the labels; label i is the name of scene i."""
-
-    @property
-    def skipped(self) -> tuple[Skipped, ...]:
-        """What could not be used; complete after `prepare`."""
-
-    def prepare(self) -> None:
-        """Do the work that takes long, once; calls after the first do nothing."""
-
-    def recordings(self, phone: int) -> Recordings:
-        """What one phone has heard: possibly nothing, and the same at every call."""
-
-    def held_out(self) -> Recordings:
-        """Labelled recordings that no phone has heard, equally many of each scene."""
-
-    def close(self) -> None:
-        """Remove what `prepare` left on the disk."""
-
-    def __enter__(self) -> Self:
-        """Prepare."""
-
-    def __exit__(self, *exception: object) -> None:
-        """Close."""
-
-
 @dataclass(frozen=True)
 class Crowd:
     """How much each phone hears of which scene, and what of it gets a label.
@@ -121,8 +79,6 @@ class Crowd:
         scenes: number of scenes, at least 1.
         labelled: fraction of the recordings that carry their true label, 0 to 1.
         seed: at least 0.
-        concentration: of the Dirichlet distribution, above 0: small for phones that hear few
-            scenes each, large for phones that all hear the same mix.
 
     Raises:
         InvalidParametersError: if one of them is out of range.
@@ -133,13 +89,11 @@ class Crowd:
     scenes: int
     labelled: float
     seed: int
-    concentration: float = 0.5
 
     def __post_init__(self) -> None:
         for name, least in (("phones", 1), ("recordings", 1), ("scenes", 1), ("seed", 0)):
             whole(name, getattr(self, name), least)
         share("labelled", self.labelled)
-        positive("concentration", self.concentration)
 
     def generator(self, stream: Stream, index: int = 0) -> np.random.Generator:
         """The randomness of one purpose and one phone (or batch)."""
@@ -164,7 +118,7 @@ class Crowd:
         """
         generator = self._of(phone)
         count = self._count(generator)
-        mix = np.cumsum(generator.dirichlet(np.full(self.scenes, self.concentration)))
+        mix = np.cumsum(generator.dirichlet(np.full(self.scenes, CONCENTRATION)))
         drawn = np.searchsorted(mix[:-1], generator.random(count), side="right")
         scenes = drawn.astype(np.int16)
         named = generator.random(count) < self.labelled
@@ -182,7 +136,76 @@ class Crowd:
         return int(generator.integers(least, most, endpoint=True))
 
 
-def balanced(points: NDArray[np.float32], scenes: int) -> Recordings:
-    """Labelled recordings, equally many of each scene, from points in the scenes' order."""
-    truth = np.repeat(np.arange(scenes, dtype=np.int16), len(points) // scenes)
-    return Recordings(points, truth, truth)
+class Population(ABC):
+    """Simulated phones. A copy that was pickled after `prepare` answers in another process.
+
+    Entering prepares it, leaving closes it.
+
+    Attributes:
+        name: what the phones hear, in a word or two.
+        geometry: spherical where the points have unit length.
+        dimensions: length of a point.
+        phones: number of phones.
+        labels: names of the labels; label i is the name of scene i.
+        skipped: what could not be used; complete after `prepare`.
+    """
+
+    name: str
+    geometry: Geometry
+    dimensions: int
+    skipped: tuple[Skipped, ...] = ()
+
+    def __init__(self, crowd: Crowd, labels: tuple[str, ...]) -> None:
+        self.phones = crowd.phones
+        self.labels = labels
+        self._crowd = crowd
+
+    def prepare(self) -> None:  # noqa: B027 - not all have such work
+        """Do the work that takes long, once; calls after the first do nothing."""
+
+    def recordings(self, phone: int) -> Recordings:
+        """What one phone has heard: possibly nothing, and the same at every call.
+
+        Args:
+            phone: 0 to phones - 1.
+
+        Raises:
+            InvalidInputError: if there is no such phone.
+            WrongStateError: where `prepare` has work to do, before it and after `close`.
+        """
+        scenes, labels, generator = self._crowd.heard(phone)
+        return Recordings(self._points(phone, scenes, generator), labels, scenes)
+
+    def held_out(self) -> Recordings:
+        """Labelled recordings that no phone has heard, at most 200 and equally many of each scene.
+
+        Raises:
+            WrongStateError: as for `recordings`.
+        """
+        points = self._held_out_points()
+        truth = self._each_scene(len(points) // len(self.labels))
+        return Recordings(points, truth, truth)
+
+    def close(self) -> None:  # noqa: B027 - not all leave something
+        """Remove what `prepare` left on the disk."""
+
+    def __enter__(self) -> Self:
+        self.prepare()
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def _each_scene(self, count: int = HELD_OUT_PER_SCENE) -> NDArray[np.int16]:
+        """Every scene so many times, in order."""
+        return np.repeat(np.arange(len(self.labels), dtype=np.int16), count)
+
+    @abstractmethod
+    def _points(
+        self, phone: int, scenes: NDArray[np.int16], generator: np.random.Generator
+    ) -> NDArray[np.float32]:
+        """What a phone hears that meets these scenes."""
+
+    @abstractmethod
+    def _held_out_points(self) -> NDArray[np.float32]:
+        """Equally many of each scene, in the scenes' order."""

@@ -10,7 +10,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from earshot_client.encoder import Encoder
 from earshot_client.features import Unusable, UnusableRecordingError, one_second
 from earshot_models.audio import UnreadableFileError, read
 from earshot_models.datasets.dataset import Clip
@@ -18,7 +17,14 @@ from earshot_models.datasets.folder import load
 from earshot_models.datasets.splits import split
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.spectrum import SAMPLE_RATE
-from earshot_simulations.populations.embedded import EmbeddedSound, Embedding, Progress, starts
+from earshot_simulations.populations.embedded import (
+    POINTS,
+    EmbeddedSound,
+    Progress,
+    embedded,
+    no_progress,
+    starts,
+)
 from earshot_simulations.populations.population import HELD_OUT_PER_SCENE, Crowd, Skipped, Stream
 
 HELD_OUT_FRACTION = 0.25
@@ -43,10 +49,8 @@ class SoundFolder(EmbeddedSound):
         labelled: float,
         seed: int,
         dimensions: int = 8,
-        encoder: Encoder | None = None,
         jobs: int = 1,
-        progress: Progress | None = None,
-        concentration: float = 0.5,
+        progress: Progress = no_progress,
     ) -> None:
         """List the folder, laid out as `datasets.folder` accepts it; `prepare` reads and embeds it.
 
@@ -60,8 +64,8 @@ class SoundFolder(EmbeddedSound):
         self.name = Path(folder).resolve().name
         dataset = load(Path(folder))
         labels = dataset.labels
-        crowd = Crowd(phones, recordings, len(labels), labelled, seed, concentration)
-        super().__init__(crowd, labels, dimensions, encoder, jobs, progress)
+        crowd = Crowd(phones, recordings, len(labels), labelled, seed)
+        super().__init__(crowd, labels, dimensions, jobs, progress)
         training, held_out = split(dataset, HELD_OUT_FRACTION, crowd.generator(Stream.SPLIT))
         self._sides = training.clips, held_out.clips
         self._seconds = _Seconds.index([[] for _ in labels])
@@ -70,21 +74,24 @@ class SoundFolder(EmbeddedSound):
         state = super().__getstate__()
         return {**state, "_sides": ((), ())} if self._files else state
 
-    def _embed_all(self) -> None:
+    def _embed_all(self, folder: Path) -> int:
         training, held_out = self._sides
         files = training + held_out
-        tasks = ((files[first : first + _BATCH],) for first in range(0, len(files), _BATCH))
+        tasks = (
+            (files[first : first + _BATCH], self.dimensions)
+            for first in range(0, len(files), _BATCH)
+        )
         clips: list[_EmbeddedClip] = []
         for batch in self._in_parallel(_embed_clips, tasks):
             clips += batch
-            self._report(len(clips), len(files))
+            self._progress(len(clips), len(files))
         self.skipped = tuple(chain.from_iterable(clip.skipped for clip in clips))
         classes = self._by_class(clips[: len(training)], "hear")
         others = self._by_class(clips[len(training) :], "hold out")
         self._seconds = _Seconds.index([[len(points) for points in clips] for clips in classes])
         rows = np.concatenate([*chain.from_iterable(classes), *self._balanced(others)])
-        on_phones = int(self._seconds.seconds[-1])
-        self._reserve(on_phones, len(rows) - on_phones).write(0, rows)
+        rows.tofile(folder / POINTS)
+        return int(self._seconds.seconds[-1])
 
     def _by_class(self, clips: list[_EmbeddedClip], use: str) -> list[list[NDArray[np.float32]]]:
         """Per class, the points of each clip that has any."""
@@ -143,13 +150,13 @@ class _EmbeddedClip:
     skipped: list[Skipped]
 
 
-def _embed_clips(embedding: Embedding, clips: tuple[Clip, ...]) -> list[_EmbeddedClip]:
-    embedded = []
+def _embed_clips(clips: tuple[Clip, ...], dimensions: int) -> list[_EmbeddedClip]:
+    results = []
     for clip in clips:
         seconds, skipped = _cut(clip)
         sound = np.array(seconds, np.float32).reshape(-1, SAMPLE_RATE)
-        embedded.append(_EmbeddedClip(clip.label or "", embedding.points(sound), skipped))
-    return embedded
+        results.append(_EmbeddedClip(clip.label or "", embedded(sound, dimensions), skipped))
+    return results
 
 
 def _cut(clip: Clip) -> tuple[list[NDArray[np.float32]], list[Skipped]]:

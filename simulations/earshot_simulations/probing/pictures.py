@@ -16,19 +16,13 @@ from earshot_simulations.probing.seconds import Seconds
 _MOST_POINTS = 2000
 
 
-def draw(probe: Probe, folder: Path) -> list[Path]:
-    """Write `embedding.png` (PCA and t-SNE) and `confusion.png` into a folder.
-
-    Args:
-        probe: with its embeddings.
-        folder: there already.
-    """
+def draw(probe: Probe, folder: Path) -> None:
+    """Write `embedding.png` (PCA and t-SNE) and `confusion.png` into a folder that is there."""
     shown = sample(probe.seconds)
-    embedding, confusion = folder / "embedding.png", folder / "confusion.png"
     placed = projections(probe.embeddings[shown])
-    draw_embedding(placed, probe.seconds.label[shown], probe.seconds.labels, embedding)
-    _draw_confusion(probe, confusion)
-    return [embedding, confusion]
+    label, labels = probe.seconds.label[shown], probe.seconds.labels
+    draw_embedding(placed, label, labels, folder / "embedding.png")
+    _draw_confusion(probe, folder / "confusion.png")
 
 
 def sample(seconds: Seconds) -> NDArray[np.int64]:
@@ -80,14 +74,17 @@ def draw_embedding(
     path: Path,
 ) -> None:
     """Projections side by side, a colour for each label."""
-    plt = pyplot()
-    figure = plt.figure(figsize=(5.3 * len(placed), 5.4), layout="constrained")
+    from matplotlib import colormaps
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(5.3 * len(placed), 5.4), layout="constrained")
     for place, projection in enumerate(placed, start=1):
         solid = projection.points.shape[1] == 3
-        axes = figure.add_subplot(1, len(placed), place, projection="3d" if solid else None)
+        axes: Any = figure.add_subplot(1, len(placed), place, projection="3d" if solid else None)
         for index, name in enumerate(labels):
             own = projection.points[label == index]
-            axes.scatter(*own.T, s=6, color=_colour(plt, index), label=name)
+            colour = colormaps["tab10" if index < 10 else "tab20"](index % 20)
+            axes.scatter(*own.T, s=6, color=colour, label=name)
         axes.set_title(projection.name)
         axes.set_xticks([])
         axes.set_yticks([])
@@ -98,16 +95,17 @@ def draw_embedding(
         handles, names, loc="outside lower center", ncols=min(10, len(labels)), markerscale=3
     )
     figure.savefig(path, dpi=110)
-    plt.close(figure)
 
 
 def _draw_confusion(probe: Probe, path: Path) -> None:
-    plt = pyplot()
+    from matplotlib.figure import Figure
+
     counts = np.sum([fold.confusion for fold in probe.folds], axis=0)
     fractions = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1)
     labels = probe.seconds.labels
     size = 2.5 + 0.5 * len(labels)
-    figure, axes = plt.subplots(figsize=(size + 1, size), layout="constrained")
+    figure = Figure(figsize=(size + 1, size), layout="constrained")
+    axes = figure.add_subplot()
     image = axes.imshow(fractions, cmap="Blues", vmin=0, vmax=1)
     axes.set_xticks(range(len(labels)), labels, rotation=60, ha="right")
     axes.set_yticks(range(len(labels)), labels)
@@ -122,18 +120,3 @@ def _draw_confusion(probe: Probe, path: Path) -> None:
             )
     figure.colorbar(image, ax=axes, shrink=0.8)
     figure.savefig(path, dpi=110)
-    plt.close(figure)
-
-
-def _colour(plt: Any, index: int) -> Any:
-    return plt.get_cmap("tab10" if index < 10 else "tab20")(index % 20)
-
-
-def pyplot() -> Any:
-    """matplotlib's, drawing to files alone."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    import matplotlib.pyplot as plt
-
-    return plt

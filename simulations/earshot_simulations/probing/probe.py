@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from pathlib import Path
 from typing import Any
 
@@ -14,15 +14,10 @@ from earshot_client.encoder import Encoder
 from earshot_models.datasets.dataset import Dataset
 from earshot_simulations.probing.baseline import LogMelStatistics
 from earshot_simulations.probing.measures import FoldMeasures, interval, measure, projected_ari
-from earshot_simulations.probing.seconds import Progress, Seconds, cut, embed
+from earshot_simulations.probing.seconds import Progress, Seconds, cut, embed, no_progress
 
-MEASURES = (
-    "second_accuracy",
-    "clip_accuracy",
-    "neighbour_accuracy",
-    "ari",
-    "ari_twice",
-    "silhouette",
+MEASURES = tuple(
+    field.name for field in fields(FoldMeasures) if field.name not in ("confusion", "penalty")
 )
 
 
@@ -79,7 +74,7 @@ def probe(
     dataset: Dataset,
     encoder_for: Callable[[str], Encoder],
     cache: Path | None = None,
-    progress: Progress | None = None,
+    progress: Progress = no_progress,
 ) -> Probe:
     """Hold each fold, speaker or set of groups out in turn.
 
@@ -105,8 +100,7 @@ def probe(
             else projected_ari(seconds, embeddings, encoder.project, side)
         )
         projected.append(own)
-        if progress is not None:
-            progress("probing", side + 1, len(seconds.names))
+        progress("probing", side + 1, len(seconds.names))
     return Probe(
         ", ".join(dict.fromkeys(names)), dataset.name, seconds, embeddings, measured, projected
     )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -18,6 +19,11 @@ from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.spectrum import WINDOW
 
 Progress = Callable[[str, int, int], None]
+
+
+def no_progress(what: str, done: int, total: int) -> None:
+    """Tell nobody."""
+
 
 HOP = WINDOW // 2
 """Samples between two windows; every other one belongs to the disjoint seconds."""
@@ -50,7 +56,7 @@ class Seconds:
     silent: int
 
 
-def cut(dataset: Dataset, cache: Path | None = None, progress: Progress | None = None) -> Seconds:
+def cut(dataset: Dataset, cache: Path | None = None, progress: Progress = no_progress) -> Seconds:
     """Cut all labelled clips of a data set, and note in which of its folds each is tested.
 
     A clip shorter than a second lies in the middle of a second of silence.
@@ -65,13 +71,8 @@ def cut(dataset: Dataset, cache: Path | None = None, progress: Progress | None =
     """
     if any(clip.label is None for clip in dataset.clips):
         raise InvalidInputError(f"{dataset.name} has clips without a label: they cannot be probed")
-
-    def report(done: int, total: int) -> None:
-        if progress is not None:
-            progress("reading", done, total)
-
     sides = [test for _, test in folds(dataset)]
-    decoded = waveforms(dataset, cache, report)
+    decoded = waveforms(dataset, cache, partial(progress, "reading"))
     side_of = {clip: side for side, part in enumerate(sides) for clip in part.clips}
     sound, index, disjoint, silent = [], [], [], 0
     for number in range(len(decoded)):

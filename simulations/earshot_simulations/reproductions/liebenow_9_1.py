@@ -19,9 +19,8 @@ from earshot_models.datasets.splits import folds
 from earshot_models.recipe import Recipe, Source, train_encoder
 from earshot_simulations.probing.baseline import LogMelStatistics
 from earshot_simulations.probing.measures import interval
-from earshot_simulations.probing.pictures import pyplot
 from earshot_simulations.probing.probe import Probe, probe
-from earshot_simulations.probing.seconds import Progress, side_name
+from earshot_simulations.probing.seconds import Progress, no_progress, side_name
 from earshot_simulations.reproductions.outcome import Outcome, Row, markdown_table
 
 NAME = "liebenow-9.1"
@@ -56,7 +55,7 @@ def reproduce(
     folder: Path,
     recipe: Recipe,
     cache: Path | None = None,
-    progress: Progress | None = None,
+    progress: Progress = no_progress,
 ) -> Outcome:
     """Train, probe, and compare.
 
@@ -103,7 +102,7 @@ def _trained(
     dataset: Dataset,
     folder: Path,
     cache: Path | None,
-    progress: Progress | None,
+    progress: Progress,
 ) -> Callable[[str], Encoder]:
     """Held-out name → encoder, all trained."""
     if variant.recipe is None:
@@ -124,8 +123,7 @@ def _trained(
         what = f"training on {variant.name}" + (f" without {held}" if variant.own else "")
 
         def told(done: int, total: int, line: str, what: str = what) -> None:
-            if progress is not None:
-                progress(what if line.startswith("loss") else line, done, total)
+            progress(what if line.startswith("loss") else line, done, total)
 
         made = train_encoder(sources, place, variant.recipe, slug, cache=cache, progress=told)
         encoders[held] = LiteRtEncoder.open(made.int8)
@@ -166,15 +164,14 @@ separator. In the thesis no pre-processing was better than none.
 
 
 def _draw(rows: Sequence[Row], dataset: Dataset, path: Path) -> None:
-    plt = pyplot()
+    from matplotlib.figure import Figure
+
     halves = [
         [row for row in rows if row["figure"] == figure]
         for figure in (BY_TRAINING_SET, BY_PREPROCESSING)
     ]
-    figure, axes = plt.subplots(
-        1, 2, figsize=(11, 4.6), sharey=True, layout="constrained",
-        width_ratios=[len(half) for half in halves],
-    )  # fmt: skip
+    figure = Figure(figsize=(11, 4.6), layout="constrained")
+    axes = figure.subplots(1, 2, sharey=True, width_ratios=[len(half) for half in halves])
     chance = 1 / len(dataset.labels)
     for axis, half, title in zip(axes, halves, ("Training set", "Pre-processing"), strict=True):
         places = range(len(half))
@@ -190,4 +187,3 @@ def _draw(rows: Sequence[Row], dataset: Dataset, path: Path) -> None:
     axes[0].set_ylabel("linear accuracy, held-out seconds")
     figure.suptitle(f"{dataset.name}: linear accuracy by encoder (dotted: chance)")
     figure.savefig(path, dpi=110)
-    plt.close(figure)

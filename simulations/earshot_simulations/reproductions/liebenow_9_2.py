@@ -7,7 +7,7 @@ from pathlib import Path
 from earshot_client.encoder import Encoder
 from earshot_models.datasets.dataset import Dataset
 from earshot_simulations.probing.pictures import draw_embedding, projections, sample
-from earshot_simulations.probing.seconds import Progress, cut, embed
+from earshot_simulations.probing.seconds import Progress, cut, embed, no_progress
 from earshot_simulations.reproductions.outcome import Outcome, Row
 
 NAME = "liebenow-9.2"
@@ -17,7 +17,7 @@ def reproduce(
     dataset: Dataset,
     encoder: Encoder,
     cache: Path | None = None,
-    progress: Progress | None = None,
+    progress: Progress = no_progress,
 ) -> Outcome:
     """Embed the seconds of a data set and lay them out.
 
@@ -32,10 +32,9 @@ def reproduce(
     seconds = cut(dataset, cache, progress)
     shown = sample(seconds)
     embeddings, label = embed(encoder, seconds.sound[shown]), seconds.label[shown]
-    report = progress or (lambda *_: None)
-    report("PCA and t-SNE", 0, 1)
+    progress("PCA and t-SNE", 0, 1)
     placed = projections(embeddings)
-    report("PCA and t-SNE", 1, 1)
+    progress("PCA and t-SNE", 1, 1)
     rows: list[Row] = []
     for index, of in enumerate(label):
         row: Row = {"label": seconds.labels[of]}

@@ -42,18 +42,16 @@ def write(outcome: Outcome, folder: Path) -> list[Path]:
     writer = csv.DictWriter(table, fieldnames=list(outcome.rows[0]), lineterminator="\n")
     writer.writeheader()
     writer.writerows(outcome.rows)
-    texts = {"csv": table.getvalue(), "md": outcome.note}
-    paths = []
-    for suffix, text in texts.items():
-        paths.append(folder / f"{outcome.name}.{suffix}")
-        new = paths[-1].with_suffix(".new")
-        new.write_text(text, encoding="utf-8")
-        os.replace(new, paths[-1])
-    paths.append(folder / f"{outcome.name}.png")
-    drawn = folder / f".{outcome.name}.new.png"
-    outcome.draw(drawn)
-    os.replace(drawn, paths[-1])
-    return paths
+    writers: dict[str, Callable[[Path], object]] = {
+        "csv": lambda path: path.write_text(table.getvalue(), encoding="utf-8"),
+        "md": lambda path: path.write_text(outcome.note, encoding="utf-8"),
+        "png": outcome.draw,
+    }
+    for suffix, write_to in writers.items():
+        new = folder / f".{outcome.name}.new.{suffix}"
+        write_to(new)
+        os.replace(new, folder / f"{outcome.name}.{suffix}")
+    return [folder / f"{outcome.name}.{suffix}" for suffix in writers]
 
 
 def markdown_table(rows: Sequence[Row], columns: Sequence[str]) -> str:
