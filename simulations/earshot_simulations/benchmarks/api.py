@@ -15,10 +15,11 @@ import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterator
-from concurrent.futures import ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import ProcessPoolExecutor
 from contextlib import closing, contextmanager
 from http.client import HTTPConnection
 from multiprocessing import get_context
@@ -339,21 +340,35 @@ def _phones(
     population = _population(phones, seed)
     crowd = [_Member(address, *member, population) for member in zip(numbers, answers, strict=True)]
     timed, errors = _Timed(), Counter[str]()
+    waiting = [(0.0, place) for place in range(len(crowd))]
+    lock, finished = threading.Lock(), 0
 
-    def take_turns(members: list[_Member]) -> None:
-        waiting = [(0.0, place) for place in range(len(members))]
-        while waiting:
-            due, place = heapq.heappop(waiting)
-            time.sleep(max(0.0, due - time.monotonic()))
+    def work() -> None:
+        nonlocal finished
+        while True:
+            with lock:
+                if finished == len(crowd):
+                    return
+                now = time.monotonic()
+                place = heapq.heappop(waiting)[1] if waiting and waiting[0][0] <= now else None
+            if place is None:
+                time.sleep(0.01)
+                continue
             pause: float | None = _LONGEST_PAUSE
             try:
-                pause = members[place].turn(code, timed)
+                pause = crowd[place].turn(code, timed)
             except EarshotError as error:
                 errors[f"{type(error).__name__}: {error}"[:100]] += 1
-            if pause is not None:
-                heapq.heappush(waiting, (time.monotonic() + pause, place))
+            with lock:
+                if pause is None:
+                    finished += 1
+                else:
+                    heapq.heappush(waiting, (time.monotonic() + pause, place))
 
-    with ThreadPoolExecutor(_THREADS) as pool:
-        list(pool.map(take_turns, (crowd[first::_THREADS] for first in range(_THREADS))))
+    threads = [threading.Thread(target=work) for _ in range(_THREADS)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
     spent = resource.getrusage(resource.RUSAGE_SELF)
     return _Figures(timed.seconds, errors, spent.ru_utime + spent.ru_stime)

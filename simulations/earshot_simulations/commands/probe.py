@@ -45,10 +45,13 @@ def probe(
     """Measure an encoder on labelled sound: linear probe, neighbours, clusters, cost."""
     if raw and encoder is not None:
         raise InvalidInputError("--raw measures no encoder: leave out one of --raw and --encoder")
+    from earshot_client.encoder import default_encoder
     from earshot_models.datasets.opening import open_dataset
     from earshot_simulations.probing.probe import probe as measure
 
     dataset = open_dataset(data, kind)
+    if encoder is None and not raw:
+        default_encoder()  # says so if the packaged file is not the one that all phones share
     shipped = resources.files("earshot_client") / "data" / "encoder.tflite"
     pattern = str(shipped) if encoder is None else encoder
 
