@@ -178,9 +178,9 @@ def train_encoder(
     history = training.train(model, pairs, recipe.schedule, held_out, folder, what, progress)
     spectra = in_batches(model.front_end, public)
     network = export.averaged(export.beside(model.network, _others(spectra, recipe), spectra))
-    heard = training.embed(model.front_end, network, public)
+    embeddings = training.embed(model.front_end, network, public)
     unheard = training.embed(model.front_end, network, held_out.seconds)
-    components, whitening, retrievals = _projection(heard, unheard, held_out, recipe)
+    components, whitening, retrievals = _projection(embeddings, unheard, held_out, recipe)
     network = export.rotated(network, components.rotation)
     trained = {
         "objective": recipe.objective,
@@ -211,7 +211,7 @@ def _others(spectra: NDArray[np.float32], recipe: Recipe) -> list[Any]:
 
 
 def _projection(
-    heard: NDArray[np.float32], unheard: NDArray[np.float32], held_out: HeldOut, recipe: Recipe
+    embeddings: NDArray[np.float32], unheard: NDArray[np.float32], held_out: HeldOut, recipe: Recipe
 ) -> tuple[Components, float, dict[int, float]]:
     """The public projection, how far it whitens, and retrieval by the number of dimensions.
 
@@ -222,7 +222,7 @@ def _projection(
 
     candidates = []
     for whitening in WHITENINGS if recipe.whitening is None else (recipe.whitening,):
-        components = export.public_components(heard, whitening)
+        components = export.public_components(embeddings, whitening)
         retrievals = {
             dimensions: training.retrieval(
                 components.projected(unheard, dimensions), held_out.recordings

@@ -77,10 +77,10 @@ def _microphone(sound: _Sound, draw: _Draw) -> _Sound:
     background = _noise_spectrum(_slope(draw(-6, 0)), draw)
     background *= 10 ** (draw(-30, -10) / 20)
     tilt = _slope(draw(-1, 1))
-    heard = _unit(_time((np.fft.rfft(_unit(sound)) + background) * tilt))
+    mixed = _unit(_time((np.fft.rfft(_unit(sound)) + background) * tilt))
     level = QUIETEST * (LOUDEST / QUIETEST) ** draw(0, 1)
-    peak = np.abs(heard).max(axis=1, keepdims=True)
-    return np.asarray(heard * np.minimum(level, PEAK / peak), dtype=np.float32)
+    peak = np.abs(mixed).max(axis=1, keepdims=True)
+    return np.asarray(mixed * np.minimum(level, PEAK / peak), dtype=np.float32)
 
 
 def _rain(draw: _Draw) -> _Sound:

@@ -13,7 +13,7 @@ import msgspec
 from msgspec import Meta
 
 from earshot_protocol import checks
-from earshot_protocol.errors import InvalidParametersError
+from earshot_protocol.errors import InvalidParametersError, WrongStateError
 from earshot_protocol.phases.plan import Outcome, PartTask, Plan, ReleaseAnswer, SecureSum
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.privacy.noise import LARGEST_SHARED_SCALE
@@ -71,7 +71,7 @@ class Parameters(
         Raises:
             InvalidParametersError: a value from which no mechanism can be made.
         """
-        raise NotImplementedError
+        raise WrongStateError(f"{type(self).__name__} is not a kind of phase: it has no plan")
 
     def check(self) -> None:
         """Refuse parameters under which no phase should run.

@@ -170,13 +170,13 @@ def _server(data: Path, url: str, workers: int) -> Iterator[tuple[str, subproces
         env={**os.environ, "EARSHOT_DATABASE": url},
     )
     try:
-        found = re.search(r"http://\S+", process.stdout.readline() if process.stdout else "")
-        if found is None:
+        address = re.search(r"http://\S+", process.stdout.readline() if process.stdout else "")
+        if address is None:
             log.flush()
             raise BenchmarkError(
                 f"the server does not start: {(data / 'server.log').read_text()[-2000:]}"
             )
-        yield found[0], process
+        yield address[0], process
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(60)
@@ -258,10 +258,10 @@ def _run(
         ]
         began = time.perf_counter()
         while not all(future.done() for future in futures):
-            found = client.phase(phase)
-            progress(found.step, found.steps[-1].answered if found.steps else found.joined, phones)
+            view = client.phase(phase)
+            progress(view.step, view.steps[-1].answered if view.steps else view.joined, phones)
             if time.perf_counter() - began > _PATIENCE:
-                raise BenchmarkError(f"the phase does not end: {found.step}")
+                raise BenchmarkError(f"the phase does not end: {view.step}")
             time.sleep(1.0)
         figures = [future.result() for future in futures]
     return figures, client.export(phase)
@@ -287,11 +287,11 @@ class _Member:
     """One phone: its key, its recordings, its line to the server, and when it vanishes."""
 
     def __init__(self, address: str, number: int, answers: int, population: Population) -> None:
-        heard = population.recordings(number)
-        choices = [population.labels[label] if label >= 0 else None for label in heard.labels]
+        recordings = population.recordings(number)
+        choices = [population.labels[label] if label >= 0 else None for label in recordings.labels]
         self.transport = HttpTransport(address, Ed25519PrivateKey.generate(), tries=8)
         self._phone = Phone(
-            MemoryStore(heard.points, choices),
+            MemoryStore(recordings.points, choices),
             HeardPoints(population.name, population.dimensions),
             AGREES,
             hierarchy=LabelHierarchy.flat(population.labels),

@@ -55,24 +55,24 @@ def probe(
     shipped = resources.files("earshot_client") / "data" / "encoder.tflite"
     pattern = str(shipped) if encoder is None else encoder
 
-    def path(held: str) -> Path:
-        return Path(pattern.replace("{held}", held))
+    def path(side: str) -> Path:
+        return Path(pattern.replace("{held}", side))
 
     with shown() as progress:
-        found = measure(dataset, lambda held: _encoder(path(held), raw), cache, progress)
-        figures = found.figures()
+        probed = measure(dataset, lambda side: _encoder(path(side), raw), cache, progress)
+        figures = probed.figures()
         if not raw:
             from earshot_simulations.probing.cost import cost
 
             progress("cost of the encoder", 0, 1)
-            figures["cost"] = asdict(cost(path(found.seconds.names[-1])))
+            figures["cost"] = asdict(cost(path(probed.seconds.names[-1])))
             progress("cost of the encoder", 1, 1)
         if out is not None:
             from earshot_simulations.probing.pictures import draw
 
             progress("pictures", 0, 1)
             out.mkdir(parents=True, exist_ok=True)
-            draw(found, out)
+            draw(probed, out)
             (out / "probe.json").write_text(json.dumps(figures, indent=2))
             progress("pictures", 1, 1)
     if as_json:

@@ -118,10 +118,10 @@ def _outcome(settings: Settings, population: Population, course: Course) -> dict
     state = course.coordinator.state
     if not course.at or not isinstance(state, LearningPhase):
         return {"points": np.empty((0, population.dimensions), np.float32)}
-    heard = _heard(settings, population)
+    sample = _heard(settings, population)
     outcome: dict[str, Any] = {
-        "points": heard.points[:_PICTURED_POINTS],
-        "scenes": heard.scenes[:_PICTURED_POINTS],
+        "points": sample.points[:_PICTURED_POINTS],
+        "scenes": sample.scenes[:_PICTURED_POINTS],
         "local_centroids": state.local_centroids(),
     }
     if state.centroids is not None:
@@ -135,7 +135,7 @@ def _outcome(settings: Settings, population: Population, course: Course) -> dict
         outcome["labels"] = np.asarray(state.labels)
     result = course.coordinator.result() if state.step == PUBLISHED else None
     if isinstance(result, Result):
-        outcome |= vars(score(result, heard, population.held_out()))
+        outcome |= vars(score(result, sample, population.held_out()))
     return outcome
 
 
@@ -143,9 +143,9 @@ def _heard(settings: Settings, population: Population) -> Recordings:
     """What some phones heard: enough to score and to draw."""
     generator = np.random.default_rng([settings.seed, 0x5])
     some = generator.permutation(settings.phones)[:_PICTURED_PHONES]
-    heard = [population.recordings(int(phone)) for phone in some]
-    mixed = generator.permutation(sum(len(recordings.points) for recordings in heard))
-    return Recordings(*(np.concatenate(column)[mixed] for column in zip(*heard, strict=True)))
+    sample = [population.recordings(int(phone)) for phone in some]
+    mixed = generator.permutation(sum(len(recordings.points) for recordings in sample))
+    return Recordings(*(np.concatenate(column)[mixed] for column in zip(*sample, strict=True)))
 
 
 def _reading(settings: Settings, population: Population) -> list[str]:

@@ -60,17 +60,21 @@ def measure(seconds: Seconds, embeddings: NDArray[np.floating], side: int) -> Fo
     """
     from sklearn.metrics import confusion_matrix, silhouette_score
 
-    held = seconds.sides[seconds.clip] == side
-    tested = held & seconds.disjoint
+    held_out = seconds.sides[seconds.clip] == side
+    tested = held_out & seconds.disjoint
     truth = seconds.label[tested]
-    penalty = _best_penalty(seconds, embeddings, ~held)
-    log_odds = _probe(embeddings[~held], seconds.label[~held], penalty, embeddings[held])
-    guessed = log_odds[tested[held]].argmax(axis=1)
+    penalty = _best_penalty(seconds, embeddings, ~held_out)
+    log_odds = _probe(
+        embeddings[~held_out], seconds.label[~held_out], penalty, embeddings[held_out]
+    )
+    guessed = log_odds[tested[held_out]].argmax(axis=1)
     classes = len(seconds.labels)
     return FoldMeasures(
         float(np.mean(guessed == truth)),
-        _clip_accuracy(seconds, held, log_odds, side),
-        _neighbour_accuracy(embeddings[~held], seconds.label[~held], embeddings[tested], truth),
+        _clip_accuracy(seconds, held_out, log_odds, side),
+        _neighbour_accuracy(
+            embeddings[~held_out], seconds.label[~held_out], embeddings[tested], truth
+        ),
         _ari(embeddings[tested], truth, classes),
         _ari(embeddings[tested], truth, 2 * classes),
         float(silhouette_score(embeddings[tested], truth, metric="cosine")),
@@ -150,10 +154,10 @@ def _best_penalty(
 
 
 def _clip_accuracy(
-    seconds: Seconds, held: NDArray[np.bool_], log_odds: NDArray[np.float64], side: int
+    seconds: Seconds, held_out: NDArray[np.bool_], log_odds: NDArray[np.float64], side: int
 ) -> float:
     clips = np.flatnonzero(seconds.sides == side)
-    of = seconds.clip[held]
+    of = seconds.clip[held_out]
     right = 0
     for clip in clips:
         own = log_odds[of == clip]

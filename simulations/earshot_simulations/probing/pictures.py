@@ -57,14 +57,14 @@ def projections(embeddings: NDArray[np.floating]) -> list[Projection]:
 
     pca = PCA(2, random_state=0).fit(embeddings)
     explained = float(pca.explained_variance_ratio_.sum())
-    found = [Projection("PCA", pca.transform(embeddings), explained)]
+    projected = [Projection("PCA", pca.transform(embeddings), explained)]
     perplexity = min(30.0, (len(embeddings) - 1) / 3)
     for dimensions in (2, 3):
         tsne = TSNE(
             dimensions, metric="cosine", init="random", random_state=0, perplexity=perplexity
         )
-        found.append(Projection(f"t-SNE {dimensions}D", tsne.fit_transform(embeddings)))
-    return found
+        projected.append(Projection(f"t-SNE {dimensions}D", tsne.fit_transform(embeddings)))
+    return projected
 
 
 def draw_embedding(

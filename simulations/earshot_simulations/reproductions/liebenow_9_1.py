@@ -107,26 +107,26 @@ def _trained(
     """Held-out name → encoder, all trained."""
     if variant.recipe is None:
         statistics = LogMelStatistics()
-        return lambda held: statistics
+        return lambda side: statistics
     slug = f"{variant.figure} {variant.name}".replace(" ", "-").replace(":", "")
     encoders: dict[str, LiteRtEncoder] = {}
     for training, test in folds(dataset):
-        held = side_name(test)
+        side = side_name(test)
         if encoders and not variant.own:
-            encoders[held] = next(iter(encoders.values()))  # none of them hears the data set
+            encoders[side] = next(iter(encoders.values()))  # none of them hears the data set
             continue
         sources = [Source(other) for other in variant.others]
         if variant.own:
             # As much as all else together: there it is that accuracy is measured.
             sources.append(Source(training, max(1, len(sources))))
-        place = folder / slug / (held if variant.own else "all")
-        what = f"training on {variant.name}" + (f" without {held}" if variant.own else "")
+        place = folder / slug / (side if variant.own else "all")
+        what = f"training on {variant.name}" + (f" without {side}" if variant.own else "")
 
         def told(done: int, total: int, line: str, what: str = what) -> None:
             progress(what if line.startswith("loss") else line, done, total)
 
         made = train_encoder(sources, place, variant.recipe, slug, cache=cache, progress=told)
-        encoders[held] = LiteRtEncoder.open(made.int8)
+        encoders[side] = LiteRtEncoder.open(made.int8)
     return encoders.__getitem__
 
 
@@ -144,10 +144,10 @@ def _row(variant: _Variant, found: Probe) -> Row:
 
 
 def _note(dataset: Dataset, others: Sequence[Dataset], recipe: Recipe, rows: Sequence[Row]) -> str:
-    heard = ", ".join(other.name for other in others) or "none"
+    sources = ", ".join(other.name for other in others) or "none"
     return f"""# Linear accuracy by training set and by pre-processing
 
-After Figure 9.1 of Liebenow (2022), on {dataset.name} in place of TAU. Other sound: {heard}.
+After Figure 9.1 of Liebenow (2022), on {dataset.name} in place of TAU. Other sound: {sources}.
 
 Each encoder was trained without labels for {recipe.schedule.steps} batches of {recipe.batch} pairs
 ({recipe.objective}), once for every fold and without it, exported as int8, and probed on the
