@@ -193,16 +193,25 @@ def test_the_database_is_restarted(
     assert crowd.play(restart) == undisturbed
 
 
+Reply = tuple[int, dict[str, str], bytes]
+
+
+def closed_by_the_first(path: str, first: Reply, second: Reply) -> bool:
+    """Whether the last answer to a step closed it before it came again, which is no mistake."""
+    if path != ANSWER or (first[0], second[0]) != (204, 409):
+        return False
+    problem = msgspec.json.decode(second[2], type=Problem)
+    assert problem.type == PROBLEM_PREFIX + "unexpected"
+    return True
+
+
 def test_every_request_arrives_twice(crowd: Crowd, undisturbed: Result) -> None:
     refused = 0
 
-    def twice(path: str, forward: Forward) -> tuple[int, dict[str, str], bytes] | None:
+    def twice(path: str, forward: Forward) -> Reply | None:
         nonlocal refused
         first, second = forward(), forward()
-        if path == ANSWER and (first[0], second[0]) == (204, 409):
-            # The last answer to a step may close it before it comes again.
-            problem = msgspec.json.decode(second[2], type=Problem)
-            assert problem.type == PROBLEM_PREFIX + "unexpected"
+        if closed_by_the_first(path, first, second):
             refused += 1
             return first
         # The second time, a phase that is over may already have been told of.
@@ -216,15 +225,25 @@ def test_every_request_arrives_twice(crowd: Crowd, undisturbed: Result) -> None:
 
 
 def test_every_second_response_is_lost(crowd: Crowd, undisturbed: Result) -> None:
-    seen = [0]
+    lost: list[Reply] = []
+    refused, seen = 0, 0
 
-    def lose(path: str, forward: Forward) -> tuple[int, dict[str, str], bytes] | None:
-        seen[0] += 1
+    def lose(path: str, forward: Forward) -> Reply | None:
+        nonlocal refused, seen
+        seen += 1
         answered = forward()
-        return answered if seen[0] % 2 else None
+        if seen % 2 == 0:
+            lost.append(answered)
+            return None
+        if lost and closed_by_the_first(path, lost[-1], answered):
+            refused += 1
+            return lost[-1]
+        return answered
 
     crowd.proxy.fault = lose
     assert crowd.play() == undisturbed
+    assert len(lost) > len(STEPS) * PHONES
+    assert refused <= len(STEPS)
 
 
 def test_answers_arrive_late_and_out_of_order(crowd: Crowd, undisturbed: Result) -> None:
