@@ -87,7 +87,6 @@ def history(steps: tuple[StepRecord, ...]) -> list[tuple[int, str, int, int, boo
 def test_an_empty_database_has_nothing_to_show(archive: Archive) -> None:
     assert archive.phases() == ()
     assert archive.phase(PHASES[0]) is None
-    assert archive.results() == ()
     assert archive.statistics() == ()
     assert archive.counts().phones == 0
 
@@ -160,7 +159,9 @@ def test_the_newest_come_first_and_no_more_than_wanted(archive: Archive, keeper:
         assert record == archive.phase(record.phase)
 
 
-def test_results_and_statistics_are_kept_apart(archive: Archive, keeper: Keeper) -> None:
+def test_statistics_are_told_from_results_and_come_newest_first(
+    archive: Archive, keeper: Keeper
+) -> None:
     kinds = [LEARNING, STATISTICS, LEARNING, STATISTICS, LEARNING]
     for phase, parameters in zip(PHASES, kinds, strict=True):
         keeper.begin(phase, parameters)
@@ -168,9 +169,8 @@ def test_results_and_statistics_are_kept_apart(archive: Archive, keeper: Keeper)
     for number in order:
         keeper.end((result if number % 2 == 0 else statistics)(PHASES[number]))
     keeper.end(Failed(phase=PHASES[4], reason="stopped"))
-    assert archive.results() == (result(PHASES[0]), result(PHASES[2]))
     assert archive.statistics() == (statistics(PHASES[3]), statistics(PHASES[1]))
-    assert archive.results(limit=1) == (result(PHASES[0]),)
+    assert archive.statistics(limit=1) == (statistics(PHASES[3]),)
 
 
 def test_what_there_is_is_counted(archive: Archive, keeper: Keeper, database: Database) -> None:

@@ -138,9 +138,10 @@ def test_a_whole_phase_over_the_database_is_that_in_memory(
     expected.until(Step.PUBLISHED)
     assert outcome(game.coordinator) == outcome(expected.coordinator)
     assert status(database, game.coordinator.phase) == PUBLISHED
-    (result,) = Archive(database).results()
-    assert isinstance(result, Result)
-    assert result == game.coordinator.result()
+    record = Archive(database).phase(game.coordinator.phase)
+    assert record is not None
+    assert isinstance(record.ending, Result)
+    assert record.ending == game.coordinator.result()
     assert driver.turn() == 0
 
 

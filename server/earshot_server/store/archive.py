@@ -3,19 +3,17 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from typing import Any, LiteralString, NamedTuple, TypeVar
+from typing import Any, LiteralString, NamedTuple
 
 import msgspec
 
 from earshot_protocol.errors import WrongStateError
 from earshot_protocol.messages import AnyParameters, Failed, decode_task
-from earshot_protocol.phases.learning import Result
 from earshot_protocol.phases.statistics import Statistics
 from earshot_protocol.wire import Ending
 from earshot_server.records import FAILED, GATHERING, PUBLISHED, RUNNING, PhaseRecord, StepRecord
 from earshot_server.store.database import Database
 
-_T = TypeVar("_T")
 _PHASES: LiteralString = """
 SELECT phase, parameters, created, coalesce(finished, CASE WHEN failure IS NOT NULL THEN ended END),
     wanted, least, joined, until, failure, step, deadline, over, CASE WHEN over THEN common END
@@ -58,13 +56,15 @@ class Archive:
         records = self._records(self._database.query(_PHASES + " WHERE phase = %s", (phase,)))
         return records[0] if records else None
 
-    def results(self, limit: int = 100) -> tuple[Result, ...]:
-        """What learning phases published, the newest first."""
-        return self._published(Result, "learning", limit)
-
     def statistics(self, limit: int = 100) -> tuple[Statistics, ...]:
         """What statistics phases published, the newest first."""
-        return self._published(Statistics, "statistics", limit)
+        rows = self._database.query(
+            "SELECT common FROM phases JOIN gatherings USING (phase)"
+            " WHERE kind = 'statistics' AND step = 'published' ORDER BY finished DESC LIMIT %s",
+            (limit,),
+        )
+        endings = [_ending(common) for (common,) in rows]
+        return tuple(ending for ending in endings if isinstance(ending, Statistics))
 
     def counts(self) -> Counts:
         """How much there is."""
@@ -72,15 +72,6 @@ class Archive:
             "SELECT (SELECT count(*) FROM phones), pg_database_size(current_database())"
         )
         return Counts(*rows[0])
-
-    def _published(self, outcome: type[_T], kind: str, limit: int) -> tuple[_T, ...]:
-        rows = self._database.query(
-            "SELECT common FROM phases JOIN gatherings USING (phase)"
-            " WHERE kind = %s AND step = 'published' ORDER BY finished DESC LIMIT %s",
-            (kind, limit),
-        )
-        endings = [_ending(common) for (common,) in rows]
-        return tuple(ending for ending in endings if isinstance(ending, outcome))
 
     def _records(self, rows: list[tuple[Any, ...]]) -> tuple[PhaseRecord, ...]:
         steps: defaultdict[bytes, list[StepRecord]] = defaultdict(list)
