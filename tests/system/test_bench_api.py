@@ -8,10 +8,11 @@ import sys
 
 
 def test_a_small_phase_is_run_and_measured() -> None:
+    # As few phones stay as may: one that a busy machine makes late for a step ends the phase.
     run = subprocess.run(  # noqa: S603 - our own command
         [
             *(sys.executable, "-m", "earshot_client", "bench", "api", "--json"),
-            *("--phones", "16", "--dropout", "0.125", "--step-seconds", "3", "--processes", "1"),
+            *("--phones", "16", "--dropout", "0.125", "--step-seconds", "8", "--processes", "1"),
         ],
         capture_output=True,
         text=True,
