@@ -10,7 +10,14 @@ from msgspec import Meta
 from earshot_protocol import checks
 from earshot_protocol.errors import MalformedMessageError, UnexpectedMessageError
 from earshot_protocol.geometry import Geometry
-from earshot_protocol.phases.parameters import LARGEST_LABELS, Kind, LabelName, Parameters
+from earshot_protocol.phases.parameters import (
+    LARGEST_LABELS,
+    Kind,
+    LabelName,
+    Parameters,
+    PerLabel,
+    Releases,
+)
 from earshot_protocol.phases.plan import (
     LocalRelease,
     Outcome,
@@ -20,7 +27,6 @@ from earshot_protocol.phases.plan import (
     SecureSum,
     SumPartTask,
 )
-from earshot_protocol.privacy.accounting import Release
 from earshot_protocol.privacy.mechanisms import (
     BallotSum,
     GaussianLloyd,
@@ -41,10 +47,8 @@ SELECT = "select"
 
 LARGEST_LOCAL_CENTROIDS = 256
 LARGEST_GLOBAL_CENTROIDS = 4096
-LARGEST_RELEASES = 4096
 
 PerCentroid = Meta(max_length=LARGEST_GLOBAL_CENTROIDS)
-PerLabel = Meta(max_length=LARGEST_LABELS)
 
 
 class Budget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -202,7 +206,7 @@ class Result(Outcome, frozen=True, kw_only=True, tag="result"):
     label_names: Annotated[tuple[LabelName, ...], PerLabel]
     centroid_votes: Annotated[tuple[int, ...], PerCentroid]
     label_votes: Annotated[tuple[Annotated[tuple[int, ...], PerLabel], ...], PerCentroid]
-    privacy: Annotated[tuple[Release, ...], Meta(max_length=LARGEST_RELEASES)]
+    privacy: Releases
 
     @property
     def names(self) -> tuple[str | None, ...]:

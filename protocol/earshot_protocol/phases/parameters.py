@@ -15,6 +15,7 @@ from msgspec import Meta
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidParametersError, WrongStateError
 from earshot_protocol.phases.plan import Outcome, PartTask, Plan, ReleaseAnswer, SecureSum
+from earshot_protocol.privacy.accounting import Release
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.privacy.noise import LARGEST_SHARED_SCALE
 from earshot_protocol.secure_sum.parameters import SumParameters
@@ -23,6 +24,11 @@ from earshot_protocol.voting.sums import sum_parameters
 LabelName = Annotated[str, Meta(min_length=1, max_length=64)]
 
 LARGEST_LABELS = 256
+LARGEST_RELEASES = 4096
+
+PerLabel = Meta(max_length=LARGEST_LABELS)
+Releases = Annotated[tuple[Release, ...], Meta(max_length=LARGEST_RELEASES)]
+"""The privacy that an outcome cost."""
 
 
 class Parameters(

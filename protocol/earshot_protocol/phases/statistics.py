@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from typing import Annotated
 
-from msgspec import Meta
-
 from earshot_protocol import checks
-from earshot_protocol.phases.parameters import LARGEST_LABELS, Kind, LabelName, Parameters
+from earshot_protocol.phases.parameters import (
+    Kind,
+    LabelName,
+    Parameters,
+    PerLabel,
+    Releases,
+)
 from earshot_protocol.phases.plan import Outcome, Plan, SecureSum, SumPartTask
-from earshot_protocol.privacy.accounting import Release
 from earshot_protocol.privacy.mechanisms import BallotSum
 from earshot_protocol.secure_sum.messages import AdvertiseKeys
 
@@ -17,9 +20,6 @@ HISTOGRAM = "histogram"
 """The only part of the plan, and its private step."""
 
 LARGEST_CONTACTS = 10_000
-LARGEST_RELEASES = 4096
-
-PerLabel = Meta(max_length=LARGEST_LABELS)
 
 
 class StatisticsParameters(Parameters, frozen=True, kw_only=True, tag="statistics"):
@@ -70,7 +70,7 @@ class Statistics(Outcome, frozen=True, kw_only=True, tag="statistics"):
 
     label_names: Annotated[tuple[LabelName, ...], PerLabel]
     contacts: Annotated[tuple[int, ...], PerLabel]
-    privacy: Annotated[tuple[Release, ...], Meta(max_length=LARGEST_RELEASES)]
+    privacy: Releases
 
 
 STATISTICS = Kind(StatisticsParameters, (CountContacts,), (), Statistics)
