@@ -48,7 +48,7 @@ lock: ## choose the newest versions that pyproject.toml allows and pin them
 	$(PYTHON) -m venv --clear .venv/lock
 	.venv/lock/bin/python -m pip --quiet install pip-tools==7.6.2
 	.venv/lock/bin/pip-compile --quiet --no-config --extra dev --strip-extras \
-		--generate-hashes --no-header --no-annotate --unsafe-package earshot \
+		--generate-hashes --no-header --no-annotate --unsafe-package earshot-sensing \
 		--no-emit-index-url --no-emit-find-links --no-emit-trusted-host \
 		--output-file .venv/requirements.txt pyproject.toml
 	echo '# Exact versions of all that `make` installs. Written by `make lock`.' > requirements.lock

@@ -10,6 +10,7 @@ import importlib
 import sys
 from typing import NamedTuple
 
+from earshot_protocol import distribution
 from earshot_protocol.errors import EarshotError
 
 
@@ -48,7 +49,7 @@ def main() -> None:
     try:
         import typer
     except ImportError:
-        sys.exit("the command line needs an extra: pip install 'earshot[phone]'")
+        sys.exit(f"the command line needs an extra: {distribution.installation('phone')}")
 
     app = typer.Typer(
         name="earshot",
@@ -64,9 +65,7 @@ def main() -> None:
         show: bool = typer.Option(False, "--version", help="Show the version and exit."),
     ) -> None:
         if show:
-            from importlib.metadata import version as installed
-
-            print(installed("earshot"))
+            print(distribution.version())
             raise typer.Exit
 
     try:
@@ -87,5 +86,5 @@ def main() -> None:
             raise
         sys.exit(
             f"earshot {wanted} needs an extra ({error.name} is missing): "
-            f"pip install 'earshot[{SUB_COMMANDS[wanted].extra}]'"
+            f"{distribution.installation(SUB_COMMANDS[wanted].extra)}"
         )

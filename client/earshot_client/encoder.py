@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from earshot_client.lite_rt_encoder import LiteRtEncoder
+from earshot_protocol import distribution
 from earshot_protocol.encoder_file import DamagedEncoderError
 
 SHIPPED_SHA256 = "622142b15ef98273a8225aa2adcc1b90486152e775367086d8ec031f7c112816"
@@ -53,6 +54,7 @@ def default_encoder() -> Encoder:
     data = (resources.files("earshot_client") / "data" / "encoder.tflite").read_bytes()
     if hashlib.sha256(data).hexdigest() != SHIPPED_SHA256:
         raise DamagedEncoderError(
-            f"the packaged encoder does not have the digest {SHIPPED_SHA256}; reinstall earshot"
+            f"the packaged encoder does not have the digest {SHIPPED_SHA256}; "
+            f"reinstall {distribution.NAME}"
         )
     return LiteRtEncoder(data)

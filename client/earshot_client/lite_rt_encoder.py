@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from earshot_client.features import check_seconds, log_mel
 from earshot_protocol import encoder_file
+from earshot_protocol.distribution import installation
 from earshot_protocol.encoder_file import DIMENSIONS, DamagedEncoderError
 from earshot_protocol.errors import InvalidInputError, LocalError
 from earshot_protocol.spectrum import BANDS, FRAMES, SILENT_RMS
@@ -23,7 +24,7 @@ _BATCH = 32
 
 
 class MissingRuntimeError(LocalError):
-    """The runtime that encoder files need is not installed: pip install 'earshot[phone]'."""
+    """The runtime that encoder files need is not installed: the extra [phone] brings it."""
 
 
 class LiteRtEncoder:
@@ -111,7 +112,7 @@ class _Network:
             from ai_edge_litert.interpreter import Interpreter
         except ImportError as error:
             raise MissingRuntimeError(
-                f"encoder files need LiteRT ({error}): pip install 'earshot[phone]'"
+                f"encoder files need LiteRT ({error}): {installation('phone')}"
             ) from error
         try:
             with _no_chatter():

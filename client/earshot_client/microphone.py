@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from earshot_client.hearing import Second
+from earshot_protocol import distribution
 from earshot_protocol.errors import LocalError
 from earshot_protocol.spectrum import SAMPLE_RATE
 
@@ -41,6 +42,10 @@ class Microphone:
         """
         try:
             import sounddevice
+        except ImportError as error:
+            raise MicrophoneError(
+                f"no microphone ({error}): {distribution.installation('microphone')}"
+            ) from error
         except OSError as error:  # the Python package is there, and PortAudio is not
             raise MicrophoneError(f"no microphone: {error}") from error
         try:

@@ -49,7 +49,7 @@ def test_a_missing_extra_is_named(without: str, words: tuple[str, ...], extra: s
     if extra is None:  # a package of ours that is missing is no missing extra, but a broken install
         assert "Traceback" in run.stderr
     else:
-        assert f"pip install 'earshot[{extra}]'" in run.stderr
+        assert f"pip install 'earshot-sensing[{extra}]'" in run.stderr
         assert "Traceback" not in run.stderr
 
 

@@ -163,7 +163,7 @@ def test_a_missing_runtime_says_what_to_install(monkeypatch: pytest.MonkeyPatch)
         return importing(name, *rest)
 
     monkeypatch.setattr(builtins, "__import__", without)
-    with pytest.raises(MissingRuntimeError, match=r"pip install 'earshot\[phone\]'"):
+    with pytest.raises(MissingRuntimeError, match=r"pip install 'earshot-sensing\[phone\]'"):
         LiteRtEncoder(packaged())
 
 

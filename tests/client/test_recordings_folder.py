@@ -146,3 +146,11 @@ def test_no_microphone_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setitem(sys.modules, "sounddevice", fake)
     with pytest.raises(MicrophoneError, match="querying device"):
         Microphone(1).read(Second("microphone"))
+
+
+def test_a_microphone_without_its_extra_says_what_to_install(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setitem(sys.modules, "sounddevice", None)
+    with pytest.raises(MicrophoneError, match=r"pip install 'earshot-sensing\[microphone\]'"):
+        Microphone(1).read(Second("microphone"))

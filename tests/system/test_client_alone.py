@@ -4,11 +4,10 @@ from __future__ import annotations
 
 import subprocess
 import sys
-from importlib import metadata
 from pathlib import Path
 
 import pytest
-from packaging.requirements import Requirement
+from support.closure import distributions, link
 from support.networked import ServerProcess
 
 import earshot_client
@@ -56,28 +55,9 @@ print(*sorted({name.partition(".")[0] for name in sys.modules} - sys.stdlib_modu
 """
 
 
-def distributions(*extras: str) -> set[str]:
-    """What `pip install earshot[extras]` brings: the closure of its requirements, by name."""
-    found: set[str] = set()
-    waiting = [("earshot", extra) for extra in ("", *extras)]
-    while waiting:
-        name, extra = waiting.pop()
-        for line in metadata.requires(name) or ():
-            requirement = Requirement(line)
-            wanted = requirement.marker is None or requirement.marker.evaluate({"extra": extra})
-            if wanted and requirement.name not in found:
-                found.add(requirement.name)
-                waiting += [(requirement.name, of) for of in ("", *requirement.extras)]
-    return found
-
-
 def clean_environment(folder: Path, names: set[str]) -> None:
     """A folder with these packages and our own, and no others."""
-    for name in names:
-        distribution = metadata.distribution(name)
-        tops = {file.parts[0] for file in distribution.files or () if file.parts[0] != ".."}
-        for top in tops - {"__pycache__"}:
-            (folder / top).symlink_to(Path(str(distribution.locate_file(top))))
+    link(folder, names)
     for package in (earshot_protocol, earshot_client):
         (folder / package.__name__).symlink_to(Path(str(package.__file__)).parent)
 

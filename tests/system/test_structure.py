@@ -12,6 +12,8 @@ from pathlib import Path
 
 import pytest
 
+from earshot_protocol import distribution
+
 ROOT = Path(__file__).resolve().parents[2]
 PACKAGES = {
     "earshot_protocol": ROOT / "protocol",
@@ -99,7 +101,7 @@ def test_the_core_names_no_other_dependency(package: str, allowed: set[str]) -> 
 
 
 def test_core_dependencies_are_exactly_three() -> None:
-    requirements = metadata.requires("earshot") or []
+    requirements = metadata.requires(distribution.NAME) or []
     core = [line for line in requirements if "extra ==" not in line]
     assert {re.split(r"[^A-Za-z0-9_.-]", line)[0] for line in core} == CORE
 

@@ -7,12 +7,11 @@ from __future__ import annotations
 
 import inspect
 from dataclasses import dataclass
-from importlib.metadata import version
 from typing import Any
 
 import msgspec
 
-from earshot_protocol import api
+from earshot_protocol import api, distribution
 from earshot_protocol.api import (
     JSON,
     MESSAGEPACK,
@@ -156,7 +155,7 @@ def document() -> Schema:
         "openapi": "3.1.0",
         "info": {
             "title": "Earshot",
-            "version": version("earshot"),
+            "version": distribution.version(),
             "description": _ABOUT + ", ".join(f"`{kind}`" for kind in kinds) + ".",
             "license": {"name": "Apache-2.0", "identifier": "Apache-2.0"},
         },

@@ -7,13 +7,13 @@ from collections.abc import Mapping
 from contextlib import closing
 from dataclasses import asdict
 from functools import partial
-from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import numpy as np
 
+from earshot_protocol import distribution
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.phases.learning import Result
 from earshot_protocol.phases.plan import PUBLISHED
@@ -85,7 +85,7 @@ def simulate(settings: Settings, progress: Progress = lambda what, done, total: 
         if course.failure is not None:
             interrupted = f"the phase failed: {course.failure}"
         return Run(
-            version=version("earshot"),
+            version=distribution.version(),
             configuration=_configuration(settings),
             population=population.name,
             phones=settings.phones,

@@ -1,0 +1,135 @@
+"""The name under which we are installed: the same everywhere, and what it installs works."""
+
+from __future__ import annotations
+
+import os
+import re
+import subprocess
+import sys
+import tomllib
+import venv
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from packaging.requirements import Requirement
+from support.closure import distributions, link
+
+from earshot_client.command import SUB_COMMANDS
+from earshot_protocol import distribution
+
+ROOT = Path(__file__).parents[2]
+PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+
+INSTALLS = re.compile(r"pip3? install[^\n`\"]*")
+"""Whatever a reader, or a shell, is told to install."""
+WITH_EXTRAS = re.compile(r"(?<![\w./-])(earshot[\w-]*)\[([\w, ]+)\]")
+WITHOUT = re.compile(r"(?<![\w./$-])(earshot[\w-]*)(?![\w./@-])")
+
+
+def tracked() -> Iterator[tuple[str, str]]:
+    """Every text file of the repository, with its name."""
+    listed = subprocess.run(  # noqa: S603 - our own words
+        ["git", "-C", str(ROOT), "ls-files", "-z"],  # noqa: S607
+        capture_output=True,
+        check=True,
+    ).stdout.decode()
+    own = Path(__file__).relative_to(ROOT).as_posix()
+    for name in filter(None, listed.split("\0")):
+        path = ROOT / name
+        if name == own or not path.is_file():
+            continue
+        content = path.read_bytes()
+        if b"\0" not in content:
+            yield name, content.decode()
+
+
+def named_in(text: str) -> set[tuple[str, str]]:
+    """Each distribution of ours that the text says to install, with an extra or with none."""
+    text = text.replace("\\[", "[").replace("\\]", "]")  # in regular expressions
+    found = {
+        (match[1], extra.strip())
+        for match in WITH_EXTRAS.finditer(text)
+        for extra in match[2].split(",")
+    }
+    for command in INSTALLS.findall(text):
+        found |= {(name, "") for name in WITHOUT.findall(command) if "[" not in command}
+    return found
+
+
+def test_the_search_finds_what_it_is_for() -> None:
+    assert named_in("run `pip install earshot` or") == {("earshot", "")}
+    assert named_in("pip install 'earshot[phone,server]'") == {
+        ("earshot", "phone"),
+        ("earshot", "server"),
+    }
+    assert named_in("with `earshot-sensing[phone]`: ") == {("earshot-sensing", "phone")}
+    assert named_in("pip install -e /opt/earshot") == set()
+
+
+def test_every_text_names_the_distribution_and_an_extra_of_it() -> None:
+    assert PROJECT["name"] == distribution.NAME
+    known = {(PROJECT["name"], extra) for extra in ("", *PROJECT["optional-dependencies"])}
+    wrong, right = {}, set()
+    for name, text in tracked():
+        found = named_in(text)
+        right |= found & known
+        if found - known:
+            wrong[name] = found - known
+    assert wrong == {}
+    assert len(right) >= 4  # the search has found something
+
+
+def test_every_hint_of_ours_is_an_extra_of_the_project() -> None:
+    hinted = {command.extra for command in SUB_COMMANDS.values()} | {"phone", "microphone"}
+    for extra in hinted:
+        words = distribution.installation(extra)
+        requirement = Requirement(words.removeprefix("pip install '").removesuffix("'"))
+        assert requirement.name == PROJECT["name"]
+        assert requirement.extras == {extra} <= set(PROJECT["optional-dependencies"])
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("wheel")
+    run(
+        *(sys.executable, "-m", "pip", "wheel", "--quiet", "--no-deps", "--no-build-isolation"),
+        *("--wheel-dir", str(folder), str(ROOT)),
+    )
+    (made,) = folder.glob("*.whl")
+    return made
+
+
+def run(*words: str, status: int = 0) -> str:
+    """What a command says, where nothing but its own environment is on Python's path."""
+    bare = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(  # noqa: S603 - our own words
+        words, capture_output=True, text=True, check=False, timeout=300, env=bare
+    )
+    assert done.returncode == status, done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.mark.parametrize("extra", ["", "phone"])
+def test_the_wheel_brings_the_command_into_a_bare_environment(
+    wheel: Path, extra: str, tmp_path: Path
+) -> None:
+    assert wheel.name.startswith(f"{PROJECT['name'].replace('-', '_')}-{PROJECT['version']}-")
+    venv.create(tmp_path / "venv")
+    python = tmp_path / "venv" / "bin" / "python"
+    run(
+        *(sys.executable, "-m", "pip", "--python", str(python), "install", "--quiet"),
+        *("--no-index", "--no-deps", str(wheel)),
+    )
+    packages = next((tmp_path / "venv" / "lib").glob("python*/site-packages"))
+    link(packages, distributions(*filter(None, [extra])))
+    command = str(tmp_path / "venv" / "bin" / "earshot")
+    if not extra:
+        assert f"pip install '{PROJECT['name']}[phone]'" in run(command, "--help", status=1)
+        assert run(str(python), "-c", "import earshot_client") == ""
+        return
+    assert PROJECT["version"] in run(command, "--version")
+    shown = run(command, "--help")
+    assert all(name in shown for name in SUB_COMMANDS)
+    refused = run(command, "serve", "--data", str(tmp_path / "data"), status=1)
+    assert f"pip install '{PROJECT['name']}[server]'" in refused
