@@ -7,7 +7,7 @@ OUT := out/demo
 DEMO := simulate --phones 500 --recordings 100 --data soundscapes --dropout 0.1 --summation real --out $(OUT)
 SELECT := not slow
 
-.PHONY: help demo test test-all lint types imports unit format lock clean
+.PHONY: help demo test test-all browser lint types imports unit format lock clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -17,7 +17,7 @@ demo: .venv/.installed ## run one learning phase over 500 simulated phones
 	$(V)/earshot $(DEMO)
 	@echo "The report: $(CURDIR)/$(OUT)/report.html"
 
-test: lint types imports unit ## everything a change must pass
+test: browser lint types imports unit ## everything a change must pass
 
 test-all: SELECT :=
 test-all: test ## the same, with the tests marked slow
@@ -32,8 +32,12 @@ types: .venv/.installed
 imports: .venv/.installed
 	$(V)/lint-imports
 
+# Before anything else, because it is what a machine may lack.
+browser: .venv/.installed
+	@$(V)/python tests/support/browser.py
+
 # Each of the two packages must reach the bar alone: one must not carry the other.
-unit: .venv/.installed
+unit: browser
 	$(V)/pytest -n 2 -m "$(SELECT)" --cov --cov-report=
 	$(V)/coverage report --include='protocol/*' --fail-under=90
 	$(V)/coverage report --include='client/*' --fail-under=90

@@ -8,14 +8,14 @@ takes them from a server that runs.
 from __future__ import annotations
 
 import contextlib
-import shutil
 import sys
 from collections.abc import Iterator
 from pathlib import Path
 
 from playwright.sync_api import Browser, HttpCredentials, Page, sync_playwright
 
-NAMES = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
+from support.browser import executable as browser_path
+
 ARGUMENTS = [
     "--headless",
     "--no-sandbox",
@@ -31,29 +31,10 @@ OPERATOR = "operator"
 """The user of HTTP Basic; the server looks at the password alone."""
 
 
-class NoBrowserError(Exception):
-    """The machine has no Chromium."""
-
-
-def executable() -> str:
-    """Where Chromium is.
-
-    Raises:
-        NoBrowserError: nowhere on the path.
-    """
-    found = next(filter(None, map(shutil.which, NAMES)), None)
-    if found is None:
-        raise NoBrowserError(
-            f"the dashboard is tested in Chromium: install it (Debian: apt-get install chromium) "
-            f"so that one of {', '.join(NAMES)} is on the PATH"
-        )
-    return found
-
-
 @contextlib.contextmanager
 def browser() -> Iterator[Browser]:
     """A headless Chromium."""
-    path = executable()
+    path = browser_path()
     with sync_playwright() as playwright:
         running = playwright.chromium.launch(executable_path=path, args=ARGUMENTS)
         try:
