@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 from typing import TypeVar
 from urllib import error, parse, request
@@ -21,11 +22,12 @@ from earshot_protocol.api import (
     encode_body,
 )
 from earshot_protocol.errors import LocalError
-from earshot_server.api.views import PhaseExport, Phases, PhaseView, Started
+from earshot_server.api.views import PhaseExport, Phases, PhaseView, Started, Stopped
 from earshot_server.credentials import TOKEN_FILE
 
 TOKEN_VARIABLE = "EARSHOT_OPERATOR_TOKEN"  # noqa: S105 - the name of a variable
 _TIMEOUT = 60.0
+_PREFIX = re.compile(r"[0-9a-f]{1,32}", re.ASCII)
 _T = TypeVar("_T")
 
 
@@ -70,9 +72,29 @@ class OperatorClient:
         """One phase."""
         return self._call(_path(phase), PhaseView)
 
-    def stop(self, phase: str) -> None:
-        """End a phase without a result."""
-        self._send(_path(phase) + "/stop", {})
+    def find(self, written: str) -> str:
+        """The whole identifier of the phase that people call so: its first digits will do.
+
+        Raises:
+            ServerError: no phase begins so, or several do; says which.
+        """
+        prefix = written.strip().rstrip("….").lower()
+        if not _PREFIX.fullmatch(prefix):
+            raise ServerError(
+                f"{written!r} is not a phase: give its first hexadecimal digits, as "
+                "`earshot phase list` and the dashboard show them"
+            )
+        found = self._call(f"{PHASES}?prefix={prefix}", Phases).phases
+        if not found:
+            raise ServerError(f"there is no such phase: none begins with {prefix}")
+        if len(found) > 1:
+            named = ", ".join(f"{each.phase} ({each.status})" for each in found)
+            raise ServerError(f"{len(found)} phases begin with {prefix}, give more digits: {named}")
+        return found[0].phase
+
+    def stop(self, phase: str) -> Stopped:
+        """End a phase without a result, unless it is over already."""
+        return decode_body(self._send(_path(phase) + "/stop", {}), JSON, Stopped)
 
     def export(self, phase: str) -> PhaseExport:
         """Everything that is kept of a phase."""

@@ -13,6 +13,11 @@ GATHERING = "gathering"
 RUNNING = "running"
 PUBLISHED = "published"
 FAILED = "failed"
+STOPPED = "stopped"
+"""By an operator: what phones and the store know as a failure for `STOPPED_REASON`."""
+
+STOPPED_REASON = "stopped by an operator"
+"""What the phones of such a phase are told; nothing else ends a phase with these words."""
 
 
 class StepRecord(msgspec.Struct, frozen=True):
@@ -41,9 +46,9 @@ class PhaseRecord(msgspec.Struct, frozen=True):
     Attributes:
         phase: identifier, 16 bytes.
         parameters: `phones` is how many are wanted while it gathers, and afterwards as well.
-        status: `GATHERING`, `RUNNING`, `PUBLISHED` or `FAILED`.
+        status: `GATHERING`, `RUNNING`, `PUBLISHED`, `FAILED` or `STOPPED`.
         created: when the gathering began.
-        finished: when it was published or failed; None before.
+        finished: when it was published, failed or was stopped; None before.
         wanted: phones that may join.
         least: phones that must have joined when the gathering ends.
         joined: phones that have.

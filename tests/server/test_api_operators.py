@@ -30,7 +30,7 @@ from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.statistics import Statistics
 from earshot_protocol.wire import Task
 from earshot_server.api import operators
-from earshot_server.api.views import Histograms, PhaseExport, Phases, PhaseView, Results
+from earshot_server.api.views import Histograms, PhaseExport, Phases, PhaseView, Results, Stopped
 from earshot_server.discovery.optics import Optics
 from earshot_server.processes.driver import Driver
 from earshot_server.store.database import Database
@@ -134,6 +134,35 @@ def test_phases_are_listed_newest_first_under_the_name_that_paths_have(server: S
     assert kinds == ["learning", "statistics", "learning"]
 
 
+def test_phases_are_found_by_their_first_digits(server: Server) -> None:
+    names = [server.start(PARAMETERS).hex() for _ in range(3)]
+
+    def found(prefix: str) -> list[str]:
+        listed = body_of(server.read(f"{PHASES}?prefix={prefix}"), Phases).phases
+        return [each.phase for each in listed]
+
+    for name in names:
+        assert found(name) == [name]
+        for length in (1, 8, 31):
+            alike = [each for each in names[::-1] if each.startswith(name[:length])]
+            assert found(name[:length]) == alike
+    absent = next(digit for digit in "0123456789abcdef" if not any(n[0] == digit for n in names))
+    assert found(absent) == []
+    for wrong in ("", "g", "A", "%25", "_", "0" * 33):
+        problem_of(server.read(f"{PHASES}?prefix={wrong}"), 400, "malformed")
+
+
+def test_a_phase_that_runs_is_stopped_too(server: Server, database: Database) -> None:
+    phase = server.start(PARAMETERS)
+    for _ in range(PARAMETERS.phones):
+        server.phone().task()
+    Driver(database, Optics(), keep_seconds=1e9).turn()
+    came = body_of(server.order(f"{PHASES}/{phase.hex()}/stop"), Stopped)
+    assert came.stopped
+    assert (came.phase.status, came.phase.step) == ("stopped", "stopped")
+    assert came.phase.joined == PARAMETERS.phones
+
+
 def changed(**fields: Any) -> Parameters:
     return msgspec.structs.replace(PARAMETERS, **fields)
 
@@ -192,10 +221,12 @@ def test_a_gathering_is_stopped_once_and_for_all(server: Server, database: Datab
     phase = server.start(PARAMETERS)
     phone = server.phone()
     assert isinstance(phone.task(), Wait)
-    for _ in range(2):
-        assert server.order(f"{PHASES}/{phase.hex()}/stop").status_code == 204
+    for first in (True, False):
+        came = body_of(server.order(f"{PHASES}/{phase.hex()}/stop"), Stopped)
         view = body_of(server.read(f"{PHASES}/{phase.hex()}"), PhaseView)
-        assert (view.status, view.failure) == ("failed", "stopped by an operator")
+        assert came == Stopped(stopped=first, phase=view)
+        assert (view.status, view.step) == ("stopped", "stopped")
+        assert view.failure == "stopped by an operator"
     Driver(database, Optics(), keep_seconds=1e9).turn()
     assert phone.task() == Failed(phase=phase, reason="stopped by an operator")
 
@@ -210,7 +241,7 @@ def test_a_gathering_that_a_driver_is_ending_is_not_stopped_beneath_it(
     assert "try again" in problem_of(server.order(stop), 409, "unexpected").detail
     assert body_of(server.read(f"{PHASES}/{phase.hex()}"), PhaseView).status == "gathering"
     registry.release(phase, "a driver")
-    assert server.order(stop).status_code == 204
+    assert server.order(stop).status_code == 200
     # It has given its own lease back.
     assert registry.lease(phase, "a driver", 60.0)
 
@@ -242,7 +273,8 @@ def test_a_whole_learning_and_a_whole_statistics_phase_over_the_api(
     other = body_of(server.read(f"{PHASES}/{counted.hex()}/export"), PhaseExport)
     assert isinstance(other.ending, Statistics)
     # What is over stays as it is.
-    assert server.order(f"{PHASES}/{learned.hex()}/stop").status_code == 204
+    came = body_of(server.order(f"{PHASES}/{learned.hex()}/stop"), Stopped)
+    assert came == Stopped(stopped=False, phase=export.phase)
     assert body_of(server.get(f"{RESULTS}/{learned.hex()}"), Result) == result
 
     # A phone that was in no phase is told the newest result, until it knows it.

@@ -132,6 +132,7 @@ def test_a_phase_that_runs(archive: Archive, keeper: Keeper) -> None:
         (result(PHASES[0]), "published"),
         (statistics(PHASES[0]), "published"),
         (Failed(phase=PHASES[0], reason="stopped"), "failed"),
+        (Failed(phase=PHASES[0], reason="stopped by an operator"), "stopped"),
     ],
 )
 def test_a_phase_that_is_over(

@@ -13,7 +13,16 @@ from earshot_protocol.phases.learning import Budget, Result
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.statistics import Statistics
 from earshot_protocol.wire import Matrix
-from earshot_server.records import FAILED, GATHERING, PUBLISHED, RUNNING, PhaseRecord, StepRecord
+from earshot_server.records import (
+    FAILED,
+    GATHERING,
+    PUBLISHED,
+    RUNNING,
+    STOPPED,
+    STOPPED_REASON,
+    PhaseRecord,
+    StepRecord,
+)
 from earshot_server.store.archive import Counts
 from support.parameters import learning_parameters, statistics_parameters
 from support.steps import STATISTICS_STEPS, STEPS, Step
@@ -209,6 +218,20 @@ def never_started(number: int = 4) -> PhaseRecord:
         joined=37,
         ending=Failed(phase=name_of(number), reason=reason),
         created=finished - 2 * DAY,
+        finished=finished,
+    )
+
+
+def stopped(number: int = 5, *, asked: bool = False) -> PhaseRecord:
+    """Stopped by an operator while it gathered, or after its first step."""
+    finished = NOW - 2 * DAY
+    return record(
+        number,
+        STOPPED,
+        steps=history(STEPS, (192,), 200, finished - DAY, DAY) if asked else (),
+        joined=200 if asked else 37,
+        ending=Failed(phase=name_of(number), reason=STOPPED_REASON),
+        created=finished - 1.5 * DAY,
         finished=finished,
     )
 

@@ -17,7 +17,8 @@ import pytest
 from support.networked import ServerProcess, await_
 from support.played_phase import PHONES
 
-from earshot_protocol.api import Invite
+from earshot_protocol.api import Invite, StartPhase
+from earshot_server.operator_client import OperatorClient, read_token
 from earshot_server.processes.embedded import EmbeddedPostgres, embedded
 
 
@@ -68,15 +69,43 @@ def test_an_operator_starts_watches_and_stops_a_phase(
     assert as_json["phases"][0]["phase"] == phase
     assert as_json["phases"][0]["parameters"]["type"] == "learning"
 
-    assert "gathering" in earshot("phase", "show", phase, *at(server)).stdout
-    assert earshot("phase", "stop", phase, *at(server)).returncode == 0
-    assert "failed: " in earshot("phase", "show", phase, *at(server)).stdout
+    # As the dashboard prints it, and as people copy it.
+    for written in (phase, phase[:8], f" {phase[:8]}… ", phase[:6].upper()):
+        assert "gathering" in earshot("phase", "show", written, *at(server)).stdout
+    stopped = earshot("phase", "stop", phase[:8], *at(server))
+    assert (stopped.returncode, stopped.stdout[:18]) == (0, f"stopped: {phase[:9]}")
+    again = earshot("phase", "stop", phase, *at(server))
+    assert again.returncode == 0
+    assert again.stdout == (
+        f"phase {phase} had already ended: stopped just now: stopped by an operator\n"
+    )
+    assert "stopped: stopped by an operator" in earshot("phase", "show", phase, *at(server)).stdout
 
     out = tmp_path / "phase.json"
     assert earshot("phase", "export", phase, "--out", str(out), *at(server)).returncode == 0
     exported = json.loads(out.read_text())
-    assert exported["phase"]["status"] == "failed"
+    assert exported["phase"]["status"] == "stopped"
     assert exported["ending"]["type"] == "failed"
+
+
+def test_digits_with_which_several_phases_begin_are_answered_by_their_names(
+    server: ServerProcess,
+) -> None:
+    start = ("phase", "start", "--phones", "100", *at(server))
+    first = earshot(*start).stdout.strip()
+    client = OperatorClient(server.address, read_token(server.data))
+    parameters = client.phase(first).parameters
+    while True:
+        names = [each.phase for each in client.phases()]
+        alike = [name for name in names if name[0] == names[0][0]]
+        if len(alike) > 1:
+            break
+        client.start(StartPhase(parameters=parameters))
+    shown = earshot("phase", "show", names[0][0], *at(server))
+    assert shown.returncode == 2
+    assert all(f"{name} (" in shown.stderr for name in alike)
+    for name in names:
+        client.stop(name)
 
 
 def test_a_statistics_phase_is_started_too(server: ServerProcess) -> None:
@@ -111,7 +140,8 @@ def test_an_invitation_is_printed(server: ServerProcess) -> None:
         (("phase", "start", "--phones", "100", "--budget", "selection=x"), "selection"),
         (("phase", "start", "--phones", "100", "--least-phones", "101"), "least_phones=101"),
         (("phase", "show", "0" * 32), "no such phase"),
-        (("phase", "show", "../../metrics"), ""),
+        (("phase", "show", "../../metrics"), "is not a phase"),
+        (("phase", "stop", "0" * 9), "no such phase"),
         (("invite", "--uses", "1", "--days", "-1"), "days"),
     ],
 )

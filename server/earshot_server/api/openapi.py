@@ -6,7 +6,8 @@
 from __future__ import annotations
 
 import inspect
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -26,7 +27,15 @@ from earshot_protocol.phases.learning import Result
 from earshot_server.api.health import LIVE, READY
 from earshot_server.api.metrics import PATH as METRICS
 from earshot_server.api.problems import HTTP_KINDS, KINDS
-from earshot_server.api.views import Histograms, PhaseExport, Phases, PhaseView, Results, Started
+from earshot_server.api.views import (
+    Histograms,
+    PhaseExport,
+    Phases,
+    PhaseView,
+    Results,
+    Started,
+    Stopped,
+)
 
 Schema = dict[str, Any]
 
@@ -49,6 +58,7 @@ class Operation:
         gives: type of the response's body; None if it has none, `dict` for any JSON object.
         status: of the response.
         problem: status of a problem that its kind of request does not bring along.
+        query: the parameters that it takes in its query, and the pattern of each.
     """
 
     method: str
@@ -59,6 +69,7 @@ class Operation:
     gives: Any = None
     status: int = 200
     problem: int | None = None
+    query: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def name(self) -> str:
@@ -114,9 +125,17 @@ OPERATIONS = (
         api.Invitation,
     ),
     Operation("post", PHASES, "Start a phase", _OPERATOR, api.StartPhase, Started, 201, 422),
-    Operation("get", PHASES, "List phases", _OPERATOR, gives=Phases),
+    Operation(
+        "get",
+        PHASES,
+        "List phases",
+        _OPERATOR,
+        gives=Phases,
+        problem=400,
+        query={"prefix": "^[0-9a-f]{1,32}$"},
+    ),
     Operation("get", _ONE, "Read a phase", _OPERATOR, gives=PhaseView),
-    Operation("post", _ONE + "/stop", "Stop a phase", _OPERATOR, status=204, problem=409),
+    Operation("post", _ONE + "/stop", "Stop a phase", _OPERATOR, gives=Stopped, problem=409),
     Operation(
         "get",
         _ONE + "/export",
@@ -200,21 +219,22 @@ def _schema(kind: Any) -> Schema:
 
 def _operation(operation: Operation) -> Schema:
     described: Schema = {"operationId": operation.name, "summary": operation.summary}
+    parameters = [_parameter(name, "query", pattern) for name, pattern in operation.query.items()]
     if "{phase}" in operation.path:
-        described["parameters"] = [
-            {
-                "name": "phase",
-                "in": "path",
-                "required": True,
-                "schema": {"type": "string", "pattern": "^[0-9a-f]{32}$"},
-            }
-        ]
+        parameters.append(_parameter("phase", "path", "^[0-9a-f]{32}$"))
+    if parameters:
+        described["parameters"] = parameters
     if operation.takes is not None:
         described["requestBody"] = {"required": True, "content": _content(operation.takes)}
     if operation.caller:
         described["security"] = [{operation.caller: []}]
     described["responses"] = _responses(operation)
     return described
+
+
+def _parameter(name: str, place: str, pattern: str) -> Schema:
+    schema = {"type": "string", "pattern": pattern}
+    return {"name": name, "in": place, "required": place == "path", "schema": schema}
 
 
 def _content(kind: Any) -> Schema:

@@ -3,30 +3,35 @@
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import time
 from functools import partial
 
 import msgspec
-from flask import Blueprint, Response
+from flask import Blueprint, Response, request
 
 from earshot_protocol.api import INVITATIONS, PHASES, Invite, StartPhase
-from earshot_protocol.errors import UnexpectedMessageError, WrongStateError
+from earshot_protocol.errors import (
+    MalformedMessageError,
+    UnexpectedMessageError,
+    WrongStateError,
+)
 from earshot_server.api import bodies
 from earshot_server.api.authentication import authenticate_operator
 from earshot_server.api.problems import UnknownPhaseError
-from earshot_server.api.views import PhaseExport, Phases, PhaseView, Started
+from earshot_server.api.views import PhaseExport, Phases, PhaseView, Started, Stopped
 from earshot_server.attestation import InvitationCodes
 from earshot_server.credentials import Credentials
 from earshot_server.phases.coordinator import Coordinator
-from earshot_server.records import GATHERING, PhaseRecord
+from earshot_server.records import GATHERING, STOPPED_REASON, PhaseRecord
 from earshot_server.store.archive import Archive
 from earshot_server.store.database import Database
 from earshot_server.store.postgres import PostgresPhaseStore
 from earshot_server.store.registry import Registry
 
-STOPPED = "stopped by an operator"
-
+_PREFIX = re.compile(r"[0-9a-f]{1,32}")
+"""The first digits of a phase's identifier."""
 _STOP_ATTEMPTS = 5
 _STOP_PAUSE = 0.2
 _LEASE_SECONDS = 10.0
@@ -79,8 +84,15 @@ class Operators:
         return bodies.respond(Started(phase=phase.hex()), 201)
 
     def phases(self) -> Response:
-        """The newest phases."""
-        views = tuple(PhaseView.of(record) for record in self._archive.phases())
+        """The newest phases: all of them, or those whose identifier begins with `prefix`."""
+        prefix = request.args.get("prefix")
+        if prefix is None:
+            records = self._archive.phases()
+        elif _PREFIX.fullmatch(prefix):
+            records = self._archive.phases_named(prefix)
+        else:
+            raise MalformedMessageError("prefix: give 1 to 32 hexadecimal digits, in lower case")
+        views = tuple(PhaseView.of(record) for record in records)
         return bodies.respond(Phases(phases=views))
 
     def phase(self, phase: bytes) -> Response:
@@ -93,21 +105,26 @@ class Operators:
         return bodies.respond(PhaseExport(phase=PhaseView.of(record), ending=record.ending))
 
     def stop(self, phase: bytes) -> Response:
-        """End a phase as failed; one that is over stays as it is."""
+        """End a phase without a result; one that is over stays as it is, and is told of."""
         for _ in range(_STOP_ATTEMPTS):
             try:
-                self._stop(phase)
-                return Response(status=204)
+                stopped = self._stop(phase)
+                view = PhaseView.of(self._known(phase))
+                return bodies.respond(Stopped(stopped=stopped, phase=view))
             except WrongStateError:  # the driver is opening the next step at this moment
                 time.sleep(_STOP_PAUSE)
         raise UnexpectedMessageError("the phase is moving on: try again")
 
-    def _stop(self, phase: bytes) -> None:
+    def _stop(self, phase: bytes) -> bool:
+        """Whether the phase was still under way."""
         record = self._known(phase)
         if record.status == GATHERING:
             self._stop_gathering(phase)
-        elif record.finished is None:
-            Coordinator(self._store, None, phase).stop(STOPPED, self._database.now())
+            return True
+        if record.finished is not None:
+            return False
+        now = self._database.now()
+        return Coordinator(self._store, None, phase).stop(STOPPED_REASON, now)
 
     def _stop_gathering(self, phase: bytes) -> None:
         """End a gathering that no driver is turning into a phase."""
@@ -117,7 +134,7 @@ class Operators:
         try:
             if self._known(phase).status != GATHERING:
                 raise WrongStateError("a driver has ended this gathering")
-            self._registry.end_gathering(phase, STOPPED)
+            self._registry.end_gathering(phase, STOPPED_REASON)
         finally:
             self._registry.release(phase, owner)
 

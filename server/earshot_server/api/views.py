@@ -27,7 +27,7 @@ class PhaseView(msgspec.Struct, frozen=True, kw_only=True):
     phase: str
     """32 hexadecimal digits."""
     status: str
-    """`gathering`, `running`, `published` or `failed`."""
+    """`gathering`, `running`, `published`, `failed` or `stopped`."""
     created: float
     finished: float | None
     wanted: int
@@ -37,7 +37,7 @@ class PhaseView(msgspec.Struct, frozen=True, kw_only=True):
     step: str
     deadline: float | None
     failure: str
-    """Why it failed; empty if it did not."""
+    """Why it failed or was stopped; empty otherwise."""
     parameters: AnyParameters
     steps: tuple[StepRecord, ...]
 
@@ -54,6 +54,14 @@ class Phases(msgspec.Struct, frozen=True, kw_only=True):
     """The newest phases, newest first."""
 
     phases: tuple[PhaseView, ...]
+
+
+class Stopped(msgspec.Struct, frozen=True, kw_only=True):
+    """What came of stopping a phase."""
+
+    stopped: bool
+    """Whether this request ended the phase; if not, it had ended already, as `phase` says."""
+    phase: PhaseView
 
 
 class PhaseExport(msgspec.Struct, frozen=True, kw_only=True):

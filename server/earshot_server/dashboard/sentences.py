@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import msgspec
 
 from earshot_protocol.messages import Failed
@@ -11,7 +9,16 @@ from earshot_protocol.phases.plan import LocalRelease, Outcome, Step
 from earshot_server.dashboard.histograms import agreed_parameters
 from earshot_server.dashboard.outcomes import words_for
 from earshot_server.dashboard.wording import counted, whole
-from earshot_server.records import FAILED, GATHERING, RUNNING, PhaseRecord, StepRecord
+from earshot_server.records import (
+    FAILED,
+    GATHERING,
+    RUNNING,
+    STOPPED,
+    PhaseRecord,
+    StepRecord,
+)
+
+_NOTHING_SPENT = "no phone was asked anything, so nothing was spent"
 
 
 def kind(record: PhaseRecord) -> str:
@@ -65,6 +72,8 @@ def headline(record: PhaseRecord) -> str:
     present = present_step(record)
     if present is not None:
         return f"{whole(present.answered)} of {counted(present.expected, 'phone')} have answered"
+    if record.status == STOPPED:
+        return "An operator stopped this phase"
     if record.status == FAILED:
         return "This phase ended without a result"
     achievement = words_for(record.parameters).achievement(record.ending)
@@ -91,17 +100,14 @@ def summary(records: tuple[PhaseRecord, ...]) -> str:
 
 
 def what_to_do(record: PhaseRecord) -> str:
-    """For a failed phase: what the next one should do differently."""
+    """For a phase without a result: what the next one should do differently."""
     steps = asked_steps(record)
-    ended = record.finished if record.finished is not None else math.inf
+    if record.status == STOPPED:
+        spent = "what phones spent of their privacy budget stays spent" if steps else _NOTHING_SPENT
+        return f"Start another phase when you are ready; {spent}."
     if not steps:
-        return _after_gathering(record, ended)
+        return _after_gathering(record)
     last = steps[-1]
-    if last.answered < last.expected and ended - last.opened < record.parameters.step_seconds:
-        return (
-            "It was ended before the step's time was over. Start another phase when you are ready; "
-            "what phones spent of their privacy budget stays spent."
-        )
     if last.answered < least_answers(record):
         return (
             "Give the next phase longer steps (--step-hours), so that phones that wake up rarely "
@@ -118,12 +124,7 @@ def what_to_do(record: PhaseRecord) -> str:
     )
 
 
-def _after_gathering(record: PhaseRecord, ended: float) -> str:
-    if ended < record.gather_until and record.joined < record.wanted:
-        return (
-            "It was ended while phones were joining. No phone was asked anything, so nothing was "
-            "spent. Start another phase when you are ready."
-        )
+def _after_gathering(record: PhaseRecord) -> str:
     if record.joined < record.least:
         return (
             "No phone was asked anything, so nothing was spent. Enrol more phones (earshot "

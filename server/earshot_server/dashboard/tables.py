@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from markupsafe import Markup
 
+from earshot_protocol.messages import Failed
 from earshot_protocol.phases.learning import CENTROID_VOTE, LABEL_VOTE, Result
 from earshot_protocol.phases.plan import Outcome
 from earshot_protocol.phases.statistics import Statistics
@@ -16,7 +17,7 @@ from earshot_protocol.privacy.accounting import Release
 from earshot_protocol.privacy.mechanisms import Cost, Unit
 from earshot_server.dashboard import charts, histograms, sentences
 from earshot_server.dashboard.histograms import Histogram, Interval
-from earshot_server.records import FAILED, PUBLISHED, PhaseRecord, StepRecord
+from earshot_server.records import PUBLISHED, PhaseRecord, StepRecord
 
 MOST_ENVIRONMENTS = 100
 """On the map and in its tables."""
@@ -178,7 +179,7 @@ def privacy(record: PhaseRecord) -> Privacy:
     plan = histograms.agreed_parameters(record).plan()
     if isinstance(record.ending, Outcome):
         releases = record.ending.privacy
-    elif record.status == FAILED and not record.steps:
+    elif isinstance(record.ending, Failed) and not record.steps:
         releases = ()
     else:
         releases = plan.releases()
@@ -198,7 +199,7 @@ def privacy(record: PhaseRecord) -> Privacy:
     spent = accounting.total(release for release in releases if release.step in paid)
     vacuous = {
         unit: cost
-        for unit, cost in (spent if record.status == FAILED else total).items()
+        for unit, cost in (spent if isinstance(record.ending, Failed) else total).items()
         if is_vacuous(cost)
     }
     return Privacy(rows, total, spent, all(row.spent for row in rows), vacuous)

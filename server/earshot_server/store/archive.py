@@ -11,7 +11,16 @@ from earshot_protocol.errors import WrongStateError
 from earshot_protocol.messages import AnyParameters, Failed, decode_task
 from earshot_protocol.phases.statistics import Statistics
 from earshot_protocol.wire import Ending
-from earshot_server.records import FAILED, GATHERING, PUBLISHED, RUNNING, PhaseRecord, StepRecord
+from earshot_server.records import (
+    FAILED,
+    GATHERING,
+    PUBLISHED,
+    RUNNING,
+    STOPPED,
+    STOPPED_REASON,
+    PhaseRecord,
+    StepRecord,
+)
 from earshot_server.store.database import Database
 
 _PHASES: LiteralString = """
@@ -51,6 +60,16 @@ class Archive:
             self._database.query(_PHASES + " ORDER BY gatherings.position DESC LIMIT %s", (limit,))
         )
 
+    def phases_named(self, prefix: str, limit: int = 100) -> tuple[PhaseRecord, ...]:
+        """The newest phases whose identifier begins with these hexadecimal digits."""
+        return self._records(
+            self._database.query(
+                _PHASES + " WHERE starts_with(encode(phase, 'hex'), %s)"
+                " ORDER BY gatherings.position DESC LIMIT %s",
+                (prefix, limit),
+            )
+        )
+
     def phase(self, phase: bytes) -> PhaseRecord | None:
         """One phase; None if it does not exist."""
         records = self._records(self._database.query(_PHASES + " WHERE phase = %s", (phase,)))
@@ -88,8 +107,10 @@ def _record(row: tuple[Any, ...], steps: tuple[StepRecord, ...]) -> PhaseRecord:
         ending = _ending(common)
     elif failure is not None:
         ending = Failed(phase=phase, reason=failure)
-    if ending is not None:
-        status = FAILED if isinstance(ending, Failed) else PUBLISHED
+    if isinstance(ending, Failed):
+        status = STOPPED if ending.reason == STOPPED_REASON else FAILED
+    elif ending is not None:
+        status = PUBLISHED
     else:
         status = GATHERING if step is None else RUNNING
     return PhaseRecord(
@@ -102,7 +123,7 @@ def _record(row: tuple[Any, ...], steps: tuple[StepRecord, ...]) -> PhaseRecord:
         least=least,
         joined=joined,
         gather_until=until,
-        step=step or status,
+        step=status if ending is not None else step or status,
         deadline=None if over else deadline,
         steps=steps,
         ending=ending,

@@ -1,0 +1,110 @@
+"""`earshot phase list`, `show`, `stop` and `export`."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+from typing import Annotated
+
+import msgspec
+import typer
+
+from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.messages import Failed
+from earshot_server.api.views import Phases, PhaseView
+from earshot_server.commands.options import DEFAULT_DATA, DEFAULT_SERVER, AsJson, Data, Server
+from earshot_server.dashboard.outcomes import words_for
+from earshot_server.dashboard.wording import from_now
+from earshot_server.operator_client import OperatorClient, read_token
+
+Phase = Annotated[
+    str,
+    typer.Argument(
+        help="Identifier of the phase, as `list` or the dashboard shows it; its first digits are "
+        "enough."
+    ),
+]
+
+
+def list_phases(
+    server: Server = DEFAULT_SERVER, data: Data = DEFAULT_DATA, as_json: AsJson = False
+) -> None:
+    """All phases, newest first."""
+    phases = OperatorClient(server, read_token(data)).phases()
+    if as_json:
+        _print(Phases(phases=phases))
+        return
+    for phase in phases:
+        typer.echo(_line(phase))
+
+
+def show(
+    phase: Phase,
+    server: Server = DEFAULT_SERVER,
+    data: Data = DEFAULT_DATA,
+    as_json: AsJson = False,
+) -> None:
+    """One phase: where it stands, how many phones have answered, and its result."""
+    client = OperatorClient(server, read_token(data))
+    everything = client.export(client.find(phase))
+    if as_json:
+        _print(everything)
+        return
+    typer.echo(_line(everything.phase))
+    for step in everything.phase.steps:
+        typer.echo(f"  {step.step:<32} {step.answered} of {step.expected}")
+    if isinstance(everything.ending, Failed):
+        typer.echo(f"  {everything.phase.status}: {everything.ending.reason}")
+    elif everything.ending is not None:
+        for line in words_for(everything.phase.parameters).lines(everything.ending):
+            typer.echo(f"  {line}")
+
+
+def stop(
+    phase: Phase,
+    server: Server = DEFAULT_SERVER,
+    data: Data = DEFAULT_DATA,
+    as_json: AsJson = False,
+) -> None:
+    """End a phase without a result; its phones are told. One that is over stays as it is."""
+    client = OperatorClient(server, read_token(data))
+    came = client.stop(client.find(phase))
+    if as_json:
+        _print(came)
+    elif came.stopped:
+        typer.echo(f"stopped: {_line(came.phase)}")
+    else:
+        over = came.phase
+        when = "" if over.finished is None else f" {from_now(over.finished, time.time())}"
+        why = f": {over.failure}" if over.failure else ""
+        typer.echo(f"phase {over.phase} had already ended: {over.status}{when}{why}")
+
+
+def export(
+    phase: Phase,
+    out: Annotated[Path | None, typer.Option(help="A file; default: standard output.")] = None,
+    server: Server = DEFAULT_SERVER,
+    data: Data = DEFAULT_DATA,
+) -> None:
+    """Everything about a phase as JSON: parameters, steps, result, privacy spent."""
+    client = OperatorClient(server, read_token(data))
+    everything = client.export(client.find(phase))
+    exported = msgspec.json.format(msgspec.json.encode(everything), indent=2).decode()
+    if out is None:
+        typer.echo(exported)
+        return
+    try:
+        out.write_text(exported + "\n", encoding="utf-8")
+    except OSError as error:
+        raise InvalidInputError(f"cannot write {out}: {error.strerror}") from error
+
+
+def _print(body: object) -> None:
+    typer.echo(msgspec.json.encode(body).decode())
+
+
+def _line(phase: PhaseView) -> str:
+    return (
+        f"{phase.phase}  {phase.parameters.kind:<10}  {phase.status:<9}  "
+        f"{phase.joined} of {phase.wanted} phones  {phase.step}"
+    )
