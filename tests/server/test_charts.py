@@ -61,7 +61,7 @@ def test_participation_of_nobody_is_drawn() -> None:
         charts.track(1, 4),
         charts.participation(1, 2, 3, 2),
         charts.interval_bar(Interval(3, 1, 5), 5),
-        charts.over_time([Interval(3, 1, 5)], 5),
+        charts.over_time([Interval(3, 1, 5)], [7.0], 5),
     ],
 )
 def test_charts_beside_their_text_are_hidden_from_screen_readers(drawn: Markup) -> None:
@@ -83,10 +83,13 @@ def test_interval_bar_of_a_negative_count_is_empty() -> None:
 
 def test_course_joins_neighbours_and_leaves_gaps() -> None:
     first, second, last = Interval(0, 0, 4), Interval(50, 40, 60), Interval(100, 90, 100)
-    drawn = charts.over_time([first, second, None, last], 100)
+    drawn = charts.over_time([first, second, None, last], [0.0, 60.0, 90.0, 240.0], 100)
     marks, lines = of_class(drawn, "mark"), of_class(drawn, "course")
-    assert [share(mark, "cx") for mark in marks] == pytest.approx([12.5, 37.5, 87.5])
-    assert [(share(line, "x1"), share(line, "x2")) for line in lines] == [(12.5, 37.5)]
+    # As far apart as the times are, with room for a mark at both ends.
+    assert [share(mark, "cx") for mark in marks] == pytest.approx([3.0, 26.5, 97.0])
+    assert [(share(line, "x1"), share(line, "x2")) for line in lines] == [(3.0, 26.5)]
+    ticks = [share(line, "x1") for line in of_class(drawn, "axis")[1:]]
+    assert ticks == pytest.approx([3.0, 26.5, 38.25, 97.0])
     heights = [float(mark.get("cy", "")) for mark in marks]
     assert heights == sorted(heights, reverse=True)
     assert heights[1] == pytest.approx((heights[0] + heights[2]) / 2)
@@ -97,14 +100,20 @@ def test_course_joins_neighbours_and_leaves_gaps() -> None:
     st.lists(
         st.none()
         | st.builds(Interval, st.integers(-50, 150), st.integers(0, 120), st.integers(0, 150)),
+        min_size=1,
         max_size=20,
-    )
+    ),
+    st.floats(0, 1e8),
 )
-def test_course_stays_in_its_frame(counts: list[Interval | None]) -> None:
-    drawn = parsed(charts.over_time(counts, 100))
+def test_course_stays_in_its_frame(counts: list[Interval | None], pause: float) -> None:
+    times = [1.79e9 + pause * number for number in range(len(counts))]
+    drawn = parsed(charts.over_time(counts, times, 100))
     height = float(drawn.get("height", ""))
-    values = [float(each.get(name, "1")) for each in drawn for name in ("y1", "y2", "cy")]
+    inside = [each for each in drawn if each.get("class") != "axis"]
+    values = [float(each.get(name, "1")) for each in inside for name in ("y1", "y2", "cy")]
     assert all(0 <= value <= height for value in values)
+    places = [share(each, name) for each in inside for name in ("x1", "cx") if each.get(name)]
+    assert all(3 <= place <= 97 for place in places)
 
 
 def test_heat_grows_from_nothing_to_the_highest_level() -> None:

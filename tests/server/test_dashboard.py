@@ -216,8 +216,8 @@ def test_only_pages_with_something_under_way_renew_themselves() -> None:
 
 def test_running_phase_lists_its_steps_and_what_lies_ahead() -> None:
     shown = phase_page(made.running(answered=131))
-    assert "Local centroids 200 192 8 21 Sep 2026, 02:13 UTC 1 h" in shown.words
-    assert "Centroid vote: masked input 190 131 59 so far" in shown.words
+    assert "Local centroids 21 Sep 2026, 02:13 UTC 200 192 1 h" in shown.words
+    assert "Centroid vote: masked input 21 Sep 2026, 05:13 UTC 190 131 so far –" in shown.words
     assert shown.words.count("to come") == 5
     assert "Paid so far" in shown.words
 
@@ -361,14 +361,17 @@ def test_failed_phase_says_what_was_paid() -> None:
 
 def test_statistics_show_both_kinds_of_labels_newest_first() -> None:
     shown = page("/statistics", made.some_months())
-    dates = re.findall(r"(\d+ \w{3} 2026) ± (\d+)", shown.words)
+    dates = re.findall(r"(\d+ \w{3} 2026) 14:13 UTC ± (\d+)", shown.words)
     assert [date for date, _ in dates] == [
         *("16 Sep 2026", "17 Aug 2026", "18 Jul 2026"),
         *("18 Jun 2026", "19 May 2026", "19 Apr 2026"),
         *("18 Sep 2026", "19 Aug 2026", "20 Jul 2026"),
         *("20 Jun 2026", "21 May 2026", "21 Apr 2026"),
     ]
-    assert len(shown.all("table")) == 2
+    assert len(shown.all("table")) == 4
+    assert "Since 17 Aug 2026, 14:13 UTC: sport fell; 10 labels changed by no more" in shown.words
+    assert "sport fell 23 −6 −29 ± 28" in shown.words
+    assert "gastronomy within the noise 199 199 0 ± 28" in shown.words
     assert shown.values("class").count("course-chart") == 2 * len(made.LABELS)
     assert "2 env." in shown.words
 
@@ -378,9 +381,23 @@ def test_statistics_mark_labels_that_a_phase_did_not_know() -> None:
     ending = msgspec.structs.replace(newer.ending, label_names=("beach",), contacts=(77,))
     newer = msgspec.structs.replace(newer, ending=ending)
     shown = page("/statistics", [newer, made.published_statistics(30, made.NOW - made.DAY)])
-    first_row = shown.words.partition("21 Sep 2026 ± ")[2].partition("20 Sep 2026")[0]
+    first_row = shown.words.partition("21 Sep 2026 14:13 UTC ± ")[2].partition("20 Sep 2026")[0]
     assert re.findall("[–−0-9]+", first_row).count("–") == len(made.LABELS)
     assert "77" in first_row
+
+
+def test_phases_of_one_day_have_an_axis_of_hours() -> None:
+    hours = [made.published_statistics(30 + i, made.NOW - 3600.0 * i) for i in range(3)]
+    shown = page("/statistics", hours)
+    assert "21 Sep, 12:13 21 Sep, 14:13" in shown.words
+    assert "from 21 Sep 2026, 12:13 UTC to 21 Sep 2026, 14:13 UTC" in shown.words
+    months = [made.published_statistics(30 + i, made.NOW - made.DAY * 30 * i) for i in range(3)]
+    assert "23 Jul 21 Sep" in page("/statistics", months).words
+    years = [made.published_statistics(30 + i, made.NOW - made.DAY * 300 * i) for i in range(3)]
+    assert "29 Jan 2025 21 Sep 2026" in page("/statistics", years).words
+    one = page("/statistics", hours[:1]).words
+    assert "one phase on 21 Sep 2026, 14:13 UTC" in one
+    assert "What has changed" not in one
 
 
 def test_empty_statistics_say_how_to_get_some() -> None:

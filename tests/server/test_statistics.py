@@ -16,7 +16,7 @@ from earshot_protocol.phases.learning import LOCAL_CENTROIDS, Result
 from earshot_protocol.phases.statistics import HISTOGRAM
 from earshot_protocol.privacy.noise import polya_share
 from earshot_server.dashboard import histograms as statistics
-from earshot_server.dashboard.histograms import Interval, noise_radius
+from earshot_server.dashboard.histograms import Interval, SumNoise, noise_radius
 
 DAY = made.DAY
 
@@ -106,22 +106,22 @@ def test_radius_of_a_sum_counts_the_shares_that_are_in_it() -> None:
     masked = next(step for step in record.steps if step.step == Step.HISTOGRAM_MASK)
     # 75 % of the 190 phones that joined are counted on; the noise of all who answered is in.
     assert masked.answered == 186
-    assert statistics.sum_radius(record, HISTOGRAM) == noise_radius(
+    assert statistics.sum_noise(record, HISTOGRAM).radius() == noise_radius(
         2 / made.COUNTING.epsilon, 186 / 143
     )
-    assert statistics.sum_radius(record, HISTOGRAM, 5) == noise_radius(
+    assert statistics.sum_noise(record, HISTOGRAM, 5).radius() == noise_radius(
         2 / made.COUNTING.epsilon, 5 * 186 / 143
     )
 
 
 def test_radius_without_a_history_supposes_that_all_answered() -> None:
     record = msgspec.structs.replace(made.published_statistics(30, made.NOW), steps=())
-    assert statistics.sum_radius(record, HISTOGRAM) == noise_radius(4.0, 200 / 150)
+    assert statistics.sum_noise(record, HISTOGRAM).radius() == noise_radius(4.0, 200 / 150)
 
 
 def test_steps_without_a_sum_have_no_radius() -> None:
     record = made.published_learning(10, made.NOW)
-    assert statistics.sum_radius(record, LOCAL_CENTROIDS) == 0
+    assert statistics.sum_noise(record, LOCAL_CENTROIDS).radius() == 0
 
 
 def test_private_histograms_are_the_published_counts_oldest_first() -> None:
@@ -178,7 +178,7 @@ def test_a_result_without_environments_is_a_histogram_of_zeros() -> None:
 def test_labels_are_ordered_by_their_sum_over_all_phases_then_by_name() -> None:
     def histogram(**counts: int) -> statistics.Histogram:
         noisy = {label: Interval.around(count, 1) for label, count in counts.items()}
-        return statistics.Histogram(b"", 0.0, noisy, 1, {})
+        return statistics.Histogram(b"", 0.0, noisy, SumNoise(0.5, 1.0), 9, (), {})
 
     histograms = [histogram(bus=5, park=1, car=3), histogram(park=6, home=-2, car=2)]
     assert statistics.by_frequency(histograms) == ("park", "bus", "car", "home")

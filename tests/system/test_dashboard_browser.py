@@ -189,14 +189,47 @@ def test_skip_link_leads_past_the_navigation(watched: Watched) -> None:
 def test_tables_scroll_by_keyboard_on_a_phone(watched: Watched) -> None:
     # So high that only the width is missing.
     watched.page.set_viewport_size({"width": 360, "height": 3000})
-    page = watched.visit("/")
-    region = page.get_by_role("region", name="phases, newest first")
-    last = region.get_by_role("columnheader", name="Took")
+    page = watched.visit(PATHS["learned"])
+    region = page.get_by_role("region", name="Sums of the second vote")
+    last = region.get_by_role("columnheader", name="sport", exact=True)
     expect(last).not_to_be_in_viewport()
     region.focus()
     for _ in range(20):
         page.keyboard.press("ArrowRight")
     expect(last).to_be_in_viewport()
+
+
+@pytest.mark.parametrize("name", ["overview", "running", "learned", "counted", "failed"])
+def test_no_column_is_cut_off_on_a_phone(name: str, watched: Watched) -> None:
+    watched.page.set_viewport_size({"width": 360, "height": 740})
+    page = watched.visit(PATHS[name])
+    cut = page.evaluate(
+        "[...document.querySelectorAll('table:not(.heat):not(.over-time)')].flatMap(table =>"
+        " [...table.querySelectorAll('tbody :is(th, td)')].filter(cell =>"
+        " cell.getBoundingClientRect().right > innerWidth - 15).map(cell => cell.textContent))"
+    )
+    assert cut == []
+
+
+def test_a_label_stands_beside_its_dot_on_a_phone(watched: Watched) -> None:
+    watched.page.set_viewport_size({"width": 360, "height": 740})
+    page = watched.visit(PATHS["learned"])
+    under = page.evaluate(
+        "[...document.querySelectorAll('.named')].filter(each =>"
+        " each.children[1].getBoundingClientRect().left <"
+        " each.children[0].getBoundingClientRect().right).length"
+    )
+    assert page.locator(".named").count() == 8
+    assert under == 0
+
+
+def test_the_phases_stay_a_table_to_screen_readers_on_a_phone(watched: Watched) -> None:
+    watched.page.set_viewport_size({"width": 360, "height": 740})
+    page = watched.visit("/")
+    table = page.get_by_role("table", name="phases, newest first")
+    expect(table.get_by_role("row")).to_have_count(1 + len(full_archive().records))
+    expect(table.get_by_role("rowheader").first).to_contain_text("Statistics phase")
+    expect(table.get_by_role("row").nth(1).get_by_role("cell")).to_have_count(6)
 
 
 def test_without_scripts_the_pages_say_the_same(chromium: Browser, address: str) -> None:

@@ -88,21 +88,26 @@ def interval_bar(count: Interval, largest: int) -> Markup:
     )
 
 
-def over_time(counts: Sequence[Interval | None], largest: int) -> Markup:
-    """One mark with a whisker per phase, oldest first, joined by lines; None leaves a gap.
+def over_time(counts: Sequence[Interval | None], times: Sequence[float], largest: int) -> Markup:
+    """One mark with a whisker per phase, joined by lines; None leaves a gap.
 
-    At the upper edge is the count `largest`, which is positive.
+    The marks lie as far apart as the times do; every phase has a tick on the axis.
+
+    Args:
+        counts: oldest first.
+        times: of the phases, in seconds; from the earliest to the latest is the chart's width.
+        largest: the count at the upper edge, positive.
     """
     drawn: list[Markup] = [
         _element("line", class_="axis", x1=0, x2="100%", y1=_HEIGHT - 1, y2=_HEIGHT - 1)
     ]
     marks: list[Markup] = []
     previous: tuple[str, str] | None = None
-    for number, count in enumerate(counts):
+    for count, place in zip(counts, _along(times), strict=True):
+        drawn.append(_upright(place, _HEIGHT - 1, _HEIGHT + 3, "axis"))
         if count is None:
             previous = None
             continue
-        place = 100.0 * (number + 0.5) / len(counts)
         x, y = _share(place), _number(_height(count.published, largest))
         drawn.append(
             _upright(place, _height(count.most, largest), _height(count.least, largest), "whisker")
@@ -114,6 +119,12 @@ def over_time(counts: Sequence[Interval | None], largest: int) -> Markup:
         marks.append(_element("circle", class_="mark", cx=x, cy=y, r=3.5))
         previous = x, y
     return _hidden("course-chart", _HEIGHT, *drawn, *marks)
+
+
+def _along(times: Sequence[float]) -> list[float]:
+    """Where the times lie, as percentages of the width, with room for a mark at both ends."""
+    first, span = min(times), max(times) - min(times)
+    return [3.0 + 94.0 * ((time - first) / span if span > 0 else 0.5) for time in times]
 
 
 def heat(count: int, largest: int) -> int:

@@ -44,6 +44,22 @@ class Interval(NamedTuple):
         return cls(published, max(0, published - radius), max(0, published + radius))
 
 
+class SumNoise(NamedTuple):
+    """The noise in an entry of a sum.
+
+    Attributes:
+        scale: of the mechanism's discrete Laplace noise, in counts.
+        order: of the negative binomial variables; 0 where there is no noise.
+    """
+
+    scale: float
+    order: float
+
+    def radius(self, confidence: float = CONFIDENCE) -> int:
+        """What it does not exceed, with that probability."""
+        return noise_radius(self.scale, self.order, confidence) if self.order else 0
+
+
 @dataclass(frozen=True)
 class Histogram:
     """How often each label occurs in one phase.
@@ -52,15 +68,24 @@ class Histogram:
         phase: identifier, 16 bytes.
         finished: when it was published, in seconds since 1970.
         counts: by label: votes for it in a learning phase, contacts in a statistics phase.
-        radius: what their noise does not exceed, with probability `CONFIDENCE`.
+        noise: in each count.
+        inputs: the phones whose numbers were added up.
+        asked: what phones were asked for; numbers compare where it is the same.
         environments: by label, the environments that were given it; empty in a statistics phase.
     """
 
     phase: bytes
     finished: float
     counts: dict[str, Interval]
-    radius: int
+    noise: SumNoise
+    inputs: int
+    asked: tuple[object, ...]
     environments: dict[str, int]
+
+    @property
+    def radius(self) -> int:
+        """What the noise of a count does not exceed, with probability `CONFIDENCE`."""
+        return self.noise.radius()
 
 
 def global_histograms(records: Iterable[PhaseRecord]) -> tuple[Histogram, ...]:
@@ -86,23 +111,45 @@ def private_histograms(records: Iterable[PhaseRecord]) -> tuple[Histogram, ...]:
 
 def contacts(record: PhaseRecord, published: Statistics) -> Histogram:
     """The histogram of one statistics phase."""
-    radius = sum_radius(record, HISTOGRAM)
+    parameters = record.parameters
+    noise = sum_noise(record, HISTOGRAM)
     counts = {
-        name: Interval.around(count, radius)
+        name: Interval.around(count, noise.radius())
         for name, count in zip(published.label_names, published.contacts, strict=True)
     }
-    return Histogram(record.phase, record.finished or 0.0, counts, radius, {})
+    asked = (getattr(parameters, "contacts", 0),)
+    return _histogram(record, HISTOGRAM, counts, noise, asked, {})
 
 
 def _of_environments(record: PhaseRecord, published: Result) -> Histogram:
     """The histogram of one learning phase."""
-    votes = published.label_votes
-    radius = sum_radius(record, LABEL_VOTE, max(1, len(votes)))
+    parameters, votes = record.parameters, published.label_votes
+    noise = sum_noise(record, LABEL_VOTE, max(1, len(votes)))
     counts, named = {}, {}
     for index, name in enumerate(published.label_names):
-        counts[name] = Interval.around(sum(row[index] for row in votes), radius)
+        counts[name] = Interval.around(sum(row[index] for row in votes), noise.radius())
         named[name] = published.labels.count(index)
-    return Histogram(record.phase, record.finished or 0.0, counts, radius, named)
+    asked = (getattr(parameters, "label_votes", 0),)
+    return _histogram(record, LABEL_VOTE, counts, noise, asked, named)
+
+
+def _histogram(
+    record: PhaseRecord,
+    part: str,
+    counts: dict[str, Interval],
+    noise: SumNoise,
+    asked: tuple[object, ...],
+    environments: dict[str, int],
+) -> Histogram:
+    return Histogram(
+        record.phase,
+        record.finished or 0.0,
+        counts,
+        noise,
+        summed_inputs(record, part),
+        asked,
+        environments,
+    )
 
 
 def by_frequency(histograms: Sequence[Histogram]) -> tuple[str, ...]:
@@ -120,29 +167,33 @@ def agreed_parameters(record: PhaseRecord) -> Parameters:
     return msgspec.structs.replace(record.parameters, phones=record.joined)
 
 
-def sum_radius(record: PhaseRecord, name: str, entries: int = 1) -> int:
-    """What the noise of a published sum does not exceed, with probability `CONFIDENCE`.
+def summed_inputs(record: PhaseRecord, name: str) -> int:
+    """How many phones' inputs are in the sum of that part of a published phase."""
+    parameters = agreed_parameters(record)
+    step = parameters.plan().released_in(name)
+    answered = (each.answered for each in record.steps if step and each.step == step.name)
+    return next(answered, parameters.phones)
+
+
+def sum_noise(record: PhaseRecord, name: str, entries: int = 1) -> SumNoise:
+    """The noise of a published sum.
 
     Args:
         record: of a published phase.
         name: of the part of the phase's plan.
         entries: how many entries of the sum are added up.
     """
-    parameters = agreed_parameters(record)
-    plan = parameters.plan()
-    part, step = plan.part(name), plan.released_in(name)
-    if not isinstance(part, SecureSum) or step is None:
-        return 0
-    inputs = next(
-        (each.answered for each in record.steps if each.step == step.name), parameters.phones
-    )
+    part = agreed_parameters(record).plan().part(name)
+    if not isinstance(part, SecureSum):
+        return SumNoise(0.0, 0.0)
     mechanism = part.mechanism
-    return noise_radius(mechanism.scale, entries * inputs / mechanism.honest_survivors)
+    order = entries * summed_inputs(record, name) / mechanism.honest_survivors
+    return SumNoise(mechanism.scale, order)
 
 
 @functools.lru_cache(maxsize=256)
-def noise_radius(scale: float, order: float) -> int:
-    """The smallest r for which noise lies in [−r, r] with probability `CONFIDENCE`.
+def noise_radius(scale: float, order: float, confidence: float = CONFIDENCE) -> int:
+    """The smallest r for which noise lies in [−r, r] with some probability.
 
     The noise is the difference of two variables NegativeBinomial(order, exp(−1/scale)). Order 1 is
     discrete Laplace noise; each phone that stays adds a share of order 1/n', n' of them being
@@ -152,6 +203,7 @@ def noise_radius(scale: float, order: float) -> int:
     Args:
         scale: of the discrete Laplace noise, in counts.
         order: positive.
+        confidence: the probability, at most 1 − 10⁻⁹, beyond which the transform has no digits.
     """
     # On a coarser grid the law hardly changes; the radius is rounded up to it.
     grid = max(1, math.ceil(scale / _FINEST_SCALE))
@@ -163,7 +215,7 @@ def noise_radius(scale: float, order: float) -> int:
     growth = 4 * ratio * (np.sin(angles / 2) / (1 - ratio)) ** 2
     law = np.fft.irfft(np.exp(-order * np.log1p(growth)), size)
     within = law[0] + 2 * np.concatenate([[0.0], np.cumsum(law[1 : size // 2])])
-    return grid * int(np.argmax(within >= CONFIDENCE))
+    return grid * int(np.argmax(within >= confidence))
 
 
 def _oldest_first(histograms: Iterable[Histogram]) -> tuple[Histogram, ...]:

@@ -15,7 +15,7 @@ from earshot_protocol.phases.statistics import Statistics
 from earshot_protocol.privacy import accounting
 from earshot_protocol.privacy.accounting import Release
 from earshot_protocol.privacy.mechanisms import Cost, Unit
-from earshot_server.dashboard import charts, histograms, sentences
+from earshot_server.dashboard import changes, charts, histograms, sentences
 from earshot_server.dashboard.histograms import Histogram, Interval
 from earshot_server.records import PUBLISHED, PhaseRecord, StepRecord
 
@@ -118,8 +118,8 @@ def environments(record: PhaseRecord, result: Result) -> Environments:
         rows,
         picture,
         explained,
-        histograms.sum_radius(record, CENTROID_VOTE),
-        histograms.sum_radius(record, LABEL_VOTE),
+        histograms.sum_noise(record, CENTROID_VOTE).radius(),
+        histograms.sum_noise(record, LABEL_VOTE).radius(),
     )
 
 
@@ -235,12 +235,14 @@ class OverTime:
         labels: all of them, the most frequent first.
         courses: the charts of the first `MOST_MULTIPLES` labels.
         largest: the count at the upper edge of every chart.
+        comparison: the newest histogram and the one before it; None where none compares.
     """
 
     histograms: tuple[Histogram, ...]
     labels: tuple[str, ...]
     courses: tuple[Course, ...]
     largest: int
+    comparison: changes.Comparison | None
 
 
 def over_time(published: Sequence[Histogram]) -> OverTime:
@@ -254,8 +256,10 @@ def over_time(published: Sequence[Histogram]) -> OverTime:
     counts = {label: [each.counts.get(label) for each in published] for label in shown}
     present = [count.most for series in counts.values() for count in series if count is not None]
     largest = max([1, *present])
+    times = [each.finished for each in published]
     courses = tuple(
-        Course(label, counts[label][-1], charts.over_time(counts[label], largest))
+        Course(label, counts[label][-1], charts.over_time(counts[label], times, largest))
         for label in shown
     )
-    return OverTime(tuple(reversed(published)), labels, courses, largest)
+    newest_first = tuple(reversed(published))
+    return OverTime(newest_first, labels, courses, largest, changes.since_before(published))

@@ -33,6 +33,11 @@ def whole(value: float) -> str:
     return sign + f"{abs(round(value)):,}".replace(",", "\u202f")
 
 
+def signed(value: float) -> str:
+    """A change of a count."""
+    return whole(value) if round(value) <= 0 else f"+{whole(value)}"
+
+
 def counted(number: int, noun: str) -> str:
     """A number of things, such as "1 phone" or "3 phones"."""
     return f"{whole(number)} {noun}{'' if number == 1 else 's'}"
@@ -88,6 +93,21 @@ def moment(seconds: float) -> Markup:
 def day(seconds: float) -> Markup:
     """The day of a time in UTC."""
     return _time(seconds, "%b %Y")
+
+
+def hour(seconds: float) -> str:
+    """The time of a day in UTC, to the minute."""
+    return f"{datetime.fromtimestamp(seconds, UTC):%H:%M} UTC"
+
+
+def on_axis(seconds: float, span: float) -> Markup:
+    """A time in UTC, as exactly as it takes to tell times apart that lie within a span of seconds.
+
+    With its hour within two days, without its year within a year.
+    """
+    if span < 2 * 86_400:
+        return _time(seconds, "%b, %H:%M")
+    return _time(seconds, "%b") if span < 365 * 86_400 else _time(seconds, "%b %Y")
 
 
 def _time(seconds: float, form: str) -> Markup:

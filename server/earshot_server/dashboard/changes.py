@@ -1,0 +1,140 @@
+"""What has changed since the phase before, and what of it the noise alone may be."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from earshot_server.dashboard.histograms import CONFIDENCE, Histogram
+from earshot_server.dashboard.wording import counted, printable
+
+PER_PHONES = 100
+"""Counts are compared per so many phones: another number of them stays in every phase."""
+
+
+class Change(NamedTuple):
+    """One label in two phases; all numbers are per `PER_PHONES` phones.
+
+    Attributes:
+        label: its name.
+        before: in the earlier phase.
+        now: in the later one.
+        radius: what noise moves their difference by at most (see `Comparison`).
+    """
+
+    label: str
+    before: float
+    now: float
+    radius: float
+
+    @property
+    def difference(self) -> float:
+        """Positive where there is more now."""
+        return self.now - self.before
+
+    @property
+    def clear(self) -> bool:
+        """Whether it is more than noise alone would make."""
+        return abs(self.difference) > self.radius
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A phase and the one before it that asked the same.
+
+    With probability `CONFIDENCE` no change at all exceeds its radius where nothing but the noise
+    has changed: each of the 2L noises in L labels may exceed its own bound with probability
+    (1 − `CONFIDENCE`) / 2L. Who happened to take part, and what happened to them, is chance of
+    another kind, which is not in it.
+
+    Attributes:
+        before: the earlier phase.
+        now: the later one.
+        changes: of the labels that both have, the clearest first.
+        appeared: labels that the later one alone has.
+        vanished: labels that the earlier one alone has.
+    """
+
+    before: Histogram
+    now: Histogram
+    changes: tuple[Change, ...]
+    appeared: tuple[str, ...]
+    vanished: tuple[str, ...]
+
+    per = PER_PHONES
+
+    @property
+    def sentence(self) -> str:
+        """The whole of it, in words."""
+        clear = [each for each in self.changes if each.clear]
+        rose = [each.label for each in clear if each.difference > 0]
+        fell = [each.label for each in clear if each.difference < 0]
+        still = len(self.changes) - len(clear)
+        parts = [
+            f"{_listed(labels)} {what}"
+            for labels, what in (
+                (rose, "rose"),
+                (fell, "fell"),
+                (self.appeared, "counted for the first time"),
+                (self.vanished, "no longer counted"),
+            )
+            if labels
+        ]
+        if still:
+            parts.append(
+                f"{counted(still, 'label')} changed by no more than the noise"
+                if clear
+                else "no label changed by more than the noise"
+            )
+        return "; ".join(parts)
+
+
+def since_before(histograms: Sequence[Histogram]) -> Comparison | None:
+    """The newest phase and the newest one before it that asked phones for the same.
+
+    Args:
+        histograms: oldest first.
+
+    Returns:
+        None where there is nothing to compare with.
+    """
+    if not histograms:
+        return None
+    now = histograms[-1]
+    before = next((each for each in reversed(histograms[:-1]) if each.asked == now.asked), None)
+    return None if before is None else compare(before, now)
+
+
+def compare(before: Histogram, now: Histogram) -> Comparison:
+    """Two histograms that asked phones for the same, label by label."""
+    labels = [label for label in now.counts if label in before.counts]
+    confidence = 1.0 - (1.0 - CONFIDENCE) / max(1, 2 * len(labels))
+    rates = [PER_PHONES / max(1, each.inputs) for each in (before, now)]
+    radius = math.fsum(
+        rate * each.noise.radius(confidence)
+        for rate, each in zip(rates, (before, now), strict=True)
+    )
+    changes = [
+        Change(
+            label,
+            rates[0] * before.counts[label].published,
+            rates[1] * now.counts[label].published,
+            radius,
+        )
+        for label in labels
+    ]
+    changes.sort(key=lambda each: (not each.clear, -abs(each.difference)))
+    return Comparison(
+        before,
+        now,
+        tuple(changes),
+        tuple(label for label in now.counts if label not in before.counts),
+        tuple(label for label in before.counts if label not in now.counts),
+    )
+
+
+def _listed(labels: Sequence[str]) -> str:
+    names = [printable(label) for label in labels]
+    return names[0] if len(names) == 1 else f"{', '.join(names[:-1])} and {names[-1]}"
