@@ -41,6 +41,7 @@ from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import PartTask, SecureSum, SumPartTask
 from earshot_protocol.privacy.ledger import Ledger
 from earshot_protocol.randomness import RandomBytes
+from earshot_protocol.rules import Rule
 from earshot_protocol.secure_sum.bell import BELL
 from earshot_protocol.secure_sum.interface import Participant, Summation
 from earshot_protocol.secure_sum.messages import AdvertiseKeys, SumAnswer, SumTask
@@ -233,7 +234,8 @@ class Phone:
             try:
                 answer = self._do(task)
             except InvalidParametersError as error:
-                raise RefusedError(f"the task's parameters are not valid: {error}") from error
+                said = f"the task's parameters are not valid: {error}"
+                raise RefusedError(said, Rule.PARAMETERS) from error
             if answer is not None:
                 self._store.put(_ANSWERED, digest + encode(answer))
         return answer
@@ -280,13 +282,15 @@ class Phone:
         parameters = member.parameters
         released = self.ledger.releases_in(member.phase)
         if any(release.step in part.mechanisms for release in released):
-            raise RefusedError(f"this phone has voted: the {part.name} of a phase is cast once")
+            raise RefusedError(
+                f"this phone has voted: the {part.name} of a phase is cast once", Rule.REPEATED
+            )
         if task.index != member.index:
             raise RefusedError("this phone's number changed within a phase")
         self._policy.check_sum(parameters, task.parameters)
         if task.parameters != parameters.sum_parameters(part, values.shape):
             raise RefusedError(
-                f"the parameters of the {part.name}'s secure sum are not those expected"
+                f"the parameters of the {part.name}'s secure sum are not those expected", Rule.SUM
             )
         noisy = with_noise(values, part.mechanism, task.parameters.bound, self._memory.random)
         member = msgspec.structs.replace(member, part=part.name)
@@ -361,6 +365,6 @@ class Phone:
                 member.phase, [expense for expense in expenses if expense.release.step in steps]
             )
         except WrongStateError as error:
-            raise RefusedError(str(error)) from error
+            raise RefusedError(str(error), Rule.REPEATED) from error
         for entry in entries:
             self._store.append_ledger(entry)

@@ -7,6 +7,8 @@ sender and goes on; a `LocalError` is a bug or a bad setting and names what woul
 
 from __future__ import annotations
 
+from earshot_protocol.rules import Rule
+
 
 class EarshotError(Exception):
     """Every error that Earshot raises on purpose."""
@@ -49,4 +51,12 @@ class TooManyDropoutsError(RemoteError):
 
 
 class RefusedError(RemoteError):
-    """The phone declines what the server asks for; `str` says which rule forbids it."""
+    """The phone declines what the server asks for; `str` says why and what would be accepted.
+
+    Attributes:
+        rule: the name of the rule that forbids it.
+    """
+
+    def __init__(self, message: str, rule: Rule = Rule.PROTOCOL) -> None:
+        super().__init__(message)
+        self.rule = rule

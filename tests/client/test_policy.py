@@ -2,20 +2,33 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 from typing import Any
 
 import msgspec
 import pytest
-from support.parameters import learning_parameters
+from support.parameters import learning_parameters, statistics_parameters
 
+from earshot_client.encoder import default_encoder
+from earshot_client.phone import Phone
 from earshot_client.policy import Policy
+from earshot_client.store.memory import MemoryStore
+from earshot_protocol.encoder_file import DIMENSIONS, SHIPPED
 from earshot_protocol.errors import InvalidParametersError, RefusedError
-from earshot_protocol.phases.learning import PhaseParameters
+from earshot_protocol.geometry import Geometry
+from earshot_protocol.phases.acceptance import Limits, default_refusals
+from earshot_protocol.phases.learning import Budget, Cluster, PhaseParameters
+from earshot_protocol.phases.parameters import Parameters
+from earshot_protocol.phases.plan import SecureSum
+from earshot_protocol.phases.statistics import CountContacts, StatisticsParameters
 from earshot_protocol.privacy.accounting import Expense, Release
 from earshot_protocol.privacy.events import Approximate
 from earshot_protocol.privacy.ledger import Ledger
 from earshot_protocol.privacy.mechanisms import Unit
+from earshot_protocol.rules import Rule
+from earshot_protocol.secure_sum.messages import AdvertiseKeys
 from earshot_protocol.secure_sum.parameters import SumParameters, choose
+from earshot_protocol.wire import Task
 
 PHASE = learning_parameters(phones=100, dropout=0.1, corrupted=0.05)
 SUM = choose(100, (5,), 50, 0.1, 0.05)
@@ -184,3 +197,72 @@ def test_limits_are_numbers(rule: str) -> None:
     for value in (-1, math.nan):
         with pytest.raises(InvalidParametersError, match=rule):
             Policy(**{rule: value})
+
+
+# ------------------------------------------------------------------- what operators are told of it
+
+
+def test_every_limit_has_a_name_that_may_cross_the_wire() -> None:
+    names = {limit.name for limit in dataclasses.fields(Limits)}
+    assert names == {rule.value for rule in Rule if rule.value.startswith(("least_", "largest_"))}
+
+
+def test_the_encoder_of_a_default_phone_is_the_shipped_one() -> None:
+    assert (default_encoder().name, default_encoder().dimensions) == (SHIPPED, DIMENSIONS)
+
+
+USUAL = learning_parameters(geometry=Geometry.SPHERICAL, encoder=SHIPPED, dimensions=8, dropout=0.2)
+REFUSED: dict[str, tuple[Parameters, list[Rule]]] = {
+    "nothing is wrong": (USUAL, []),
+    "nothing is wrong with statistics": (statistics_parameters(), []),
+    "unknown encoder": (msgspec.structs.replace(USUAL, encoder="mine-1"), [Rule.ENCODER]),
+    "500 dimensions": (msgspec.structs.replace(USUAL, dimensions=500), [Rule.DIMENSIONS]),
+    "few phones": (msgspec.structs.replace(USUAL, phones=50), [Rule.LEAST_PHONES]),
+    "too much of everything": (
+        msgspec.structs.replace(
+            USUAL,
+            phones=60,
+            dropout=0.35,
+            corrupted=0.0,
+            delta=1e-4,
+            budget=Budget(clustering=3.0, selection=0.25, centroid_vote=0.5, label_vote=0.5),
+        ),
+        [
+            Rule.LEAST_PHONES,
+            Rule.LARGEST_DROPOUT,
+            Rule.LEAST_CORRUPTED,
+            Rule.LARGEST_EPSILON,
+            Rule.LARGEST_DELTA,
+        ],
+    ),
+    "statistics that cost too much": (
+        statistics_parameters(epsilon=3.5),
+        [Rule.LARGEST_EPSILON],
+    ),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_default_phones_refuse_is_known_before(name: str) -> None:
+    parameters, rules = REFUSED[name]
+    foretold = list(default_refusals(parameters))
+    assert [refused.rule for refused in foretold] == rules
+    for refused in foretold:
+        assert re.search(r"accepted|this phone's are of|an embedding has", str(refused))
+    phase = b"p" * 16
+    if isinstance(parameters, StatisticsParameters):
+        part = parameters.plan().parts[0]
+        assert isinstance(part, SecureSum)
+        sum_parameters = parameters.sum_parameters(part, (len(parameters.labels),))
+        advertise = AdvertiseKeys(sum_id=b"s" * 16, index=0, parameters=sum_parameters)
+        task: Task = CountContacts(phase=phase, parameters=parameters, advertise=advertise)
+    else:
+        assert isinstance(parameters, PhaseParameters)
+        task = Cluster(phase=phase, index=0, parameters=parameters)
+    phone = Phone(MemoryStore(), default_encoder())
+    if not rules:
+        assert phone.answer(task) is not None
+        return
+    with pytest.raises(RefusedError) as caught:
+        phone.answer(task)
+    assert (caught.value.rule, str(caught.value)) == (rules[0], str(foretold[0]))

@@ -16,6 +16,7 @@ from earshot_client.phases.memory import Memory
 from earshot_protocol.errors import RefusedError, UnexpectedMessageError
 from earshot_protocol.geometry import Geometry, counts
 from earshot_protocol.phases import learning
+from earshot_protocol.phases.acceptance import refusals_of_encoder
 from earshot_protocol.phases.learning import (
     Cluster,
     GlobalCentroids,
@@ -36,15 +37,8 @@ _CLUSTERINGS: dict[Geometry, Callable[[int, Any], LocalClustering]] = {
 def _check(memory: Memory, parameters: PhaseParameters) -> None:
     """Refuse points of another encoder, or of more dimensions than this phone's have."""
     encoder = memory.encoder
-    if parameters.encoder != encoder.name:
-        raise RefusedError(
-            f"the phase clusters embeddings of '{parameters.encoder}'; "
-            f"this phone's are of '{encoder.name}'"
-        )
-    if parameters.dimensions > encoder.dimensions:
-        raise RefusedError(
-            f"dimensions={parameters.dimensions}: an embedding has {encoder.dimensions}"
-        )
+    for refused in refusals_of_encoder(parameters, encoder.name, encoder.dimensions):
+        raise refused
 
 
 def _local_centroids(memory: Memory, parameters: PhaseParameters, task: Cluster) -> LocalCentroids:

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, NamedTuple
 import msgspec
 
 from earshot_protocol.errors import UnexpectedMessageError
-from earshot_protocol.privacy.accounting import Expense, Release, expenses
-from earshot_protocol.privacy.mechanisms import Mechanism, SumMechanism
+from earshot_protocol.privacy.accounting import Expense, Release, expenses, total
+from earshot_protocol.privacy.mechanisms import Cost, Mechanism, SumMechanism, Unit
 from earshot_protocol.secure_sum.bell import BELL
 from earshot_protocol.secure_sum.interface import Asks, SumRound
 from earshot_protocol.secure_sum.messages import AdvertiseKeys
@@ -241,3 +241,7 @@ class Plan:
     def releases(self) -> tuple[Release, ...]:
         """The same, as it is published."""
         return tuple(expense.release for expense in self.expenses())
+
+    def total(self) -> dict[Unit, Cost]:
+        """What all of it costs a phone, per unit."""
+        return total(self.releases())

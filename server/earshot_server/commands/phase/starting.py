@@ -8,6 +8,7 @@ from typing import Annotated
 import typer
 
 from earshot_protocol.api import StartPhase
+from earshot_protocol.encoder_file import SHIPPED
 from earshot_protocol.environments import DEFAULT_ENVIRONMENTS
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.phases.learning import Budget, PhaseParameters
@@ -54,7 +55,7 @@ def start(
     contacts: Annotated[
         int, typer.Option(help="With --statistics: the most contacts that a phone counts.")
     ] = 20,
-    encoder: Annotated[str, typer.Option(help="Whose embeddings are clustered.")] = "contrast-1",
+    encoder: Annotated[str, typer.Option(help="Whose embeddings are clustered.")] = SHIPPED,
     dimensions: Annotated[int, typer.Option(help="Of the points that phones cluster.")] = 8,
     local_centroids: Annotated[int, typer.Option(help="Centroids a phone computes (k).")] = 6,
     top_local_centroids: Annotated[int, typer.Option(help="Of those, published (k*).")] = 2,

@@ -1,0 +1,36 @@
+"""The names of the rules by which a phone refuses: all that it may say of a refusal.
+
+The list is closed: what is not on it does not cross the wire. No rule depends on what a phone has
+heard, so that its name tells nothing of it.
+"""
+
+from __future__ import annotations
+
+import enum
+
+
+class Rule(enum.StrEnum):
+    """Why a phone refuses. The limits have the names of `phases.acceptance.Limits`."""
+
+    LEAST_PHONES = "least_phones"
+    LARGEST_EPSILON = "largest_epsilon"
+    LARGEST_DELTA = "largest_delta"
+    LARGEST_LIFETIME_EPSILON = "largest_lifetime_epsilon"
+    LARGEST_LIFETIME_DELTA = "largest_lifetime_delta"
+    LARGEST_DROPOUT = "largest_dropout"
+    LEAST_CORRUPTED = "least_corrupted"
+    LEAST_THRESHOLD = "least_threshold"
+    LEAST_STATISTICAL_SECURITY = "least_statistical_security"
+    LEAST_CORRECTNESS = "least_correctness"
+    ENCODER = "encoder"
+    """The phase clusters embeddings of another encoder than this phone's."""
+    DIMENSIONS = "dimensions"
+    """More than an embedding has."""
+    PARAMETERS = "parameters"
+    """Of the phase: no phase can run under them."""
+    SUM = "sum"
+    """Parameters of a secure sum that are not those of its phase, or under which none is safe."""
+    REPEATED = "repeated"
+    """It is in the ledger already: nothing is released twice."""
+    PROTOCOL = "protocol"
+    """A task that the protocol forbids."""
