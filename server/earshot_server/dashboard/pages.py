@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 import time
 from collections.abc import Callable
 from typing import Any
@@ -13,7 +12,15 @@ from earshot_protocol.phases.learning import Result
 from earshot_protocol.phases.plan import Outcome
 from earshot_protocol.phases.statistics import Statistics
 from earshot_protocol.privacy.mechanisms import Unit
-from earshot_server.dashboard import charts, histograms, outcomes, sentences, tables, wording
+from earshot_server.dashboard import (
+    charts,
+    downloads,
+    histograms,
+    outcomes,
+    sentences,
+    tables,
+    wording,
+)
 from earshot_server.records import GATHERING, PUBLISHED, RUNNING, PhaseRecord
 from earshot_server.store.archive import Archive
 from earshot_server.store.database import SECONDS_UNTIL_DATABASE, DatabaseUnavailableError
@@ -26,11 +33,9 @@ POLICY = (
 MOST_PHASES = 100
 """In a list."""
 
-_NAME = re.compile(r"[0-9a-f]{32}")
-
 
 def blueprint(archive: Archive, clock: Callable[[], float] = time.time) -> Blueprint:
-    """The pages `/`, `/phases/<hex>` and `/statistics`, and `/static/…`.
+    """The pages `/`, `/phases/<hex>` and `/statistics`, their tables as CSV, and `/static/…`.
 
     Who may see them is for the caller to check.
 
@@ -40,6 +45,7 @@ def blueprint(archive: Archive, clock: Callable[[], float] = time.time) -> Bluep
     """
     pages = Blueprint("dashboard", __name__, static_folder="static", template_folder="templates")
     pages.after_request(_secure)
+    downloads.register(pages, archive, MOST_PHASES)
 
     def render(template: str, **shown: Any) -> str:
         return render_template(
@@ -68,7 +74,7 @@ def blueprint(archive: Archive, clock: Callable[[], float] = time.time) -> Bluep
 
     @pages.get("/phases/<name>")
     def phase(name: str) -> str | tuple[str, int]:
-        record = archive.phase(bytes.fromhex(name)) if _NAME.fullmatch(name) else None
+        record = downloads.named(archive, name)
         if record is None:
             return render("message.html", title="No such phase", kind="unknown-phase"), 404
         return render(

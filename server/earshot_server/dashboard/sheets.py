@@ -1,0 +1,188 @@
+"""Every table of the dashboard as comma-separated values, for spreadsheets and statistics programs.
+
+Numbers are as they were published, times are ISO 8601 in UTC.
+"""
+
+from __future__ import annotations
+
+import csv
+import io
+from collections.abc import Iterable, Sequence
+from datetime import UTC, datetime
+from typing import NamedTuple
+
+from earshot_protocol.phases.learning import Result
+from earshot_protocol.phases.plan import Outcome
+from earshot_protocol.phases.statistics import Statistics
+from earshot_server.dashboard import outcomes, sentences, tables
+from earshot_server.dashboard.changes import PER_PHONES
+from earshot_server.dashboard.histograms import Histogram
+from earshot_server.records import PhaseRecord
+
+Cell = str | int | float | None
+
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+"""What a spreadsheet takes for the beginning of a formula."""
+
+
+class Sheet(NamedTuple):
+    """One table.
+
+    Attributes:
+        header: names of the columns.
+        rows: as many cells each.
+    """
+
+    header: tuple[str, ...]
+    rows: tuple[tuple[Cell, ...], ...]
+
+    def csv(self) -> str:
+        """The table as in RFC 4180, after a mark that tells spreadsheets of its UTF-8.
+
+        Labels come from operators, and reasons from anywhere: what a spreadsheet would execute is
+        written as text.
+        """
+        written = io.StringIO()
+        writer = csv.writer(written)
+        writer.writerow(self.header)
+        writer.writerows([_plain(cell) for cell in row] for row in self.rows)
+        return "\ufeff" + written.getvalue()
+
+
+def phases(records: Iterable[PhaseRecord]) -> Sheet:
+    """All phases, one row each."""
+    return Sheet(
+        ("phase", "kind", "status", "outcome", "joined", "wanted", "stayed", "started", "finished"),
+        tuple(
+            (
+                record.phase.hex(),
+                record.parameters.kind,
+                record.status,
+                sentences.outcome(record),
+                record.joined,
+                record.wanted,
+                sentences.stayed(record),
+                _time(record.created),
+                _time(record.finished),
+            )
+            for record in records
+        ),
+    )
+
+
+def of_phase(record: PhaseRecord) -> dict[str, Sheet]:
+    """The tables of one phase's page, by name."""
+    sheets = {
+        "participation": _participation(record),
+        "privacy": _privacy(record),
+        "parameters": Sheet(
+            ("parameter", "symbol", "value"),
+            tuple(
+                (words, symbol, _text(value))
+                for words, symbol, value in sentences.parameter_rows(record)
+            ),
+        ),
+    }
+    match record.ending:
+        case Result() as result:
+            sheets |= _environments(record, result)
+        case Statistics() as statistics:
+            sheets["histogram"] = _histogram(record, statistics)
+        case Outcome() as outcome:
+            sheets["outcome"] = Sheet(("name", "value"), tuple(outcomes.plain_rows(outcome)))
+    return sheets
+
+
+def over_time(published: Sequence[Histogram]) -> dict[str, Sheet]:
+    """The tables of one kind of histogram over time, by name.
+
+    Args:
+        published: histograms, oldest first.
+    """
+    shown = tables.over_time(published)
+    rows = [
+        (each.phase.hex(), _time(each.finished), each.inputs, label, count.published, each.radius)
+        for each in shown.histograms
+        for label, count in each.counts.items()
+    ]
+    changes = shown.comparison.changes if shown.comparison else ()
+    return {
+        "counts": Sheet(("phase", "published", "phones", "label", "count", "noise"), tuple(rows)),
+        "changes": Sheet(
+            ("label", *(f"{name} per {PER_PHONES} phones" for name in _CHANGES), "clear"),
+            tuple(
+                (each.label, each.before, each.now, each.difference, each.radius, _yes(each.clear))
+                for each in changes
+            ),
+        ),
+    }
+
+
+_CHANGES = ("before", "now", "change", "noise")
+
+
+def _participation(record: PhaseRecord) -> Sheet:
+    asked = [step.record for step in tables.participation(record) if step.record]
+    return Sheet(
+        ("step", "asked", "answered", "opened", "closed"),
+        tuple(
+            (step.step, step.expected, step.answered, _time(step.opened), _time(step.closed))
+            for step in asked
+        ),
+    )
+
+
+def _privacy(record: PhaseRecord) -> Sheet:
+    return Sheet(
+        ("step", "mechanism", "unit", "epsilon", "delta", "paid"),
+        tuple(
+            (row.step, row.mechanism, str(unit), cost.epsilon, cost.delta, _yes(row.spent))
+            for row in tables.privacy(record).rows
+            for unit, cost in row.costs.items()
+        ),
+    )
+
+
+def _environments(record: PhaseRecord, result: Result) -> dict[str, Sheet]:
+    found = tables.environments(record, result)
+    return {
+        "environments": Sheet(
+            ("number", "label", "votes to keep it", "noise", "votes for its label", "label noise"),
+            tuple(
+                (
+                    *(row.number, row.name, row.votes, found.vote_radius),
+                    *(row.winning_votes, found.label_radius),
+                )
+                for row in found.rows
+            ),
+        ),
+        "label-votes": Sheet(
+            ("number", *result.label_names),
+            tuple((row.number, *(votes for votes, _ in row.label_votes)) for row in found.rows),
+        ),
+    }
+
+
+def _histogram(record: PhaseRecord, published: Statistics) -> Sheet:
+    return Sheet(
+        ("label", "published", "at least", "at most"),
+        tuple((bar.label, *bar.counted) for bar in tables.histogram(record, published)),
+    )
+
+
+def _text(value: object) -> Cell:
+    if isinstance(value, tuple):
+        return ", ".join(map(str, value))
+    return value if isinstance(value, int | float) else str(value)
+
+
+def _time(seconds: float | None) -> str | None:
+    return None if seconds is None else f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _yes(holds: bool) -> str:
+    return "yes" if holds else "no"
+
+
+def _plain(cell: Cell) -> Cell:
+    return f"'{cell}" if isinstance(cell, str) and cell.startswith(_FORMULA) else cell
