@@ -136,9 +136,15 @@ def _channels(samples: NDArray[np.generic], rate: int) -> NDArray[np.float64]:
         )
     if array.dtype.kind != "f" and array.dtype not in (np.int16, np.int32):
         raise InvalidInputError(f"samples must be floats, int16 or int32, not {array.dtype}")
+    if array.ndim == 2 and len(array) < rate <= array.shape[1]:
+        raise InvalidInputError(
+            f"samples of shape {array.shape}: time is the first axis, channels the second; these "
+            "look like (channels, samples), so hand in their transpose"
+        )
     if len(array) < rate:
         raise UnusableRecordingError(
-            Unusable.TOO_SHORT, f"it lasts {len(array) / rate:.3f} s; one second is the least"
+            Unusable.TOO_SHORT,
+            f"it has {len(array):,} samples; one second is the least, {rate:,} at this rate",
         )
     second = array[:rate].reshape(rate, -1)
     if array.dtype.kind == "f":

@@ -55,12 +55,12 @@ class LiteRtEncoder:
             MissingRuntimeError: LiteRT is not installed.
         """
         try:
-            if Path(path).stat().st_size > encoder_file.MOST_BYTES:
-                raise DamagedEncoderError(f"{path} is too large for an encoder file")
-            data = Path(path).read_bytes()
+            encoder_file.check_size(Path(path).stat().st_size)
+            return cls(Path(path).read_bytes())
         except OSError as error:
             raise DamagedEncoderError(f"the encoder file cannot be read: {error}") from error
-        return cls(data)
+        except DamagedEncoderError as error:
+            raise DamagedEncoderError(f"{path}: {error}") from error
 
     def embed(self, samples: NDArray[np.floating]) -> NDArray[np.float32]:
         """See `Encoder.embed`; louder or softer copies get the same embedding.

@@ -47,7 +47,10 @@ class Microphone:
                 f"no microphone ({error}): {distribution.installation('microphone')}"
             ) from error
         except OSError as error:  # the Python package is there, and PortAudio is not
-            raise MicrophoneError(f"no microphone: {error}") from error
+            raise MicrophoneError(
+                f"no microphone: {error}; PortAudio comes with your system, such as by "
+                "`apt install libportaudio2`"
+            ) from error
         try:
             samples = sounddevice.rec(
                 SAMPLE_RATE, samplerate=SAMPLE_RATE, channels=1, dtype="float32", blocking=True

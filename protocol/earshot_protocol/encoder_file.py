@@ -32,6 +32,8 @@ SHIPPED = "contrast-1"
 
 MOST_BYTES = 16 * 2**20
 """A larger file is not read."""
+LARGEST_NAME = 64
+"""Characters of an encoder's name, by which phases ask for it."""
 
 CARD, CREDITS = "encoder.json", "CREDITS.txt"
 
@@ -93,16 +95,26 @@ class EncoderFile(msgspec.Struct, frozen=True):
         return np.array(self.card.scale, dtype=np.float32)
 
 
+def check_size(size: int) -> None:
+    """Refuse a file of so many bytes before it is read.
+
+    Raises:
+        DamagedEncoderError: it is larger than `MOST_BYTES`.
+    """
+    if size > MOST_BYTES:
+        raise DamagedEncoderError(
+            f"an encoder file has at most {MOST_BYTES / 2**20:g} MiB, this one has "
+            f"{size / 2**20:.4g} MiB"
+        )
+
+
 def read(data: bytes) -> EncoderFile:
     """Read and check an encoder file.
 
     Raises:
         DamagedEncoderError: not an encoder file, of another format, or altered.
     """
-    if len(data) > MOST_BYTES:
-        raise DamagedEncoderError(
-            f"an encoder file has at most {MOST_BYTES} bytes, this one has {len(data)}"
-        )
+    check_size(len(data))
     card, credits_ = _unpack(data)
     _check(card)
     model = data[: card.length]
@@ -186,5 +198,8 @@ def _check(card: Card) -> None:
             f"the card of encoder '{card.name}' must have {DIMENSIONS} dimensions, and as many "
             "finite numbers in mean and scale"
         )
-    if not card.name or card.length < 1:
-        raise DamagedEncoderError("the card of the encoder must hold its name and length")
+    if not (0 < len(card.name) <= LARGEST_NAME and card.name.isprintable()) or card.length < 1:
+        raise DamagedEncoderError(
+            f"the card of the encoder must hold its length, and a name of 1 to {LARGEST_NAME} "
+            "printable characters"
+        )

@@ -134,7 +134,7 @@ def test_files_that_cannot_be_read_are_named(tmp_path: Path) -> None:
     assert LiteRtEncoder.open(path).name == default_encoder().name
     with path.open("r+b") as file:
         file.truncate(17 * 2**20)
-    with pytest.raises(DamagedEncoderError, match="too large"):
+    with pytest.raises(DamagedEncoderError, match="at most 16 MiB, this one has 17 MiB"):
         LiteRtEncoder.open(str(path))
 
 

@@ -156,6 +156,22 @@ def test_unusable_recordings_are_named() -> None:
         assert unusable(sound) is Unusable.NOT_FINITE
 
 
+def test_what_is_a_sample_too_short_is_not_called_a_second() -> None:
+    with pytest.raises(UnusableRecordingError) as caught:
+        one_second(tone(500, 16_000)[:-1], 16_000)
+    assert "15,999 samples" in caught.value.detail
+    assert "16,000" in caught.value.detail
+    assert "1.000 s" not in caught.value.detail
+
+
+def test_channels_before_samples_are_refused_by_name() -> None:
+    stereo = np.stack([tone(500, 16_000), tone(700, 16_000)], axis=1)
+    one_second(stereo, 16_000)
+    with pytest.raises(InvalidInputError, match=r"\(2, 16000\).*first axis.*transpose") as caught:
+        one_second(stereo.T, 16_000)
+    assert not isinstance(caught.value, UnusableRecordingError)
+
+
 def test_the_thresholds_are_those_that_are_stated() -> None:
     quiet = tone(500, SAMPLE_RATE, level=SILENT_RMS * math.sqrt(2))
     assert len(one_second(quiet * 1.01, SAMPLE_RATE)) == WINDOW

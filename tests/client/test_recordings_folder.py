@@ -154,3 +154,17 @@ def test_a_microphone_without_its_extra_says_what_to_install(
     monkeypatch.setitem(sys.modules, "sounddevice", None)
     with pytest.raises(MicrophoneError, match=r"pip install 'earshot-sensing\[microphone\]'"):
         Microphone(1).read(Second("microphone"))
+
+
+def test_a_machine_without_port_audio_says_what_brings_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    class Finder:
+        def find_spec(self, name: str, path: object, target: object = None) -> None:
+            if name == "sounddevice":
+                raise OSError("PortAudio library not found")
+
+    monkeypatch.delitem(sys.modules, "sounddevice", raising=False)
+    monkeypatch.setattr(sys, "meta_path", [Finder(), *sys.meta_path])
+    with pytest.raises(MicrophoneError, match=r"PortAudio library not found.*libportaudio2"):
+        Microphone(1).read(Second("microphone"))

@@ -96,14 +96,16 @@ def test_it_packs_what_the_format_says() -> None:
         (written(card(mean=[0.0])), "128 dimensions"),
         (written(card(scale=[1.0] * 127)), "128 dimensions"),
         (written(card(name="")), "name"),
+        (written(card(name="x" * 65)), "1 to 64"),
+        (written(card(name="two\nlines")), "printable"),
         (written(card(length=-1)), "length"),
         (written(card(length=len(MODEL) - 1)), "not the one"),
         (written(card(length=10**9)), "not the one"),
         (written(card(sha256="0" * 64)), "not the one"),
         (written(model=MODEL[:-1] + b"!"), "not the one"),
-        (bytes(MOST_BYTES + 1), "at most"),
+        (bytes(MOST_BYTES + 2**19), "at most 16 MiB, this one has 16.5 MiB"),
     ],
-    ids=range(20),
+    ids=range(22),
 )
 def test_damage_is_named(data: bytes, said: str) -> None:
     with pytest.raises(DamagedEncoderError, match=said):
