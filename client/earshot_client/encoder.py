@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from functools import cache
 from importlib import resources
+from pathlib import Path
 from typing import Protocol
 
 import numpy as np
@@ -58,3 +59,13 @@ def default_encoder() -> Encoder:
             f"reinstall {distribution.NAME}"
         )
     return LiteRtEncoder(data)
+
+
+def encoder_in(file: Path | str | None) -> Encoder:
+    """The encoder of a file, such as one that `earshot train` wrote; without one, the shipped one.
+
+    Raises:
+        DamagedEncoderError: there is no such file, or it is damaged.
+        MissingRuntimeError: LiteRT is not installed.
+    """
+    return default_encoder() if file is None else LiteRtEncoder.open(file)

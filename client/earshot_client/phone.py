@@ -9,21 +9,20 @@ from __future__ import annotations
 
 import hashlib
 import os
-from collections.abc import Collection
+import time
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Self
 
 import msgspec
-import numpy as np
-import numpy.typing as npt
 
-from earshot_client import features
-from earshot_client.encoder import Encoder, default_encoder
-from earshot_client.labels import LabelHierarchy, default_hierarchy
-from earshot_client.lite_rt_encoder import LiteRtEncoder
+from earshot_client.encoder import Encoder, encoder_in
+from earshot_client.expiry import KEEP_DAYS
+from earshot_client.labels import LabelHierarchy
+from earshot_client.listener import Listener
 from earshot_client.phases.kind import Input
 from earshot_client.phases.kinds import kind_ending, kind_of
-from earshot_client.phases.memory import RESULT, Memory
+from earshot_client.phases.memory import RESULT
 from earshot_client.policy import Policy
 from earshot_client.store.encrypted import EncryptedStore
 from earshot_client.store.interface import ENCODER, Store
@@ -34,12 +33,9 @@ from earshot_protocol.errors import (
     UnexpectedMessageError,
     WrongStateError,
 )
-from earshot_protocol.geometry import nearest
 from earshot_protocol.messages import AnyParameters, Wait, decode_answer
-from earshot_protocol.phases.learning import Result
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import PartTask, SecureSum, SumPartTask
-from earshot_protocol.privacy.ledger import Ledger
 from earshot_protocol.randomness import RandomBytes
 from earshot_protocol.rules import Rule
 from earshot_protocol.secure_sum.bell import BELL
@@ -68,16 +64,18 @@ class _Membership(msgspec.Struct, frozen=True):
     """The part whose secure sum is under way."""
 
 
-class Phone:
-    """A phone: hears, keeps embeddings, takes part in learning phases, names scenes.
+class Phone(Listener):
+    """A phone: hears, keeps embeddings, names scenes, and takes part in phases.
 
     Args:
         store: keeps everything; closed with the phone.
         encoder: sound to embeddings.
         policy: what this phone agrees to.
-        hierarchy: poll choices and their equivalence classes.
+        hierarchy: poll choices and their equivalence classes; by default those of everyday life.
         random: source of the noise; anything but the operating system's is for simulations.
         summation: how ballots are added up; replaced in simulations only.
+        clock: seconds since 1970; replaced in simulations and tests.
+        keep_days: recordings are forgotten after so many days; None keeps them.
     """
 
     def __init__(
@@ -89,12 +87,12 @@ class Phone:
         hierarchy: LabelHierarchy | None = None,
         random: RandomBytes = os.urandom,
         summation: Summation = BELL,
+        clock: Callable[[], float] = time.time,
+        keep_days: int | None = None,
     ) -> None:
-        self._store = store
-        self._encoder = encoder
+        super().__init__(store, encoder, hierarchy, random, clock=clock, keep_days=keep_days)
         self._policy = policy or Policy()
         self._summation = summation
-        self._memory = Memory(store, encoder, hierarchy or default_hierarchy(), random)
         self._adopt_encoder()
 
     @classmethod
@@ -105,6 +103,8 @@ class Phone:
         key: bytes,
         encoder: Encoder | str | Path | None = None,
         policy: Policy | None = None,
+        hierarchy: LabelHierarchy | None = None,
+        keep_days: int | None = KEEP_DAYS,
     ) -> Self:
         """Open, or create, the phone that lives in an encrypted file.
 
@@ -114,6 +114,9 @@ class Phone:
             encoder: sound to embeddings, or the path of an encoder file; the shipped one by
                 default.
             policy: what this phone agrees to.
+            hierarchy: poll choices and their equivalence classes; by default those of everyday
+                life.
+            keep_days: recordings are forgotten after so many days; None keeps them.
 
         Raises:
             WrongKeyError: the file was made under another key.
@@ -121,78 +124,11 @@ class Phone:
             DamagedEncoderError: the encoder file is damaged.
             MissingRuntimeError: an encoder file needs LiteRT, which is not installed.
         """
-        if encoder is None:
-            encoder = default_encoder()
-        elif isinstance(encoder, str | Path):
-            encoder = LiteRtEncoder.open(encoder)
-        return cls(EncryptedStore(path, key), encoder, policy)
-
-    def close(self) -> None:
-        """Close the store."""
-        self._store.close()
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
-
-    # ----------------------------------------------------------------------- everyday life
-
-    def hear(self, samples: npt.NDArray[np.generic], rate: int) -> int:
-        """Keep the embedding of one second of sound; the samples are not kept.
-
-        Args:
-            samples: (n,) or (n, channels), floats in [-1, 1] or integers, at least one second.
-            rate: samples per second.
-
-        Returns:
-            The recording's number.
-
-        Raises:
-            UnusableRecordingError: too short, silent, clipped or not finite.
-        """
-        return self._store.add(self._embed(samples, rate)[0])
-
-    def label(self, recording: int, choice: str) -> None:
-        """Attach the answer of a poll to a recording.
-
-        Raises:
-            UnknownLabelError: the choice is not in the hierarchy; says which are.
-            InvalidInputError: no such recording.
-        """
-        self._memory.hierarchy.class_of(choice)
-        self._store.label(recording, choice)
-
-    def scene(self, samples: npt.NDArray[np.generic], rate: int) -> str | None:
-        """Name the scene of one second of sound by the nearest published centroid.
-
-        Returns:
-            The equivalence class; None where nobody voted for a label of that centroid.
-
-        Raises:
-            UnusableRecordingError: too short, silent, clipped or not finite.
-            WrongStateError: no result of a phase has arrived yet.
-        """
-        result = self.result
-        if result is None:
-            raise WrongStateError("no published centroids yet: take part in a phase first")
-        centroids = result.centroids.array()
-        points = self._encoder.project(self._embed(samples, rate), centroids.shape[1])
-        return result.names[int(nearest(points, centroids, result.geometry)[0])]
-
-    @property
-    def result(self) -> Result | None:
-        """The newest published result, if one has arrived."""
-        return self._memory.result
-
-    @property
-    def ledger(self) -> Ledger:
-        """Every release that this phone ever made."""
-        return Ledger(self._store.ledger())
-
-    def _embed(self, samples: npt.NDArray[np.generic], rate: int) -> npt.NDArray[np.float32]:
-        return self._encoder.embed(features.one_second(samples, rate)[None])
+        if encoder is None or isinstance(encoder, str | Path):
+            encoder = encoder_in(encoder)
+        return cls(
+            EncryptedStore(path, key), encoder, policy, hierarchy=hierarchy, keep_days=keep_days
+        )
 
     # ------------------------------------------------------------------------- taking part
 

@@ -7,13 +7,15 @@ import sqlite3
 import stat
 import subprocess
 import sys
+import threading
+from datetime import date
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from earshot_client.store.encrypted import SCHEMA_VERSION, EncryptedStore
+from earshot_client.store.encrypted import EncryptedStore
 from earshot_client.store.interface import (
     ENCODER,
     DamagedStoreError,
@@ -23,6 +25,7 @@ from earshot_client.store.interface import (
     WrongKeyError,
 )
 from earshot_client.store.memory import MemoryStore
+from earshot_client.store.sealed_file import SCHEMA_VERSION
 from earshot_protocol.errors import InvalidInputError, LocalError
 
 KEY = bytes(range(32))
@@ -131,9 +134,10 @@ def test_no_plaintext_reaches_the_file_or_its_journal(tmp_path: Path) -> None:
 def test_equal_recordings_look_different_and_all_have_one_length(path: Path) -> None:
     with contextlib.closing(open_file(path)) as store:
         for choice in (None, "a", "🚆" * 64):
-            number = store.add(VOICE)
+            number = store.add(VOICE, None if choice == "a" else date(2026, 3, 2))
             if choice:
                 store.label(number, choice)
+        store.mark_counted([number])
     sealed = [row for (row,) in rows_of(path, "SELECT sealed FROM recordings")]
     assert len({len(row) for row in sealed}) == 1
     assert len({row[:12] for row in sealed}) == len(sealed) == 5
@@ -169,8 +173,8 @@ def test_every_changed_byte_of_a_sealed_row_is_noticed(path: Path, table: str) -
 
 def test_a_row_changed_while_the_store_is_open_is_noticed(path: Path) -> None:
     with contextlib.closing(open_file(path)) as store:
-        store._rows("UPDATE recordings SET sealed = zeroblob(length(sealed)) WHERE id = 1")
-        store._rows("UPDATE named_values SET sealed = zeroblob(length(sealed))")
+        store._file.rows("UPDATE recordings SET sealed = zeroblob(length(sealed)) WHERE id = 1")
+        store._file.rows("UPDATE named_values SET sealed = zeroblob(length(sealed))")
         for call in (store.recordings, lambda: store.label(1, "rain"), lambda: store.get("state")):
             with pytest.raises(DamagedStoreError):
                 call()
@@ -287,6 +291,73 @@ def test_a_store_of_version_1_learns_whose_embeddings_it_holds(path: Path) -> No
     assert rows_of(path, "PRAGMA user_version") == [(SCHEMA_VERSION,)]
 
 
+def test_a_store_of_version_3_learns_to_note_days_and_marks(path: Path) -> None:
+    with contextlib.closing(open_file(path)) as store:
+        before = content(store)
+        numbers = [each.number for each in store.descriptions()]
+        # What version 3 wrote: the embedding, then 258 bytes for the choice.
+        for number in numbers:
+            ((sealed,),) = store._file.rows("SELECT sealed FROM recordings WHERE id = ?", number)
+            old = store._file.unseal("recordings", number, sealed)[: 4 * DIMENSIONS + 258]
+            sealed = store._file.seal("recordings", number, old)
+            store._file.rows("UPDATE recordings SET sealed = ? WHERE id = ?", sealed, number)
+        store._file.rows("PRAGMA user_version = 3")
+    with contextlib.closing(open_file(path)) as store:
+        assert content(store) == before
+        assert [(each.day, each.counted) for each in store.descriptions()] == [(None, False)] * 2
+        store.mark_counted(numbers[:1])
+        store.add(VOICE, date(2026, 3, 2))
+    with contextlib.closing(open_file(path)) as store:
+        marks = [(each.day, each.counted) for each in store.descriptions()]
+    assert marks == [(None, True), (None, False), (date(2026, 3, 2), False)]
+    assert len({len(row) for (row,) in rows_of(path, "SELECT sealed FROM recordings")}) == 1
+
+
+def test_a_migration_that_meets_damage_changes_nothing(path: Path) -> None:
+    rows_of(path, "UPDATE recordings SET sealed = zeroblob(60) WHERE id = 2")
+    rows_of(path, "PRAGMA user_version = 3")
+    before = rows_of(path, "SELECT * FROM recordings")
+    with pytest.raises(DamagedStoreError, match="row 2 of recordings"):
+        open_file(path)
+    assert rows_of(path, "SELECT * FROM recordings") == before
+    assert rows_of(path, "PRAGMA user_version") == [(3,)]
+
+
+def test_threads_share_an_open_store_and_see_whole_transactions(tmp_path: Path) -> None:
+    seen: list[int] = []
+    with contextlib.closing(open_file(tmp_path / "store")) as store:
+        inside, looking = threading.Event(), threading.Event()
+
+        def look() -> None:
+            inside.wait(20)
+            looking.set()
+            seen.append(len(store.descriptions()))
+
+        thread = threading.Thread(target=look)
+        thread.start()
+        with store.transaction():
+            store.add(VOICE)
+            inside.set()
+            assert looking.wait(20)
+            store.add(VOICE)
+        thread.join(20)
+        assert seen == [2]
+
+        def fill_up() -> None:
+            for _ in range(20):
+                with store.transaction():
+                    store.append_ledger(b"entry")
+                    store.add(VOICE)
+
+        threads = [threading.Thread(target=fill_up) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join(60)
+        assert len(store.ledger()) == 80
+        assert len(store.descriptions()) == 82
+
+
 def test_another_database_is_not_taken_for_a_store(tmp_path: Path) -> None:
     file = tmp_path / "diary"
     rows_of(file, "CREATE TABLE diary (day TEXT)")
@@ -365,7 +436,7 @@ os._exit(7)
 def test_a_full_disk_is_named_and_changes_nothing(path: Path) -> None:
     expected = open_and_read(path)
     with contextlib.closing(open_file(path)) as store:
-        store._rows("PRAGMA max_page_count = 20")
+        store._file.rows("PRAGMA max_page_count = 20")
 
         def change_too_much() -> None:
             with store.transaction():
@@ -382,7 +453,7 @@ def test_a_full_disk_is_named_and_changes_nothing(path: Path) -> None:
 def test_commits_are_durable_and_deletions_overwrite(path: Path) -> None:
     with contextlib.closing(open_file(path)) as store:
         settings = {
-            name: store._rows(f"PRAGMA {name}")[0][0]
+            name: store._file.rows(f"PRAGMA {name}")[0][0]
             for name in ("synchronous", "secure_delete", "journal_mode", "locking_mode")
         }
     assert settings == {

@@ -4,6 +4,7 @@ import contextlib
 import shutil
 import tempfile
 from collections.abc import Callable, Iterator
+from datetime import date
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,7 @@ from earshot_protocol.errors import InvalidInputError, WrongStateError
 KEY = bytes(range(32))
 DIMENSIONS = 3
 VOICE = np.array([1.5, -2.25, 3.0], dtype=np.float32)
+MONDAY = date(2026, 3, 2)
 
 
 def open_file(path: Path, key: bytes = KEY) -> EncryptedStore:
@@ -41,6 +43,10 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Store]:
 def content(store: Store) -> tuple[Any, ...]:
     embeddings, choices = store.recordings()
     return embeddings.tolist(), choices, store.get("state"), store.get("b"), store.ledger()
+
+
+def described(store: Store) -> list[tuple[int, date | None, str | None, bool]]:
+    return [(each.number, each.day, each.choice, each.counted) for each in store.descriptions()]
 
 
 def fill(store: Store) -> int:
@@ -99,6 +105,36 @@ def test_all_recordings_are_forgotten_and_nothing_else(store: Store) -> None:
         store.forget_all()
         raise ZeroDivisionError
     np.testing.assert_array_equal(store.recordings()[0], 2 * VOICE[None])
+
+
+def test_what_is_known_of_recordings_is_told_in_their_order(store: Store) -> None:
+    first, second, third = (store.add(VOICE, day) for day in (MONDAY, None, date.max))
+    assert described(store) == [
+        (first, MONDAY, None, False),
+        (second, None, None, False),
+        (third, date.max, None, False),
+    ]
+    store.label(second, "café")
+    store.mark_counted([first, third])
+    store.label(first, "rain")
+    store.forget(third)
+    assert described(store) == [(first, MONDAY, "rain", True), (second, None, "café", False)]
+    assert store.recordings()[1] == ("rain", "café")
+    np.testing.assert_array_equal(store.recordings()[0], np.stack([VOICE, VOICE]))
+
+
+def test_marks_are_for_recordings_that_are_still_there_and_part_of_a_transaction(
+    store: Store,
+) -> None:
+    first, second = store.add(VOICE, MONDAY), store.add(VOICE, MONDAY)
+    store.forget(first)
+    store.mark_counted([first, second, 99])
+    assert described(store) == [(second, MONDAY, None, True)]
+    third = store.add(VOICE, MONDAY)
+    with contextlib.suppress(ZeroDivisionError), store.transaction():
+        store.mark_counted([third])
+        raise ZeroDivisionError
+    assert described(store)[1] == (third, MONDAY, None, False)
 
 
 @pytest.mark.parametrize("number", [0, -1, 3, 2**63, 2**70])
@@ -199,6 +235,8 @@ def test_a_closed_store_says_so(store: Store) -> None:
         lambda: store.label(1, "rain"),
         lambda: store.forget(1),
         store.recordings,
+        store.descriptions,
+        lambda: store.mark_counted([1]),
         lambda: store.get("state"),
         lambda: store.put("state", b""),
         lambda: store.delete("state"),
@@ -236,6 +274,8 @@ class _Stores(RuleBasedStateMachine):
         self.make, self.lasting = make, lasting
         self.store = make(self.folder / "store")
         self.rows: dict[int, tuple[list[float], str | None]] = {}
+        self.days: dict[int, date] = {}
+        self.counted: set[int] = set()
         self.values: dict[str, bytes] = {}
         self.entries: list[bytes] = []
 
@@ -246,10 +286,11 @@ class _Stores(RuleBasedStateMachine):
     def number(self, pick: int) -> int:
         return [*self.rows, 10**6][pick % (len(self.rows) + 1)]
 
-    @rule(embedding=embeddings)
-    def add(self, embedding: list[float]) -> None:
-        number = self.store.add(np.array(embedding, dtype=np.float32))
-        assert number not in self.rows
+    @rule(embedding=embeddings, day=st.dates())
+    def add(self, embedding: list[float], day: date) -> None:
+        number = self.store.add(np.array(embedding, dtype=np.float32), day)
+        assert number not in self.days
+        self.days[number] = day
         self.rows[number] = (embedding, None)
 
     @rule(pick=pick, choice=st.text("réin", min_size=1, max_size=9))
@@ -261,6 +302,11 @@ class _Stores(RuleBasedStateMachine):
         else:
             with pytest.raises(InvalidInputError):
                 self.store.label(number, choice)
+
+    @rule(pick=pick)
+    def count(self, pick: int) -> None:
+        self.store.mark_counted([self.number(pick)])
+        self.counted.add(self.number(pick))
 
     @rule(pick=pick)
     def forget(self, pick: int) -> None:
@@ -311,6 +357,10 @@ class _Stores(RuleBasedStateMachine):
         embeddings, choices = self.store.recordings()
         assert embeddings.tolist() == [embedding for embedding, _ in self.rows.values()]
         assert choices == tuple(choice for _, choice in self.rows.values())
+        assert described(self.store) == [
+            (number, self.days[number], choice, number in self.counted)
+            for number, (_, choice) in self.rows.items()
+        ]
         assert self.store.ledger() == tuple(self.entries)
         for name in ("a", "b", "state"):
             assert self.store.get(name) == self.values.get(name)
@@ -373,6 +423,13 @@ def test_a_memory_store_of_bad_arrays_is_refused(
 ) -> None:
     with pytest.raises(InvalidInputError):
         MemoryStore(embeddings, choices)
+
+
+def test_a_memory_store_may_be_told_on_which_days_recordings_were_made() -> None:
+    store = MemoryStore(np.ones((2, 3)), days=(MONDAY, None))
+    assert described(store) == [(1, MONDAY, None, False), (2, None, None, False)]
+    with pytest.raises(InvalidInputError, match="1 days for 2 recordings"):
+        MemoryStore(np.ones((2, 3)), days=(MONDAY,))
 
 
 def test_a_memory_store_saves_its_values_and_ledger() -> None:

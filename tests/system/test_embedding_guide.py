@@ -54,7 +54,7 @@ def test_a_visit_asks_the_conditions_before_the_network(
 
 
 def test_every_file_and_name_that_the_guide_mentions_is_there() -> None:
-    import earshot_client.store.encrypted as store
+    import earshot_client.store.interface as store
     import earshot_client.transport.http as transport
 
     for name in re.findall(r"\]\(([^)#:]+)\)", GUIDE):

@@ -277,6 +277,8 @@ def test_a_phones_file_is_whole_after_it_was_opened_and_closed(tmp_path: Path) -
     for name, former in EXPECTED.phones.items():
         with closing(opened(tmp_path / "phones", name)) as store:
             embeddings, choices = store.recordings()
+            numbers = [each.number for each in store.descriptions()]
+            assert {(each.day, each.counted) for each in store.descriptions()} <= {(None, False)}
             values = {key: store.get(key) for key in ("membership", "sum", "answered", "result")}
         with phone_of(name, opened(tmp_path / "phones", name)) as phone:
             recording = phone.hear(tone(HERTZ["park"]), RATE)
@@ -286,6 +288,8 @@ def test_a_phones_file_is_whole_after_it_was_opened_and_closed(tmp_path: Path) -
             np.testing.assert_array_equal(heard[:-1], embeddings)
             np.testing.assert_array_equal(heard[-1:], Pitch().embed(tone(HERTZ["park"])[None]))
             assert chosen == (*choices, "garden")
+            assert [each.number for each in store.descriptions()[:-1]] == numbers
+            assert store.descriptions()[-1].day is not None
             assert {key: store.get(key) for key in values} == values
             assert phone_of(name, store).ledger.export() == former.ledger
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from datetime import date
 from typing import Protocol
 
 import numpy as np
@@ -34,18 +37,43 @@ class StoreUnavailableError(LocalError):
     """A store that cannot be read or written now: in use, no permission, or the disk is full."""
 
 
+@dataclass(frozen=True)
+class Recording:
+    """What is known of a recording besides its embedding.
+
+    Attributes:
+        number: of the recording, never used again.
+        day: on which it was made, in UTC; None if an older version, which did not note it, made it.
+            Nothing finer is kept: it is what an exposure window tells of a contact, and days are
+            what statistics ask for.
+        choice: of the user, in a poll; None if nobody labelled it.
+        counted: whether a histogram of contacts that left this phone has counted it.
+    """
+
+    number: int
+    day: date | None
+    choice: str | None
+    counted: bool
+
+    @property
+    def labelled(self) -> bool:
+        """Whether the user said what it is."""
+        return self.choice is not None
+
+
 class Store(Protocol):
-    """What the phone asks of whatever keeps its things; use it from one thread.
+    """What the phone asks of whatever keeps its things; one thread at a time may use it.
 
     Every change is all or nothing and durable when its method returns. Whatever reads something
     else than was written raises DamagedStoreError, and after `close` every method WrongStateError.
     """
 
-    def add(self, embedding: NDArray[np.floating]) -> int:
+    def add(self, embedding: NDArray[np.floating], day: date | None = None) -> int:
         """Keep the embedding of a recording.
 
         Args:
             embedding: finite floats (dimensions,), kept as float32.
+            day: on which it was made, in UTC.
 
         Returns:
             The recording's number, which is never used again.
@@ -68,6 +96,12 @@ class Store(Protocol):
         Returns:
             float32 (recordings, dimensions), and per recording its choice or None.
         """
+
+    def descriptions(self) -> tuple[Recording, ...]:
+        """What is known of all recordings besides their embeddings, in the same order."""
+
+    def mark_counted(self, recordings: Iterable[int]) -> None:
+        """Note that a histogram has counted these; those that were forgotten are left out."""
 
     def forget(self, recording: int) -> None:
         """Remove a recording and its choice for good.

@@ -10,7 +10,7 @@ import contextlib
 import os
 from pathlib import Path
 
-from earshot_client.store.encrypted import KEY_BYTES
+from earshot_client.store.sealed_file import KEY_BYTES
 from earshot_protocol.errors import LocalError
 
 

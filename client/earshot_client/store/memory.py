@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterable, Iterator
+from datetime import date
 from typing import Any, NamedTuple
 
 import msgspec
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 from earshot_client.store.interface import (
     EMBEDDING_DIMENSIONS,
     DamagedStoreError,
+    Recording,
     as_float32,
     check_outside,
     checked_embedding,
@@ -28,6 +30,8 @@ class _Content(NamedTuple):
     embeddings: NDArray[np.float32]
     numbers: tuple[int, ...]
     choices: tuple[str | None, ...]
+    days: tuple[date | None, ...]
+    counted: frozenset[int]
     next_number: int
     values: dict[str, bytes]
     ledger: tuple[bytes, ...]
@@ -44,29 +48,40 @@ class MemoryStore:
         embeddings: finite floats (recordings, dimensions); a float32 array is neither copied nor
             written to, and may be shared by many stores.
         choices: per recording the user's choice or None; by default there are none.
+        days: per recording the day on which it was made or None; by default none is known.
 
     Raises:
-        InvalidInputError: the embeddings are no finite matrix, or the choices do not fit them.
+        InvalidInputError: the embeddings are no finite matrix, or choices or days do not fit them.
     """
 
     def __init__(
         self,
         embeddings: NDArray[np.floating] | None = None,
         choices: Iterable[str | None] | None = None,
+        days: Iterable[date | None] | None = None,
     ) -> None:
         if embeddings is None:
             embeddings = np.empty((0, EMBEDDING_DIMENSIONS), dtype=np.float32)
         embeddings = _read_only(embeddings)
         total = len(embeddings)
         choices = (None,) * total if choices is None else tuple(choices)
-        if len(choices) != total:
-            raise InvalidInputError(f"{len(choices)} choices for {total} recordings")
+        days = (None,) * total if days is None else tuple(days)
+        for what, given in (("choices", choices), ("days", days)):
+            if len(given) != total:
+                raise InvalidInputError(f"{len(given)} {what} for {total} recordings")
         for choice in set(choices):
             if choice is not None:
                 checked_name("choice", choice)
         numbers = tuple(range(1, total + 1))
         self._open_content: _Content | None = _Content(
-            embeddings, numbers, choices, total + 1, values={}, ledger=()
+            embeddings,
+            numbers,
+            choices,
+            days,
+            counted=frozenset(),
+            next_number=total + 1,
+            values={},
+            ledger=(),
         )
         self._depth = 0
 
@@ -79,7 +94,7 @@ class MemoryStore:
     def _change(self, **changes: Any) -> None:
         self._open_content = self._content._replace(**changes)
 
-    def add(self, embedding: NDArray[np.floating]) -> int:
+    def add(self, embedding: NDArray[np.floating], day: date | None = None) -> int:
         """See `Store.add`."""
         content = self._content
         row = checked_embedding(embedding, content.embeddings.shape[1])
@@ -87,6 +102,7 @@ class MemoryStore:
             embeddings=_read_only(np.concatenate((content.embeddings, row[None]))),
             numbers=(*content.numbers, content.next_number),
             choices=(*content.choices, None),
+            days=(*content.days, day),
             next_number=content.next_number + 1,
         )
         return content.next_number
@@ -102,19 +118,33 @@ class MemoryStore:
         """See `Store.recordings`; the array is read-only."""
         return self._content.embeddings, self._content.choices
 
+    def descriptions(self) -> tuple[Recording, ...]:
+        """See `Store.descriptions`."""
+        _, numbers, choices, days, counted, *_ = self._content
+        return tuple(
+            Recording(number, day, choice, number in counted)
+            for number, choice, day in zip(numbers, choices, days, strict=True)
+        )
+
+    def mark_counted(self, recordings: Iterable[int]) -> None:
+        """See `Store.mark_counted`."""
+        content = self._content
+        self._change(counted=content.counted.union(recordings).intersection(content.numbers))
+
     def forget(self, recording: int) -> None:
         """See `Store.forget`."""
-        embeddings, numbers, choices, *_ = self._content
+        embeddings, numbers, choices, days, *_ = self._content
         place = self._place(recording)
         self._change(
             embeddings=_read_only(np.delete(embeddings, place, axis=0)),
             numbers=numbers[:place] + numbers[place + 1 :],
             choices=choices[:place] + choices[place + 1 :],
+            days=days[:place] + days[place + 1 :],
         )
 
     def forget_all(self) -> None:
         """See `Store.forget_all`."""
-        self._change(embeddings=self._content.embeddings[:0], numbers=(), choices=())
+        self._change(embeddings=self._content.embeddings[:0], numbers=(), choices=(), days=())
 
     def get(self, name: str) -> bytes | None:
         """See `Store.get`."""

@@ -1,0 +1,49 @@
+"""Recordings expire: none is kept for longer than its phone was told to."""
+
+from __future__ import annotations
+
+from datetime import date, timedelta
+
+from earshot_client.store.interface import Store
+
+KEEP_DAYS = 28
+"""How long an app's recordings are kept, unless it says otherwise: twice what exposure
+notification keeps of a contact, so that a phase finds some."""
+
+_UNDATED = "undated since"
+"""Name of a value: the day on which recordings without a day were first looked at."""
+
+
+def forget_expired(store: Store, keep_days: int, today: date) -> None:
+    """Forget every recording that is so many days old, for good.
+
+    One without a day, or with one that is still to come (a clock was wrong), is taken to be as old
+    as the first day on which this function met one.
+
+    Args:
+        store: of the phone.
+        keep_days: a recording is forgotten on the so-manieth day after the one it was made on.
+        today: in UTC.
+    """
+    made = {each.number: each.day for each in store.descriptions()}
+    undated = [number for number, day in made.items() if day is None or day > today]
+    last = today - timedelta(days=keep_days)
+    expired = [number for number in made.keys() - undated if (made[number] or today) <= last]
+    since = _since(store)
+    if undated and since is not None and since <= last:
+        expired += undated
+        undated = []
+    if not expired and bool(undated) == (since is not None):
+        return
+    with store.transaction():
+        for number in expired:
+            store.forget(number)
+        if not undated:
+            store.delete(_UNDATED)
+        elif since is None:
+            store.put(_UNDATED, today.isoformat().encode())
+
+
+def _since(store: Store) -> date | None:
+    saved = store.get(_UNDATED)
+    return None if saved is None else date.fromisoformat(saved.decode())

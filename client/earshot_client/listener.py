@@ -1,0 +1,182 @@
+"""What a phone does by itself, every day: it hears, keeps, forgets and names scenes."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import UTC, date, datetime
+from typing import Self
+
+import numpy as np
+import numpy.typing as npt
+
+from earshot_client import features
+from earshot_client.contact import CRITICAL_MINUTES, Contact
+from earshot_client.encoder import Encoder
+from earshot_client.expiry import forget_expired
+from earshot_client.labels import LabelHierarchy, default_hierarchy
+from earshot_client.phases.memory import Memory
+from earshot_client.store.interface import Recording, Store
+from earshot_protocol.errors import InvalidInputError, WrongStateError
+from earshot_protocol.geometry import nearest
+from earshot_protocol.phases.learning import Result
+from earshot_protocol.privacy.ledger import Ledger
+from earshot_protocol.randomness import RandomBytes
+
+Sound = tuple[npt.NDArray[np.generic], int]
+"""Samples and their rate, as `Listener.hear` takes them."""
+
+
+class Listener:
+    """Hears, keeps embeddings for a while, and names scenes; `Phone` also takes part in phases.
+
+    Args:
+        store: keeps everything; closed with the phone.
+        encoder: sound to embeddings.
+        hierarchy: poll choices and their equivalence classes; by default those of everyday life.
+        random: source of noise.
+        clock: seconds since 1970; replaced in simulations and tests.
+        keep_days: recordings are forgotten after so many days; None keeps them until somebody
+            forgets them.
+
+    Raises:
+        InvalidInputError: less than a day.
+    """
+
+    def __init__(
+        self,
+        store: Store,
+        encoder: Encoder,
+        hierarchy: LabelHierarchy | None,
+        random: RandomBytes,
+        *,
+        clock: Callable[[], float] = time.time,
+        keep_days: int | None = None,
+    ) -> None:
+        if keep_days is not None and keep_days < 1:
+            raise InvalidInputError(f"keep_days={keep_days}: one day is the least")
+        self._store = store
+        self._encoder = encoder
+        self._clock = clock
+        self._keep_days = keep_days
+        self._memory = Memory(store, encoder, hierarchy or default_hierarchy(), random)
+        self._expire()
+
+    def close(self) -> None:
+        """Close the store."""
+        self._store.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def hear(self, samples: npt.NDArray[np.generic], rate: int) -> int:
+        """Keep the embedding of one second of sound, and the day; the samples are not kept.
+
+        Args:
+            samples: (n,) or (n, channels), floats in [-1, 1] or integers, at least one second.
+            rate: samples per second.
+
+        Returns:
+            The recording's number.
+
+        Raises:
+            InvalidInputError: samples of another shape or type.
+            UnusableRecordingError: too short, silent, clipped or not finite.
+        """
+        return self._keep(samples, rate, self._today())
+
+    def contact(
+        self, contact: Contact, listen: Callable[[], Sound], *, least: float = CRITICAL_MINUTES
+    ) -> int | None:
+        """Hear a second after a critical contact with consent; otherwise nothing happens.
+
+        Args:
+            contact: what the app knows of it.
+            listen: records a second and returns samples and rate, as `hear` takes them; it is
+                called at most once, and not at all unless the contact is critical and the user
+                consents.
+            least: weighted minutes of a critical contact.
+
+        Returns:
+            The recording's number; None if nothing was heard.
+
+        Raises:
+            UnusableRecordingError: too short, silent, clipped or not finite.
+        """
+        if not contact.lets_listen(least):
+            return None
+        samples, rate = listen()
+        return self._keep(samples, rate, min(contact.day, self._today()))
+
+    def label(self, recording: int, choice: str) -> None:
+        """Attach the answer of a poll to a recording.
+
+        Raises:
+            UnknownLabelError: the choice is not in the hierarchy; says which are.
+            InvalidInputError: no such recording.
+        """
+        self._memory.hierarchy.class_of(choice)
+        self._store.label(recording, choice)
+
+    def recordings(self) -> tuple[Recording, ...]:
+        """What this phone keeps, oldest first: number, day, choice, and whether it was counted."""
+        return self._store.descriptions()
+
+    def forget(self, recording: int) -> None:
+        """Erase a recording and its choice; they are overwritten in the file before this returns.
+
+        What has left the phone stays where it is, and the answers of a phase that has begun may
+        still count it.
+
+        Raises:
+            InvalidInputError: no such recording.
+        """
+        self._store.forget(recording)
+
+    def forget_all(self) -> None:
+        """Erase every recording and its choice, as `forget` does; the ledger stays."""
+        self._store.forget_all()
+
+    def scene(self, samples: npt.NDArray[np.generic], rate: int) -> str | None:
+        """Name the scene of one second of sound by the nearest published centroid.
+
+        Returns:
+            The equivalence class; None where nobody voted for a label of that centroid.
+
+        Raises:
+            UnusableRecordingError: too short, silent, clipped or not finite.
+            WrongStateError: no result of a phase has arrived yet.
+        """
+        result = self.result
+        if result is None:
+            raise WrongStateError("no published centroids yet: take part in a phase first")
+        centroids = result.centroids.array()
+        points = self._encoder.project(self._embed(samples, rate), centroids.shape[1])
+        return result.names[int(nearest(points, centroids, result.geometry)[0])]
+
+    @property
+    def result(self) -> Result | None:
+        """The newest published result, if one has arrived."""
+        return self._memory.result
+
+    @property
+    def ledger(self) -> Ledger:
+        """Every release that this phone ever made."""
+        return Ledger(self._store.ledger())
+
+    def _keep(self, samples: npt.NDArray[np.generic], rate: int, day: date) -> int:
+        self._expire()
+        return self._store.add(self._embed(samples, rate)[0], day)
+
+    def _embed(self, samples: npt.NDArray[np.generic], rate: int) -> npt.NDArray[np.float32]:
+        return self._encoder.embed(features.one_second(samples, rate)[None])
+
+    def _today(self) -> date:
+        return datetime.fromtimestamp(self._clock(), UTC).date()
+
+    def _expire(self) -> None:
+        if self._keep_days is not None:
+            forget_expired(self._store, self._keep_days, self._today())

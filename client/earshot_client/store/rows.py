@@ -1,0 +1,70 @@
+"""What a sealed row holds, byte for byte; every recording's row has the same length."""
+
+from __future__ import annotations
+
+import struct
+from dataclasses import dataclass
+from datetime import date
+
+import numpy as np
+from numpy.typing import NDArray
+
+from earshot_client.store.interface import LARGEST_NAME
+
+_COUNT = struct.Struct("<Q")
+_CHOICE = struct.Struct(f"<H{4 * LARGEST_NAME}s")
+"""Its length in bytes, and the bytes, which UTF-8 makes of at most four each."""
+_NO_CHOICE = 0xFFFF
+_MADE = struct.Struct("<I?")
+"""The day by its number in the Gregorian calendar, 0 for none, and whether it was counted."""
+
+NOT_MADE = _MADE.pack(0, False)
+"""What a row of version 3 lacks: on which day nobody knows, and in no histogram as far as known."""
+
+
+@dataclass(frozen=True)
+class RecordingRow:
+    """A recording as it is sealed.
+
+    Attributes:
+        embedding: float32 (dimensions,).
+        day: on which it was made.
+        choice: of the user.
+        counted: in a histogram.
+    """
+
+    embedding: NDArray[np.float32]
+    day: date | None = None
+    choice: str | None = None
+    counted: bool = False
+
+    def pack(self) -> bytes:
+        """The row's plain text."""
+        encoded = b"" if self.choice is None else self.choice.encode()
+        length = _NO_CHOICE if self.choice is None else len(encoded)
+        made = _MADE.pack(0 if self.day is None else self.day.toordinal(), self.counted)
+        return self.embedding.astype("<f4").tobytes() + _CHOICE.pack(length, encoded) + made
+
+    @classmethod
+    def unpack(cls, plaintext: bytes, dimensions: int) -> RecordingRow:
+        """What `pack` made of a recording with so many dimensions."""
+        embedding = np.frombuffer(plaintext, "<f4", dimensions)
+        length, encoded = _CHOICE.unpack_from(plaintext, embedding.nbytes)
+        ordinal, counted = _MADE.unpack_from(plaintext, embedding.nbytes + _CHOICE.size)
+        return cls(
+            embedding,
+            date.fromordinal(ordinal) if ordinal else None,
+            None if length == _NO_CHOICE else encoded[:length].decode(),
+            counted,
+        )
+
+
+def pack_count(count: int) -> bytes:
+    """A number of ledger entries."""
+    return _COUNT.pack(count)
+
+
+def unpack_count(plaintext: bytes) -> int:
+    """What `pack_count` made."""
+    (count,) = _COUNT.unpack(plaintext)
+    return int(count)
