@@ -40,7 +40,7 @@ from earshot_protocol.randomness import RandomBytes
 from earshot_protocol.rules import Rule
 from earshot_protocol.secure_sum.bell import BELL
 from earshot_protocol.secure_sum.interface import Participant, Summation
-from earshot_protocol.secure_sum.messages import AdvertiseKeys, SumAnswer, SumTask
+from earshot_protocol.secure_sum.messages import SumAnswer, SumTask
 from earshot_protocol.voting.sums import with_noise
 from earshot_protocol.wire import Answer, Ending, Task, encode
 
@@ -198,7 +198,7 @@ class Phone(Listener):
             return contribution
         if not (isinstance(part, SecureSum) and isinstance(task, SumPartTask)):
             raise UnexpectedMessageError(f"'{part.name}' is no secure sum")
-        return self._begin_sum(member, part, contribution, task.advertise)
+        return self._begin_sum(member, part, contribution, task)
 
     def _join(self, task: PartTask, parameters: Parameters) -> _Membership:
         """Take part in a phase, if this phone agrees to it."""
@@ -213,9 +213,9 @@ class Phone(Listener):
         return member
 
     def _begin_sum(
-        self, member: _Membership, part: SecureSum, values: Input, task: AdvertiseKeys
+        self, member: _Membership, part: SecureSum, values: Input, begins: SumPartTask
     ) -> Answer:
-        parameters = member.parameters
+        parameters, task = member.parameters, begins.advertise
         released = self.ledger.releases_in(member.phase)
         if any(release.step in part.mechanisms for release in released):
             raise RefusedError(
@@ -231,7 +231,8 @@ class Phone(Listener):
         noisy = with_noise(values, part.mechanism, task.parameters.bound, self._memory.random)
         member = msgspec.structs.replace(member, part=part.name)
         self._store.put(_MEMBERSHIP, msgspec.msgpack.encode(member))
-        return self._answer_sum(member, self._summation.participant(task, noisy), task)
+        told = begins.told(parameters)
+        return self._answer_sum(member, self._summation.participant(task, noisy, told), task)
 
     def _continue_sum(self, task: SumTask) -> Answer:
         saved, member = self._store.get(_SUM), self._membership()

@@ -30,10 +30,15 @@ from earshot_client.encoder import default_encoder
 from earshot_client.labels import label_counts
 from earshot_client.lite_rt_encoder import spectrum
 from earshot_protocol import api, geometry, signatures
-from earshot_protocol.phases.learning import CENTROID_VOTE, LABEL_VOTE
+from earshot_protocol.phases.learning import (
+    CENTROID_VOTE,
+    LABEL_VOTE,
+    GlobalCentroids,
+    TopCentroids,
+)
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import SecureSum
-from earshot_protocol.phases.statistics import HISTOGRAM
+from earshot_protocol.phases.statistics import HISTOGRAM, CountContacts
 from earshot_protocol.privacy import noise
 from earshot_protocol.secure_sum import decoding, encoding, masks, participant, shamir
 from earshot_protocol.secure_sum.aggregator import Aggregator
@@ -42,9 +47,10 @@ from earshot_protocol.secure_sum.parameters import SumParameters, choose
 from earshot_protocol.secure_sum.participant import Participant
 from earshot_protocol.secure_sum.rounds import Round
 from earshot_protocol.voting import ballots
-from earshot_protocol.wire import encode
+from earshot_protocol.wire import canonical, encode
 
 Vector = dict[str, Any]
+VOTES = (GlobalCentroids, TopCentroids)
 
 
 def drawn(label: str, size: int) -> bytes:
@@ -165,9 +171,31 @@ def _both(message: object) -> Vector:
 # ---------------------------------------------------------------------- parts of the secure sum
 
 
+def salt_vectors() -> Vector:
+    """Salts of sums: what phones were told, in the canonical form, and its digest."""
+    cases: list[Vector] = []
+    for task, parameters in (
+        *((task, examples.LEARNING) for task in examples.TASKS if isinstance(task, VOTES)),
+        *((task, examples.SPHERICAL) for task in examples.TASKS if isinstance(task, VOTES)),
+        *((task, task.parameters) for task in examples.TASKS if isinstance(task, CountContacts)),
+    ):
+        opening = msgspec.structs.replace(task.advertise, index=0)
+        told = task.told(parameters)
+        cases.append(
+            {
+                "parameters": json.loads(msgspec.json.encode(parameters)),
+                "task": encode(task).hex(),
+                "opening": canonical(opening).hex(),
+                "told": told.hex(),
+                "salt": masks.salt(task.advertise, told).hex(),
+            }
+        )
+    return {"cases": cases}
+
+
 def key_vectors() -> Vector:
     """Keys that two phones agree on, a commitment, and shares that one seals for the other."""
-    sum_id = drawn("sum of the key vectors", 16)
+    sum_id, salt = drawn("sum of the key vectors", 16), drawn("salt of the key vectors", 32)
     ours, theirs = 3, 260
     private = drawn("key of phone 3", 32)
     other = drawn("key of phone 260", 32)
@@ -175,11 +203,12 @@ def key_vectors() -> Vector:
     public = X25519PrivateKey.from_private_bytes(other).public_key()
     seed, nonce = drawn("seed", 32), drawn("nonce", 12)
     plaintext = b"\x05" + drawn("share of a seed", 32) + drawn("share of a mask key", 32)
-    cipher_key = masks.agree(key, public.public_bytes_raw(), masks.CIPHER, sum_id, ours, theirs)
+    cipher_key = masks.agree(key, public.public_bytes_raw(), masks.CIPHER, salt, ours, theirs)
     bound_to = sum_id + participant._ROUTE.pack(1, ours, theirs)
     sealed = nonce + AESGCM(cipher_key).encrypt(nonce, plaintext, bound_to)
     return {
         "sum_id": sum_id.hex(),
+        "salt": salt.hex(),
         "phones": [ours, theirs],
         "private_keys": [private.hex(), other.hex()],
         "public_keys": [
@@ -189,12 +218,12 @@ def key_vectors() -> Vector:
         "shared": key.exchange(public).hex(),
         "cipher_key": cipher_key.hex(),
         "mask_seed": masks.agree(
-            key, public.public_bytes_raw(), masks.MASK, sum_id, ours, theirs
+            key, public.public_bytes_raw(), masks.MASK, salt, ours, theirs
         ).hex(),
         "commitment": {
             "seed": seed.hex(),
             "phone": ours,
-            "digest": masks.commitment(seed, sum_id, ours).hex(),
+            "digest": masks.commitment(seed, salt, ours).hex(),
         },
         "sealed": {
             "sender": ours,
@@ -337,15 +366,17 @@ class _Randomness:
 
 
 def sum_vectors() -> Vector:
-    """Five phones; phone 3 vanishes before it masks its input, phone 1 before it unmasks."""
-    parameters = choose(5, (3,), 100, 0.4, 0.0)
-    aggregator = Aggregator(drawn("sum", 16), parameters, lambda size: drawn("graph", size))
-    inputs = [[1, 2, 3], [-100, 0, 100], [17, -17, 5], [50, 50, 50], [-9, 100, -1]]
-    randomness = [_Randomness.of(i, parameters.threshold, parameters.degree) for i in range(5)]
+    """Six phones; phone 3 vanishes before it masks its input, phone 1 before it unmasks."""
+    parameters = choose(6, (3,), 100, 1 / 3, 0.0)
+    told = drawn("what the sum is about", 40)
+    sum_id = drawn("sum", 16)
+    aggregator = Aggregator(sum_id, parameters, lambda size: drawn("graph", size), told)
+    inputs = [[1, 2, 3], [-100, 0, 100], [17, -17, 5], [50, 50, 50], [-9, 100, -1], [0, 0, 0]]
+    randomness = [_Randomness.of(i, parameters.threshold, parameters.degree) for i in range(6)]
     phones: dict[int, Participant] = {}
     messages = []
     for number, current in enumerate(tuple(Round)[:4]):
-        for phone in range(5):
+        for phone in range(6):
             task = aggregator.task_for(phone)
             if task is None:
                 continue
@@ -354,7 +385,7 @@ def sum_vectors() -> Vector:
             if not gone:
                 with randomness[phone].script(current):
                     if isinstance(task, AdvertiseKeys):
-                        phones[phone] = Participant(task, np.array(inputs[phone]))
+                        phones[phone] = Participant(task, np.array(inputs[phone]), told)
                     answer = phones[phone].answer(task)
                 aggregator.accept(phone, answer)
             messages.append(
@@ -369,6 +400,7 @@ def sum_vectors() -> Vector:
     return {
         "parameters": msgspec.to_builtins(parameters),
         "modulus_bits": parameters.modulus_bits,
+        "told": told.hex(),
         "phones": [
             {"input": values, **drew.shown()}
             for values, drew in zip(inputs, randomness, strict=True)
@@ -389,7 +421,7 @@ def parameter_vectors() -> Vector:
         for fraction in (0.05, 0.1, 0.2)
         for phones in (1000, 10_000, 100_000, 1_000_000)
     ]
-    small = [(5, 0.4, 0.0), (12, 0.25, 0.05), (50, 0.1, 0.05), (100, 0.1, 0.05), (500, 0.3, 0.05)]
+    small = [(8, 0.25, 0.0), (12, 0.25, 0.05), (50, 0.1, 0.05), (100, 0.1, 0.05), (500, 0.3, 0.05)]
     graphs = []
     for phones, dropout, corrupted in chosen + small:
         parameters = choose(phones, (1,), 1, dropout, corrupted)
@@ -495,6 +527,7 @@ def encoder_vectors() -> Vector:
 VECTORS = {
     "signatures.json": signature_vectors,
     "messages.json": message_vectors,
+    "salt.json": salt_vectors,
     "keys.json": key_vectors,
     "shamir.json": shamir_vectors,
     "masks.json": mask_vectors,

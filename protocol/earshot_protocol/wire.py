@@ -6,7 +6,7 @@ server. On the wire it is a MessagePack map tagged by `type`.
 
 from __future__ import annotations
 
-from typing import Annotated, ClassVar, TypeVar
+from typing import Annotated, Any, ClassVar, TypeVar
 
 import msgspec
 import numpy as np
@@ -89,12 +89,35 @@ class Matrix(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 _encoder = msgspec.msgpack.Encoder()
+_canonical_encoder = msgspec.msgpack.Encoder(order="sorted")
 _T = TypeVar("_T")
 
 
 def encode(message: Message) -> bytes:
     """The message as MessagePack."""
     return _encoder.encode(message)
+
+
+def canonical(message: msgspec.Struct) -> bytes:
+    """The one form of a message that all who read it the same write the same, to be hashed.
+
+    MessagePack with the names of every map in ascending order, headers and integers as short as
+    they can be, and without the fields that have their default: whoever does not know such a field
+    yet agrees with whoever does.
+    """
+    return _canonical_encoder.encode(_plain(message))
+
+
+def _plain(value: Any) -> Any:
+    if isinstance(value, msgspec.Struct):
+        config = value.__struct_config__
+        fields = {
+            field.encode_name: _plain(getattr(value, field.name))
+            for field in msgspec.structs.fields(value)
+            if getattr(value, field.name) != field.default
+        }
+        return fields | ({config.tag_field: config.tag} if config.tag_field else {})
+    return [_plain(entry) for entry in value] if isinstance(value, tuple) else value
 
 
 def decode(decoder: msgspec.msgpack.Decoder[_T], data: bytes, limit: int) -> _T:

@@ -83,16 +83,16 @@ def test_a_sum_of_masks_wraps_with_its_word(
 def test_two_phones_agree_and_nobody_else_does() -> None:
     alice, bob, eve = (X25519PrivateKey.generate() for _ in range(3))
     to_alice, to_bob = (key.public_key().public_bytes_raw() for key in (alice, bob))
-    sum_id = os.urandom(16)
-    key = masks.agree(alice, to_bob, masks.MASK, sum_id, 3, 8)
+    salt = os.urandom(32)
+    key = masks.agree(alice, to_bob, masks.MASK, salt, 3, 8)
     assert len(key) == 32
-    assert key == masks.agree(bob, to_alice, masks.MASK, sum_id, 8, 3)
+    assert key == masks.agree(bob, to_alice, masks.MASK, salt, 8, 3)
     others = [
-        masks.agree(eve, to_bob, masks.MASK, sum_id, 3, 8),
-        masks.agree(alice, to_bob, masks.CIPHER, sum_id, 3, 8),
-        masks.agree(alice, to_bob, masks.MASK, os.urandom(16), 3, 8),
-        masks.agree(alice, to_bob, masks.MASK, sum_id, 3, 9),
-        masks.agree(alice, to_bob, masks.MASK, sum_id, 2, 8),
+        masks.agree(eve, to_bob, masks.MASK, salt, 3, 8),
+        masks.agree(alice, to_bob, masks.CIPHER, salt, 3, 8),
+        masks.agree(alice, to_bob, masks.MASK, os.urandom(32), 3, 8),
+        masks.agree(alice, to_bob, masks.MASK, salt, 3, 9),
+        masks.agree(alice, to_bob, masks.MASK, salt, 2, 8),
     ]
     assert len({key, *others}) == 6
 
@@ -100,26 +100,26 @@ def test_two_phones_agree_and_nobody_else_does() -> None:
 def test_keys_of_low_order_are_not_agreed_with(low_order_keys: list[bytes]) -> None:
     for public in low_order_keys:
         with pytest.raises(ValueError, match="shared key"):
-            masks.agree(X25519PrivateKey.generate(), public, masks.MASK, bytes(16), 0, 1)
+            masks.agree(X25519PrivateKey.generate(), public, masks.MASK, bytes(32), 0, 1)
 
 
 def test_the_agreed_key_is_hkdf_sha256_as_rfc_5869_writes_it() -> None:
     alice, bob = X25519PrivateKey.generate(), X25519PrivateKey.generate()
-    sum_id = os.urandom(16)
+    salt = os.urandom(32)
     info = masks.CIPHER + (3).to_bytes(4) + (70_000).to_bytes(4)
-    extracted = hmac.digest(sum_id, alice.exchange(bob.public_key()), "sha256")
+    extracted = hmac.digest(salt, alice.exchange(bob.public_key()), "sha256")
     expanded = hmac.digest(extracted, info + b"\x01", "sha256")
     public = bob.public_key().public_bytes_raw()
-    assert masks.agree(alice, public, masks.CIPHER, sum_id, 70_000, 3) == expanded
+    assert masks.agree(alice, public, masks.CIPHER, salt, 70_000, 3) == expanded
 
 
 @given(seed=SEEDS, other=SEEDS)
-def test_a_commitment_binds_seed_sum_and_phone(seed: bytes, other: bytes) -> None:
-    shown = masks.commitment(seed, bytes(16), 5)
+def test_a_commitment_binds_seed_salt_and_phone(seed: bytes, other: bytes) -> None:
+    shown = masks.commitment(seed, bytes(32), 5)
     assert len(shown) == 32
-    assert shown != masks.commitment(seed, b"\x01" * 16, 5)
-    assert shown != masks.commitment(seed, bytes(16), 6)
-    assert (shown == masks.commitment(other, bytes(16), 5)) == (seed == other)
+    assert shown != masks.commitment(seed, b"\x01" * 32, 5)
+    assert shown != masks.commitment(seed, bytes(32), 6)
+    assert (shown == masks.commitment(other, bytes(32), 5)) == (seed == other)
 
 
 @pytest.mark.parametrize(("bits", "size"), [(2, 2), (16, 2), (17, 4), (32, 4), (33, 8), (64, 8)])

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import random
 from collections import Counter
 from collections.abc import Callable
@@ -143,9 +144,9 @@ def test_a_server_may_die_after_any_answer(make_sum: MakeSum) -> None:
     assert np.array_equal(current.aggregator.result(), current.expected(stayed))
 
 
-# Six neighbours and security of one bit: among 32 phones a few dropouts often leave a phone with
-# too few neighbours.
-WEAK = choose(32, (3,), 9, 7 / 32, 0.0, neighbours=6, statistical_security=1, correctness=1)
+# Eight neighbours and security of one bit: among 32 phones a few dropouts sometimes leave a phone
+# with too few neighbours.
+WEAK = choose(32, (3,), 9, 5 / 32, 0.0, neighbours=8, statistical_security=1, correctness=1)
 
 
 def weak_run(current: Sum, gone: Pattern) -> str:  # type: ignore[name-defined] # noqa: F821
@@ -174,7 +175,7 @@ def weak_run(current: Sum, gone: Pattern) -> str:  # type: ignore[name-defined] 
 def test_a_sum_that_cannot_be_recovered_fails_by_name_and_is_never_wrong(make_sum: MakeSum) -> None:
     chance = random.Random(6)
     outcomes: Counter[str] = Counter()
-    for seed in range(60):
+    for seed in range(150):
         gone: Pattern = [[], [], [], []]
         for phone in chance.sample(range(WEAK.phones), WEAK.largest_dropout_count):
             chance.choice(gone).append(phone)
@@ -187,16 +188,22 @@ def test_a_sum_that_cannot_be_recovered_fails_by_name_and_is_never_wrong(make_su
     assert set(outcomes) == {"exact", "TooManyDropoutsError", "UnrecoverableSecretError"}
 
 
-def test_a_phone_whose_neighbours_all_left_takes_its_masks_with_it(make_sum: MakeSum) -> None:
-    """Its mask key could not be rebuilt, and those of its outer neighbours are one share short."""
-    current = make_sum(WEAK)
+def test_a_phone_whose_neighbours_all_left_takes_the_sum_with_it(make_sum: MakeSum) -> None:
+    """Its mask key is lost, and the secrets of its neighbours are a few shares short."""
+    parameters = choose(
+        200, (3,), 9, 0.08, 0.0, neighbours=8, statistical_security=1, correctness=1
+    )
+    current = make_sum(parameters)
     current.until(Round.MASKED_INPUT)
     alone = 5
     task = current.aggregator.task_for(alone)
-    current.collect(set(range(WEAK.phones)) - {alone, *task.senders})
+    current.collect(set(range(parameters.phones)) - {alone, *task.senders})
     current.close()
-    current.collect(current.aggregator.expected())
-    with pytest.raises(UnrecoverableSecretError, match=r"mask key of phone \d+: [12] shares; 3"):
+    for phone in current.aggregator.expected():
+        # Those beside the gap see half of their neighbours gone, and stop by themselves.
+        with contextlib.suppress(TooManyDropoutsError):
+            current.collect([phone])
+    with pytest.raises(UnrecoverableSecretError, match=r"of phone \d+: [1-4] shares; 5"):
         current.close()
 
 

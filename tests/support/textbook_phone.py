@@ -21,6 +21,15 @@ PRIME = 2**256 - 189
 CIPHER = b"earshot secure sum: cipher key"
 MASK = b"earshot secure sum: pairwise mask"
 COMMITMENT = b"earshot secure sum: seed commitment"
+SALT = b"earshot secure sum: salt"
+DEFAULTS = {
+    "step_seconds": 86_400.0,
+    "delta": 1e-6,
+    "precision": 0,
+    "statistical_security": 40,
+    "correctness": 30,
+}
+"""Of the fields of parameters and of tasks that begin a part."""
 
 # -------------------------------------------------------------------------------- MessagePack
 
@@ -41,6 +50,18 @@ def packed(value: Any) -> bytes:
     assert isinstance(value, dict)
     entries = b"".join(packed(name) + packed(entry) for name, entry in value.items())
     return _head(len(value), 0x80, 16, (None, 0xDE, 0xDF)) + entries
+
+
+def canonical(value: Any) -> bytes:
+    """The form in which parameters and tasks are hashed."""
+    return packed(_canonical(value))
+
+
+def _canonical(value: Any) -> Any:
+    if isinstance(value, dict):
+        kept = {name: entry for name, entry in value.items() if entry != DEFAULTS.get(name, ...)}
+        return {name: _canonical(kept[name]) for name in sorted(kept)}
+    return [_canonical(entry) for entry in value] if isinstance(value, list) else value
 
 
 def _packed_int(value: int) -> bytes:
@@ -130,20 +151,30 @@ def hkdf(secret: bytes, salt: bytes, info: bytes) -> bytes:
     return hmac.digest(extracted, info + b"\x01", "sha256")
 
 
-def agreed(private: bytes, public: bytes, purpose: bytes, sum_id: bytes, a: int, b: int) -> bytes:
+def salt_of(opening: dict[str, Any], told: bytes) -> bytes:
+    return hashlib.sha256(SALT + canonical(opening | {"index": 0}) + told).digest()
+
+
+def told_in(parameters: dict[str, Any], task: dict[str, Any]) -> bytes:
+    """What all phones were told, of a task that begins a part of a phase."""
+    opening = task["advertise"] | {"index": 0}
+    return canonical(parameters) + canonical(task | {"advertise": opening})
+
+
+def agreed(private: bytes, public: bytes, purpose: bytes, salt: bytes, a: int, b: int) -> bytes:
     shared = X25519PrivateKey.from_private_bytes(private).exchange(
         X25519PublicKey.from_public_bytes(public)
     )
     info = purpose + min(a, b).to_bytes(4, "big") + max(a, b).to_bytes(4, "big")
-    return hkdf(shared, sum_id, info)
+    return hkdf(shared, salt, info)
 
 
 def route(sum_id: bytes, sender: int, recipient: int) -> bytes:
     return sum_id + b"\x01" + sender.to_bytes(4, "big") + recipient.to_bytes(4, "big")
 
 
-def committed(seed: bytes, sum_id: bytes, phone: int) -> bytes:
-    return hashlib.sha256(COMMITMENT + sum_id + phone.to_bytes(4, "big") + seed).digest()
+def committed(seed: bytes, salt: bytes, phone: int) -> bytes:
+    return hashlib.sha256(COMMITMENT + salt + phone.to_bytes(4, "big") + seed).digest()
 
 
 def key_stream(seed: bytes, size: int) -> bytes:
@@ -203,12 +234,14 @@ def signed(entry: int, bits: int) -> int:
 
 @dataclass
 class TextbookPhone:
-    """One phone in one sum; `drawn` is all its randomness, `values` its input."""
+    """One phone in one sum; `drawn` is all its randomness, `values` its input, `told` the rest."""
 
     values: list[int]
     bits: int
     drawn: dict[str, Any]
+    told: bytes
     sum_id: bytes = b""
+    salt: bytes = b""
     us: int = 0
     neighbours: list[int] = field(default_factory=list)
     cipher_keys: dict[int, bytes] = field(default_factory=dict)
@@ -230,6 +263,7 @@ class TextbookPhone:
 
     def advertise(self, task: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         self.sum_id, self.us = task["sum_id"], task["index"]
+        self.salt = salt_of(task, self.told)
         keys = [public_of(self._secret(name)) for name in ("cipher_private", "mask_private")]
         return "advertised-keys", {"cipher_key": keys[0], "mask_key": keys[1]}
 
@@ -238,7 +272,7 @@ class TextbookPhone:
         for place, them in enumerate(self.neighbours):
             key = task["cipher_keys"][32 * place : 32 * place + 32]
             self.cipher_keys[them] = agreed(
-                self._secret("cipher_private"), key, CIPHER, self.sum_id, self.us, them
+                self._secret("cipher_private"), key, CIPHER, self.salt, self.us, them
             )
             self.mask_keys[them] = task["mask_keys"][32 * place : 32 * place + 32]
         both = [
@@ -260,7 +294,7 @@ class TextbookPhone:
                 nonce, plaintext, route(self.sum_id, self.us, them)
             )
             ciphertexts.append(nonce + sealed)
-        commitment = committed(self._secret("seed"), self.sum_id, self.us)
+        commitment = committed(self._secret("seed"), self.salt, self.us)
         return "shared-keys", {"ciphertexts": ciphertexts, "commitment": commitment}
 
     def mask(self, task: dict[str, Any]) -> tuple[str, dict[str, Any]]:
@@ -274,7 +308,7 @@ class TextbookPhone:
             except InvalidTag:
                 self.held[them] = bytes(65)
             private, public = self._secret("mask_private"), self.mask_keys[them]
-            seed = agreed(private, public, MASK, self.sum_id, self.us, them)
+            seed = agreed(private, public, MASK, self.salt, self.us, them)
             self._add(total, seed, 1 if them > self.us else -1)
         return "masked-input", {"vector": vector_packed(total, self.bits)}
 

@@ -1,4 +1,6 @@
-"""What a former version left in the middle of its phases is opened, and goes on as it would have.
+"""What a former version left in the middle of its phases is opened, and loses nothing but sums.
+
+A secure sum that was under way ends by name: its keys were made without the salt of today's.
 
 `former/make.py` says what the files hold and how they were made.
 """
@@ -29,6 +31,7 @@ from earshot_client.visits.participation import Event, Participation
 from earshot_protocol.messages import Failed
 from earshot_protocol.phases.learning import Result
 from earshot_protocol.phases.statistics import Statistics
+from earshot_protocol.secure_sum.rounds import FORMER_SUM
 from earshot_protocol.wire import Answer, Task
 from earshot_server.api.views import PhaseView
 from earshot_server.discovery.optics import Optics
@@ -52,10 +55,6 @@ POLICY = Policy(
     largest_lifetime_epsilon=1e6,
     largest_lifetime_delta=1e6,
 )
-CONTACTS = 6
-"""That a phone counts in the statistics phase."""
-VOTES = 2
-"""Of a phone, in either vote of the learning phase."""
 MOST_TURNS = 40
 _numbers = count()
 
@@ -179,6 +178,7 @@ class World:
     def go_on(self) -> None:
         """Until the server has nothing to do, and no phone has."""
         driver = Driver(self.database, Optics(), keep_seconds=1e10)
+        driver.turn()
         for _ in range(MOST_TURNS):
             for name in self.parts:
                 self.visit(name)
@@ -297,32 +297,37 @@ def test_a_phones_file_is_whole_after_it_was_opened_and_closed(tmp_path: Path) -
 # ------------------------------------------------------------------------------- once it is over
 
 
-def test_what_was_under_way_ends_as_it_would_have(later: World) -> None:
-    for name in ("published", "failed", "stopped", "learning", "statistics"):
+def test_a_sum_that_began_under_the_former_protocol_ends_by_name(later: World) -> None:
+    """Its keys are not bound to what phones were told, and no phone of today makes such keys."""
+    for name in ("published", "failed", "stopped"):
         assert later.record(name).ending == EXPECTED.ending(name), name
+    for name in ("learning", "statistics"):
+        record = later.record(name)
+        assert record.status == "failed"
+        assert record.ending == Failed(phase=record.phase, reason=FORMER_SUM)
 
 
-def test_votes_from_before_count_like_those_from_after(later: World) -> None:
-    learning, statistics = (later.record(name) for name in ("learning", "statistics"))
-    result, counted = learning.ending, statistics.ending
-    assert isinstance(result, Result)
-    assert sum(result.centroid_votes) == VOTES * learning.joined
-    assert np.sum(result.label_votes) == VOTES * learning.joined
-    assert isinstance(counted, Statistics)
-    assert sum(counted.contacts) == CONTACTS * statistics.joined
-    for record in (learning, statistics):
-        assert all(step.answered == step.expected == record.joined for step in record.steps)
+def test_a_phone_that_comes_before_the_phase_has_ended_is_told_why_it_cannot_go_on(
+    world: World,
+) -> None:
+    before = world.phones["a4"].ledger.export()
+    told = world.parts["a4"].visit(NOON)
+    assert (told.event, told.detail) == (Event.TROUBLE, FORMER_SUM)
+    # Whoever has answered gives that answer again, as it was.
+    assert world.parts["a3"].visit(NOON).event is Event.ANSWERED
+    Driver(world.database, Optics(), keep_seconds=1e10).turn()
+    assert world.parts["a4"].visit(NOON).event is Event.ENDED
+    assert world.phones["a4"].ledger.export() == before
 
 
 def test_ledgers_have_grown_by_what_came_after(later: World) -> None:
     for name, phone in later.phones.items():
         former = EXPECTED.phones[name]
-        assert phone.ledger.export() == [*former.ledger, *former.grown], name
-    # Whoever had answered the vote had paid for it before.
-    first = {name: former.grown[0]["step"] for name, former in EXPECTED.phones.items()}
-    assert {first[name] for name in ("a0", "a1", "a2", "a3")} == {"label vote"}
-    assert {first[name] for name in ("a4", "a5")} == {"centroid vote"}
-    assert {first[name] for name in ("b0", "b2", "b4")} == {"histogram"}
+        grown = [entry for entry in former.grown if entry["phase"] == EXPECTED.names["gathering"]]
+        first = len(former.ledger) + 1
+        numbered = [entry | {"number": number} for number, entry in enumerate(grown, first)]
+        assert grown
+        assert phone.ledger.export() == [*former.ledger, *numbered], name
 
 
 def test_what_gathered_phones_has_found_all_of_them(later: World) -> None:

@@ -32,7 +32,7 @@ from earshot_protocol import api, signatures
 from earshot_protocol.errors import MalformedMessageError
 from earshot_protocol.messages import AnyAnswer, AnyParameters, AnyTask, decode_answer, decode_task
 from earshot_protocol.phases.learning import Budget
-from earshot_protocol.phases.plan import SecureSum
+from earshot_protocol.phases.plan import SecureSum, SumPartTask
 from earshot_protocol.privacy import accounting
 from earshot_protocol.secure_sum import decoding, encoding, masks, shamir
 from earshot_protocol.secure_sum.aggregator import Aggregator
@@ -210,27 +210,61 @@ def test_bodies_by_our_code() -> None:
 
 # ---------------------------------------------------------------------- parts of the secure sum
 
+SALTS = vectors("salt.json")
+
+
+@pytest.mark.parametrize("case", SALTS["cases"], ids=lambda case: case["salt"][:8])
+def test_the_salt_of_what_phones_were_told(case: dict[str, Any]) -> None:
+    task = textbook.unpacked(of(case["task"]))
+    assert textbook.canonical(task["advertise"] | {"index": 0}).hex() == case["opening"]
+    told = textbook.told_in(case["parameters"], task)
+    assert told.hex() == case["told"]
+    assert textbook.salt_of(task["advertise"], told).hex() == case["salt"]
+    ours = decode_task(of(case["task"]))
+    assert isinstance(ours, SumPartTask)
+    parameters = msgspec.convert(case["parameters"], AnyParameters)
+    for phone in (0, 7, 2**32 - 1):
+        theirs = ours.for_phone(phone)
+        salt = masks.salt(theirs.advertise, theirs.told(parameters))
+        assert salt.hex() == case["salt"]
+
+
+def test_whatever_phones_are_told_differently_gives_another_salt() -> None:
+    assert len({case["salt"] for case in SALTS["cases"]}) == len(SALTS["cases"]) >= 5
+    for case in SALTS["cases"]:
+        task, parameters = textbook.unpacked(of(case["task"])), case["parameters"]
+        for where in (parameters, task, task["advertise"], task["advertise"]["parameters"]):
+            for name, value in list(where.items()):
+                if name == "index" or isinstance(value, dict):
+                    continue
+                where[name] = b"another" if value != b"another" else b""
+                told = textbook.told_in(parameters, task)
+                assert textbook.salt_of(task["advertise"], told).hex() != case["salt"], name
+                where[name] = value
+
+
 KEYS, SHAMIR, MASKS = (vectors(name) for name in ("keys.json", "shamir.json", "masks.json"))
 
 
 @pytest.mark.parametrize("place", [0, 1])
 def test_both_phones_agree_on_their_keys(place: int) -> None:
-    sum_id, (us, them) = of(KEYS["sum_id"]), KEYS["phones"][:: 1 - 2 * place]
+    salt, (us, them) = of(KEYS["salt"]), KEYS["phones"][:: 1 - 2 * place]
     private, public = of(KEYS["private_keys"][place]), of(KEYS["public_keys"][1 - place])
     assert textbook.public_of(private).hex() == KEYS["public_keys"][place]
     for purpose, expected in ((b"cipher key", "cipher_key"), (b"pairwise mask", "mask_seed")):
         info = b"earshot secure sum: " + purpose + b"\0\0\0\x03\0\0\x01\x04"
-        assert textbook.hkdf(of(KEYS["shared"]), sum_id, info).hex() == KEYS[expected]
+        assert textbook.hkdf(of(KEYS["shared"]), salt, info).hex() == KEYS[expected]
         info = b"earshot secure sum: " + purpose
-        assert textbook.agreed(private, public, info, sum_id, us, them).hex() == KEYS[expected]
+        assert textbook.agreed(private, public, info, salt, us, them).hex() == KEYS[expected]
         key = X25519PrivateKey.from_private_bytes(private)
-        assert masks.agree(key, public, info, sum_id, us, them).hex() == KEYS[expected]
+        assert masks.agree(key, public, info, salt, us, them).hex() == KEYS[expected]
 
 
 def test_commitment_and_sealed_shares() -> None:
-    sum_id, case, sealed = of(KEYS["sum_id"]), KEYS["commitment"], KEYS["sealed"]
-    assert textbook.committed(of(case["seed"]), sum_id, case["phone"]).hex() == case["digest"]
-    assert masks.commitment(of(case["seed"]), sum_id, case["phone"]).hex() == case["digest"]
+    sum_id, salt = of(KEYS["sum_id"]), of(KEYS["salt"])
+    case, sealed = KEYS["commitment"], KEYS["sealed"]
+    assert textbook.committed(of(case["seed"]), salt, case["phone"]).hex() == case["digest"]
+    assert masks.commitment(of(case["seed"]), salt, case["phone"]).hex() == case["digest"]
     bound = textbook.route(sum_id, sealed["sender"], sealed["recipient"])
     assert bound.hex() == sealed["associated_data"]
     aead = AESGCM(of(KEYS["cipher_key"]))
@@ -240,7 +274,7 @@ def test_commitment_and_sealed_shares() -> None:
     key = X25519PrivateKey.from_private_bytes(of(KEYS["private_keys"][0]))
     for refused in KEYS["refused_public_keys"]:
         with pytest.raises(ValueError, match="shared key"):
-            masks.agree(key, of(refused), masks.MASK, sum_id, 0, 1)
+            masks.agree(key, of(refused), masks.MASK, salt, 0, 1)
 
 
 def test_secret_sharing() -> None:
@@ -300,7 +334,7 @@ SUM = vectors("secure_sum.json")
 
 def test_a_phone_from_the_document_alone_gives_every_answer() -> None:
     phones = [
-        textbook.TextbookPhone(drawn["input"], SUM["modulus_bits"], drawn)
+        textbook.TextbookPhone(drawn["input"], SUM["modulus_bits"], drawn, of(SUM["told"]))
         for drawn in SUM["phones"]
     ]
     vanished = []
@@ -320,18 +354,19 @@ def test_a_server_from_the_document_alone_gets_the_sum() -> None:
         tasks[step["round"]][step["phone"]] = textbook.unpacked(of(step["task"]))
         if step["answer"] is not None:
             answers[step["round"]][step["phone"]] = textbook.unpacked(of(step["answer"]))
-    shares: dict[int, dict[int, bytes]] = {phone: {} for phone in range(5)}
+    shares: dict[int, dict[int, bytes]] = {phone: {} for phone in range(6)}
     for phone, answer in answers[3].items():
         task = tasks[3][phone]
         for place, owner in enumerate(task["survivors"] + task["dropped"]):
             share = answer["shares"][33 * place : 33 * place + 33]
             assert tasks[1][owner]["neighbours"][share[0] - 1] == phone
             shares[owner][share[0]] = share[1:]
-    length, bits, sum_id = SUM["parameters"]["length"], SUM["modulus_bits"], tasks[0][0]["sum_id"]
+    length, bits = SUM["parameters"]["length"], SUM["modulus_bits"]
+    salt = textbook.salt_of(tasks[0][0], of(SUM["told"]))
     total = [0] * length
     for phone, answer in answers[2].items():
         seed = textbook.recovered(shares[phone])
-        assert textbook.committed(seed, sum_id, phone) == answers[1][phone]["commitment"]
+        assert textbook.committed(seed, salt, phone) == answers[1][phone]["commitment"]
         entries = textbook.vector_unpacked(answer["vector"], length, bits)
         mask = textbook.mask_of(seed, length, bits)
         total = [t + e - m for t, e, m in zip(total, entries, mask, strict=True)]
@@ -340,7 +375,7 @@ def test_a_server_from_the_document_alone_gets_the_sum() -> None:
         assert textbook.public_of(private) == answers[0][gone]["mask_key"]
         for them in sorted(answers[2]):
             key = answers[0][them]["mask_key"]
-            seed = textbook.agreed(private, key, textbook.MASK, sum_id, gone, them)
+            seed = textbook.agreed(private, key, textbook.MASK, salt, gone, them)
             sign = 1 if gone > them else -1
             mask = textbook.mask_of(seed, length, bits)
             total = [t - sign * m for t, m in zip(total, mask, strict=True)]
@@ -351,8 +386,8 @@ def test_a_server_from_the_document_alone_gets_the_sum() -> None:
 
 def test_our_server_gets_the_same_sum_from_the_same_answers() -> None:
     first = msgspec.msgpack.decode(of(SUM["messages"][0]["task"]), type=AdvertiseKeys)
-    # Five phones are each other's neighbours, so the graph is the same whatever is drawn.
-    aggregator = Aggregator(first.sum_id, first.parameters)
+    # Six phones are each other's neighbours, so the graph is the same whatever is drawn.
+    aggregator = Aggregator(first.sum_id, first.parameters, told=of(SUM["told"]))
     for number in range(4):
         for step in (step for step in SUM["messages"] if step["round"] == number):
             task = aggregator.task_for(step["phone"])
@@ -382,7 +417,7 @@ def tails(population: int, marked: int, degree: int) -> list[Fraction]:
 
 
 def textbook_choice(phones: int, dropout: Fraction, corrupted: Fraction) -> tuple[int, int]:
-    """The smallest k, and its smallest t, that the three conditions admit."""
+    """The smallest k, and its largest t, that the conditions admit."""
     secrecy, recovery = Fraction(1, 2**40), Fraction(1, 2**30)
     degrees = list(range(2, min(254, phones - 2) + 1, 2))
     for degree in [*degrees, phones - 1]:
@@ -391,7 +426,7 @@ def textbook_choice(phones: int, dropout: Fraction, corrupted: Fraction) -> tupl
             continue
         leaks = tails(phones - 1, math.ceil(corrupted * phones), degree)
         losses = tails(phones - 1, math.ceil(dropout * phones), degree)
-        for threshold in range((degree + 1) // 2, degree + 1):
+        for threshold in range(degree, degree // 2, -1):
             if (
                 phones * leaks[threshold] <= secrecy
                 and phones * losses[degree - threshold + 1] <= recovery

@@ -21,7 +21,7 @@ from earshot_protocol.privacy.mechanisms import Cost, Mechanism, SumMechanism, U
 from earshot_protocol.secure_sum.bell import BELL
 from earshot_protocol.secure_sum.interface import Asks, SumRound
 from earshot_protocol.secure_sum.messages import AdvertiseKeys
-from earshot_protocol.wire import Answer, Ending, Identifier, PhoneIndex, Task
+from earshot_protocol.wire import Answer, Ending, Identifier, PhoneIndex, Task, canonical
 
 PUBLISHED = "published"
 """Where a phase stands when it has a result."""
@@ -71,6 +71,14 @@ class SumPartTask(_PartTask, frozen=True, kw_only=True):
     def index(self) -> int:
         """The phone's number."""
         return self.advertise.index
+
+    def told(self, parameters: msgspec.Struct) -> bytes:
+        """What all phones of the sum must have been told alike: see `Participant`.
+
+        Args:
+            parameters: of the phase.
+        """
+        return canonical(parameters) + canonical(self.for_phone(0))
 
     def for_phone(self, phone: int) -> SumPartTask:
         """The same task for the phone of that number."""

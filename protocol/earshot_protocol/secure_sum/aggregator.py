@@ -31,7 +31,7 @@ from earshot_protocol.randomness import RandomBytes
 from earshot_protocol.secure_sum import answers, encoding, masks, messages
 from earshot_protocol.secure_sum.graph import Graph
 from earshot_protocol.secure_sum.parameters import SumParameters
-from earshot_protocol.secure_sum.rounds import NEXT, Round
+from earshot_protocol.secure_sum.rounds import FORMER_SUM, NEXT, Round
 from earshot_protocol.secure_sum.unmasking import Unmasking, split
 from earshot_protocol.wire import Answer
 
@@ -52,6 +52,8 @@ class _State(msgspec.Struct):
     """Phones whose input arrived: A2."""
     revealed: dict[int, bytes]
     """Phone → the shares that it revealed."""
+    salt: bytes = b""
+    """Of the sum's keys; none where a former version began the sum."""
 
 
 class Aggregator:
@@ -61,13 +63,18 @@ class Aggregator:
         sum_id: 16 bytes that no other sum has.
         parameters: of the sum.
         random: draws the graph; not a secret from the server.
+        told: what all phones are told of what the sum is about, see `Participant`.
 
     Raises:
         InvalidParametersError: parameters that no sum should run under.
     """
 
     def __init__(
-        self, sum_id: bytes, parameters: SumParameters, random: RandomBytes = os.urandom
+        self,
+        sum_id: bytes,
+        parameters: SumParameters,
+        random: RandomBytes = os.urandom,
+        told: bytes = b"",
     ) -> None:
         parameters.check()
         self._graph = Graph.draw(parameters, random)
@@ -77,8 +84,17 @@ class Aggregator:
         self._total = np.zeros(parameters.length, dtype=masks.word_type(parameters.modulus_bits))
         self._advertised: set[bytes] = set()
         self._state = _State(
-            Round.ADVERTISE_KEYS, sum_id, parameters, self._graph.to_bytes(), b"", {}, {}, set(), {}
+            round=Round.ADVERTISE_KEYS,
+            sum_id=sum_id,
+            parameters=parameters,
+            graph=self._graph.to_bytes(),
+            total=b"",
+            keys={},
+            shared={},
+            masked=set(),
+            revealed={},
         )
+        self._state.salt = masks.salt(self._advertise_keys(0), told)
 
     # ------------------------------------------------------------------------------ state
 
@@ -126,6 +142,15 @@ class Aggregator:
         aggregator._advertised = {key for pair in state.keys.values() for key in pair}
         aggregator._index()
         return aggregator
+
+    def check_version(self) -> None:
+        """Refuse to go on with a sum that a former version of the protocol began.
+
+        Raises:
+            UnexpectedMessageError: it did.
+        """
+        if not self._state.salt:
+            raise UnexpectedMessageError(FORMER_SUM)
 
     def expected(self) -> Collection[int]:
         """The phones that have a task in the present round."""
@@ -257,12 +282,14 @@ class Aggregator:
                 nothing was opened.
             UnrecoverableSecretError: the revealed shares do not determine a mask that must be
                 removed; the sum has failed and nothing was opened.
+            UnexpectedMessageError: a former version of the protocol began the sum; it has failed.
             WrongStateError: the sum is over.
         """
         state = self._state
         if state.round not in NEXT:
             raise WrongStateError(f"this sum is {state.round}")
         try:
+            self.check_version()
             answers.check_attendance(len(self.answered()), state.round, state.parameters)
             if state.round is Round.UNMASK:
                 self._total -= self._unmasking().masks()
@@ -281,7 +308,7 @@ class Aggregator:
     def _unmasking(self) -> Unmasking:
         state = self._state
         return Unmasking(
-            sum_id=state.sum_id,
+            salt=state.salt,
             parameters=state.parameters,
             mask_keys={phone: keys[1] for phone, keys in state.keys.items()},
             commitments={phone: sealed[1] for phone, sealed in state.shared.items()},

@@ -47,8 +47,12 @@ class SumRound(NamedTuple):
 class Participant(Protocol):
     """One phone in one sum."""
 
-    def __init__(self, task: AdvertiseKeys, values: npt.ArrayLike) -> None:
-        """Take part, with a private input of the sum's shape, in what the first task describes."""
+    def __init__(self, task: AdvertiseKeys, values: npt.ArrayLike, told: bytes = b"") -> None:
+        """Take part, with a private input of the sum's shape, in what the first task describes.
+
+        What the sum is about is `told` in the same bytes to every phone: those that were told
+        different things agree on no keys.
+        """
 
     @classmethod
     def restore(cls, saved: bytes) -> Self:
@@ -76,8 +80,13 @@ class Participant(Protocol):
 class Aggregator(Protocol):
     """The server's side of one sum."""
 
-    def __init__(self, sum_id: bytes, parameters: SumParameters, random: RandomBytes) -> None:
-        """Begin a sum under an identifier of 16 bytes that no other sum has."""
+    def __init__(
+        self, sum_id: bytes, parameters: SumParameters, random: RandomBytes, told: bytes = b""
+    ) -> None:
+        """Begin a sum under an identifier of 16 bytes that no other sum has.
+
+        All phones are `told` the same of what it is about.
+        """
 
     @classmethod
     def restore(cls, saved: bytes) -> Self:
@@ -93,6 +102,13 @@ class Aggregator(Protocol):
     @property
     def done(self) -> bool:
         """Whether the sum has its result."""
+
+    def check_version(self) -> None:
+        """Refuse to go on with what a former version of the protocol began.
+
+        Raises:
+            RemoteError: phones of this version could not agree on keys with those that answered.
+        """
 
     def expected(self) -> Collection[int]:
         """The phones that have a task in the present round."""

@@ -8,10 +8,15 @@ and a secret-sharing threshold t, where a fraction γ may be corrupted and a fra
 3. *connection*: n · (γ+ρ)^(k/2) ≤ 2^-σ, or a run of k/2 bad positions on the ring may cut the
    honest survivors in two, whose sums could then be told apart.
 
+We ask for one thing more, against a server that tells neighbours different stories:
+
+4. *one story*: 2t > k, or half of a phone's honest neighbours, told that it stayed, give away its
+   seed, and the other half, told that it is gone, its mask key.
+
 HG is the hypergeometric law, whose tails are computed exactly: a Chernoff bound would cost phones
-about twice the neighbours. Condition 1 bounds t from below and condition 2 from above, so the
-thresholds that a graph admits are a range. That range also starts no lower than k/2: where there is
-room, it goes to secrecy, for a failed recovery costs a repetition and a lost secret is lost.
+about twice the neighbours. Conditions 1 and 4 bound t from below and condition 2 from above. Of the
+thresholds between, the largest is taken, and no other accepted: what room there is goes to secrecy,
+for a failed recovery costs a repetition and a lost secret is lost.
 
 On the complete graph (n ≤ k+1) nothing is left to chance: all corrupted phones are neighbours of
 everybody, conditions 1 and 2 turn into ⌈γn⌉ < t ≤ n−1−⌈ρn⌉ by themselves, and condition 3 holds.
@@ -59,7 +64,7 @@ class SumParameters(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         dropout: ρ, the largest fraction of phones that may vanish.
         corrupted: γ, the largest fraction of phones that an adversary may control.
         neighbours: k, the phones that each phone talks to.
-        threshold: t, the shares that rebuild a secret.
+        threshold: t, the shares that rebuild a secret: the largest number that is admitted.
         shape: the shape of the summed array.
         precision: decimal digits of a fixed-point input (thesis 9.1.2).
         statistical_security: σ; a secret falls with probability at most 2^-σ for each condition.
@@ -150,13 +155,12 @@ def choose(
     *,
     precision: int = 0,
     neighbours: int | None = None,
-    threshold: int | None = None,
     statistical_security: int = 40,
     correctness: int = 30,
 ) -> SumParameters:
     """The cheapest safe parameters of one sum (Bell et al., section 3; see the module's text).
 
-    The smallest even number of neighbours for which some threshold is safe, and the smallest such
+    The smallest even number of neighbours for which some threshold is safe, and the largest such
     threshold. Where no sparse graph is safe, the complete one is tried, whose degree may be odd.
 
     Args:
@@ -167,7 +171,6 @@ def choose(
         corrupted: γ, in [0, 1).
         precision: decimal digits of a fixed-point input.
         neighbours: forces k (n−1 if that is less); the threshold is chosen for it.
-        threshold: forces t; the neighbours are chosen for it unless forced too.
         statistical_security: σ in bits.
         correctness: η in bits.
 
@@ -176,7 +179,7 @@ def choose(
 
     Raises:
         InvalidParametersError: if a number is out of range, if no graph of at most 254 neighbours
-            is safe, or if what was forced is not; the message says what would be accepted.
+            is safe, or if the forced one is not; the message says what would be accepted.
     """
     setting = _Setting(
         _limited("phones", phones),
@@ -185,16 +188,13 @@ def choose(
         _limited("statistical_security", statistical_security),
         _limited("correctness", correctness),
     )
-    forced_threshold = None if threshold is None else _limited("threshold", threshold)
     if neighbours is None:
-        degree = _least_degree(setting, forced_threshold)
-        if degree is None:
-            raise _no_safe_graph(setting, forced_threshold)
+        least = _least_degree(setting)
+        if least is None:
+            raise _no_safe_graph(setting)
+        degree = least
     else:
         degree = min(_limited("neighbours", neighbours), setting.phones - 1)
-    if forced_threshold is None:
-        _check_degree(setting, degree)
-        forced_threshold = _thresholds(setting, degree).start
     dimensions = _shape(shape)
     parameters = SumParameters(
         phones=setting.phones,
@@ -203,7 +203,7 @@ def choose(
         dropout=setting.dropout,
         corrupted=setting.corrupted,
         neighbours=degree,
-        threshold=forced_threshold,
+        threshold=_largest_threshold(setting, degree),
         shape=dimensions,
         precision=_limited("precision", precision),
         statistical_security=setting.statistical_security,
@@ -225,7 +225,7 @@ class _Setting(msgspec.Struct, frozen=True):
 
 @lru_cache(maxsize=4096)
 def _thresholds(setting: _Setting, degree: int) -> range:
-    """The thresholds that the three conditions admit for this degree, perhaps none."""
+    """The thresholds that the conditions admit for this degree, perhaps none."""
     allowance = -math.log2(setting.phones)
     if degree < setting.phones - 1:
         bad = setting.dropout + setting.corrupted
@@ -239,7 +239,7 @@ def _thresholds(setting: _Setting, degree: int) -> range:
     # Entry j of a tail is Pr[at least j are bad]; both fall as j grows, so counting finds the edge.
     least = int(np.count_nonzero(leaks > allowance - setting.statistical_security))
     spared = int(np.count_nonzero(losses > allowance - setting.correctness)) - 1
-    return range(max(least, (degree + 1) // 2), degree - spared + 1)
+    return range(max(least, degree // 2 + 1), degree - spared + 1)
 
 
 def _log2_tails(phones: int, marked: int, degree: int) -> NDArray[np.float64]:
@@ -264,48 +264,42 @@ def _log2_binomials(size: int) -> NDArray[np.float64]:
 
 
 @lru_cache(maxsize=4096)
-def _least_degree(setting: _Setting, threshold: int | None = None) -> int | None:
+def _least_degree(setting: _Setting) -> int | None:
     """The smallest safe degree: sparse graphs first, then the complete one; None if none is."""
     complete = setting.phones - 1
     degrees = list(range(2, min(LARGEST_DEGREE, complete - 1) + 1, 2))
     if complete <= LARGEST_DEGREE:
         degrees.append(complete)
-    for degree in degrees:
-        admitted = _thresholds(setting, degree)
-        if (threshold in admitted) if threshold is not None else admitted:
-            return degree
-    return None
+    return next((degree for degree in degrees if _thresholds(setting, degree)), None)
 
 
 def _check_graph(setting: _Setting, neighbours: int, threshold: int) -> None:
-    """Refuse a number of neighbours or a threshold that breaks one of the conditions."""
+    """Refuse a number of neighbours that breaks one of the conditions, or another threshold."""
     degree = min(neighbours, setting.phones - 1)
-    _check_degree(setting, degree)
-    admitted = _thresholds(setting, degree)
-    if threshold in admitted:
+    largest = _largest_threshold(setting, degree)
+    if threshold == largest:
         return
     reason = (
-        "fewer shares leave secrets to corrupted neighbours"
-        if threshold < admitted.start
+        "fewer shares leave secrets to corrupted neighbours, or to two stories about one phone"
+        if threshold < largest
         else "more shares may not be found after dropouts"
     )
     raise InvalidParametersError(
-        f"threshold must be between {admitted.start} and {admitted.stop - 1} for {degree} "
-        f"neighbours, not {threshold}: {reason}"
+        f"threshold must be {largest} for {degree} neighbours, not {threshold}: {reason}"
     )
 
 
-def _check_degree(setting: _Setting, degree: int) -> None:
-    """Refuse a degree that no threshold makes safe, naming the smallest that is."""
+def _largest_threshold(setting: _Setting, degree: int) -> int:
+    """The threshold of a degree; refuses one that no threshold makes safe, naming the smallest."""
     if degree % 2 and degree < setting.phones - 1:
         raise InvalidParametersError(
             f"neighbours must be even, not {degree}: half of them lie on each side of the ring"
         )
-    if _thresholds(setting, degree):
-        return
+    if admitted := _thresholds(setting, degree):
+        return admitted[-1]
     least = _least_degree(setting)
     if least is None:
-        raise _no_safe_graph(setting, None)
+        raise _no_safe_graph(setting)
     raise InvalidParametersError(
         f"neighbours={degree} admits no safe threshold for {setting.phones} phones at "
         f"dropout={setting.dropout} and corrupted={setting.corrupted}; the smallest number that "
@@ -313,15 +307,8 @@ def _check_degree(setting: _Setting, degree: int) -> None:
     )
 
 
-def _no_safe_graph(setting: _Setting, threshold: int | None) -> InvalidParametersError:
-    """The error that no degree will do, with the largest fractions (or a threshold) that would."""
-    least = _least_degree(setting)
-    if least is not None:
-        return InvalidParametersError(
-            f"threshold={threshold} is safe with no number of neighbours for {setting.phones} "
-            f"phones; {least} neighbours go with a threshold of "
-            f"{_thresholds(setting, least).start}"
-        )
+def _no_safe_graph(setting: _Setting) -> InvalidParametersError:
+    """The error that no degree will do, with the largest fractions that would."""
     dropout, corrupted = _largest_fractions(setting)
     return InvalidParametersError(
         f"dropout={setting.dropout} with corrupted={setting.corrupted} leaves {setting.phones} "

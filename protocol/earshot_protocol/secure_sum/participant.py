@@ -42,7 +42,7 @@ from earshot_protocol.secure_sum.messages import (
     Unmasked,
 )
 from earshot_protocol.secure_sum.parameters import SumParameters
-from earshot_protocol.secure_sum.rounds import NEXT, Round
+from earshot_protocol.secure_sum.rounds import FORMER_SUM, NEXT, Round
 
 _NONCE_BYTES = 12
 _SHARES_BYTES = 1 + 2 * shamir.SECRET_BYTES
@@ -60,6 +60,7 @@ class _State(msgspec.Struct):
     sum_id: bytes
     parameters: SumParameters
     words: bytes
+    salt: bytes = b""
     public_keys: tuple[bytes, bytes] = (b"", b"")
     cipher_private: bytes = b""
     mask_private: bytes = b""
@@ -79,6 +80,8 @@ class Participant:
     Args:
         task: the opening task of the sum, which the phone has agreed to.
         values: the private input, an array of the sum's shape.
+        told: what the sum is about, in the same bytes to every phone. All keys are bound to it, so
+            that phones that were told different things open nothing of each other.
 
     Raises:
         InvalidParametersError: parameters that no sum should run under.
@@ -86,14 +89,19 @@ class Participant:
         InvalidInputError: values of the wrong shape, type or range.
     """
 
-    def __init__(self, task: AdvertiseKeys, values: npt.ArrayLike) -> None:
+    def __init__(self, task: AdvertiseKeys, values: npt.ArrayLike, told: bytes = b"") -> None:
         parameters = task.parameters
         parameters.check()
         if task.index >= parameters.phones:
             raise RefusedError(f"phone {task.index} in a sum of {parameters.phones} phones")
         words = encoding.encode(values, parameters)
         self._state = _State(
-            _DONE[Round.ADVERTISE_KEYS], task.index, task.sum_id, parameters, words.tobytes()
+            stage=_DONE[Round.ADVERTISE_KEYS],
+            index=task.index,
+            sum_id=task.sum_id,
+            parameters=parameters,
+            words=words.tobytes(),
+            salt=masks.salt(task, told),
         )
 
     @property
@@ -133,13 +141,16 @@ class Participant:
         """Do what the task asks.
 
         Raises:
-            UnexpectedMessageError: the task belongs to another sum or round.
+            UnexpectedMessageError: the task belongs to another sum or round, or to a sum that
+                this phone began under a former version of the protocol.
             RefusedError: the task contradicts what this phone knows, or asks too much.
             TooManyDropoutsError: fewer neighbours remain than the threshold.
         """
         state = self._state
         if task.sum_id != state.sum_id:
             raise UnexpectedMessageError("a task of another sum")
+        if not state.salt:
+            raise UnexpectedMessageError(FORMER_SUM)
         current, act = _ROUNDS[type(task)]
         if self.round is not current:
             raise UnexpectedMessageError(
@@ -175,7 +186,7 @@ def _share_keys(state: _State, task: ShareKeys) -> SharedKeys:
     cipher = X25519PrivateKey.from_private_bytes(state.cipher_private)
     try:
         keys = tuple(
-            masks.agree(cipher, key, masks.CIPHER, sum_id, us, them)
+            masks.agree(cipher, key, masks.CIPHER, state.salt, us, them)
             for them, key in zip(neighbours, cipher_keys, strict=True)
         )
     except ValueError as error:
@@ -199,7 +210,7 @@ def _share_keys(state: _State, task: ShareKeys) -> SharedKeys:
         sum_id=sum_id,
         sender=us,
         ciphertexts=tuple(ciphertexts),
-        commitment=masks.commitment(seed, sum_id, us),
+        commitment=masks.commitment(seed, state.salt, us),
     )
 
 
@@ -225,7 +236,8 @@ def _mask_input(state: _State, task: MaskInput) -> MaskedInput:
     removed: list[bytes] = []
     try:
         for them in task.senders:
-            key = masks.agree(mask, state.mask_keys[places[them]], masks.MASK, sum_id, us, them)
+            key = state.mask_keys[places[them]]
+            key = masks.agree(mask, key, masks.MASK, state.salt, us, them)
             (added if them > us else removed).append(key)
     except ValueError as error:
         raise RefusedError("a neighbour's mask key is not a usable X25519 key") from error

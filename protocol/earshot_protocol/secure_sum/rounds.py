@@ -18,3 +18,6 @@ class Round(enum.StrEnum):
 
 NEXT: dict[Round, Round] = dict(zip(tuple(Round)[:4], tuple(Round)[1:5], strict=True))
 """The only way forward; a sum that cannot go on moves to `FAILED` instead."""
+
+FORMER_SUM = "this secure sum began under a former version of the protocol and cannot go on"
+"""Why a sum ends of which neither side has the salt that its keys are bound to."""

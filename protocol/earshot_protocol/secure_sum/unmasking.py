@@ -25,7 +25,7 @@ class Unmasking:
     """What is known of a sum when its last round closes.
 
     Attributes:
-        sum_id: 16 bytes.
+        salt: of the sum's keys.
         parameters: of the sum.
         mask_keys: phone → the public mask key that it advertised.
         commitments: phone of A1 → the commitment to its seed.
@@ -36,7 +36,7 @@ class Unmasking:
             neighbours.
     """
 
-    sum_id: bytes
+    salt: bytes
     parameters: SumParameters
     mask_keys: Mapping[int, bytes]
     commitments: Mapping[int, bytes]
@@ -63,7 +63,7 @@ class Unmasking:
             private = self._mask_key(phone, shares[phone])
             for other in others:
                 key = self.mask_keys[other]
-                seed = masks.agree(private, key, masks.MASK, self.sum_id, phone, other)
+                seed = masks.agree(private, key, masks.MASK, self.salt, phone, other)
                 (added if phone > other else removed).append(seed)
         total = masks.expand_sum(added, parameters.length, word)
         total -= masks.expand_sum(removed, parameters.length, word)
@@ -94,7 +94,7 @@ class Unmasking:
 
     def _seed(self, phone: int, shares: dict[int, int]) -> bytes:
         def matches(seed: bytes) -> bool:
-            return masks.commitment(seed, self.sum_id, phone) == self.commitments[phone]
+            return masks.commitment(seed, self.salt, phone) == self.commitments[phone]
 
         return self._rebuilt("seed", phone, shares, matches)
 

@@ -16,10 +16,8 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Iterable
-from typing import NamedTuple, Self
+from typing import Self
 
-import msgspec
 import numpy as np
 
 from earshot_protocol.errors import (
@@ -34,32 +32,22 @@ from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import (
     PUBLISHED,
     Outcome,
-    PartTask,
     ReleaseTask,
     SecureSum,
     Step,
-    SumPartTask,
 )
 from earshot_protocol.randomness import RandomBytes
 from earshot_protocol.secure_sum.bell import BELL
-from earshot_protocol.secure_sum.interface import Aggregator, Asks, Summation
-from earshot_protocol.secure_sum.messages import AdvertiseKeys, SumTask
-from earshot_protocol.secure_sum.parameters import SumParameters
+from earshot_protocol.secure_sum.interface import Aggregator, Summation
+from earshot_protocol.secure_sum.messages import AdvertiseKeys
 from earshot_protocol.wire import Answer, Ending, Task, encode
 from earshot_server.discovery.interface import Discovery
 from earshot_server.phases.kinds import KINDS, decode_snapshot
+from earshot_server.phases.present import Present, sum_parameters, sum_task, task_in, written
 from earshot_server.phases.snapshot import Snapshot
-from earshot_server.store.interface import Assignment, PhaseStore, PresentStep
+from earshot_server.store.interface import PhaseStore, PresentStep
 
 _log = logging.getLogger(__name__)
-
-
-class _Present(NamedTuple):
-    """A phase as it was read: the number of its step, what is known, the sum under way."""
-
-    number: int
-    state: Snapshot
-    sum: Aggregator | None
 
 
 class Coordinator:
@@ -87,7 +75,7 @@ class Coordinator:
         self._phase = phase
         self._summation = summation
         self._random = random
-        self._present: _Present | None = None
+        self._present: Present | None = None
 
     @classmethod
     def start(
@@ -119,8 +107,8 @@ class Coordinator:
             step=first.name,
             deadline=now + parameters.step_seconds,
         )
-        present = _Present(0, state, coordinator._sum_of(state, first))
-        store.create(phase, *_written(present))
+        present = Present(0, state, coordinator._sum_of(state, first))
+        store.create(phase, *written(present))
         coordinator._present = present
         return coordinator
 
@@ -158,13 +146,13 @@ class Coordinator:
             raise WrongStateError(f"no result: the phase is at '{step.name}'")
         return ending
 
-    def _read(self) -> _Present:
+    def _read(self) -> Present:
         number = self._store.present_step(self._phase).number
         if self._present is None or self._present.number != number:
             number, saved = self._store.snapshot(self._phase)
             state = decode_snapshot(saved)
             running = self._summation.aggregator.restore(state.sum) if state.sum else None
-            self._present = _Present(number, state, running)
+            self._present = Present(number, state, running)
         return self._present
 
     # ------------------------------------------------------------------------------- tasks
@@ -179,7 +167,7 @@ class Coordinator:
         step = assignment.step
         if step.over:
             return decode_task(step.common)
-        task = _task_in(assignment, phone)
+        task = task_in(assignment, phone)
         if task is None or assignment.answered or assignment.closed:
             return Wait(seconds=step.wait)
         return task
@@ -204,7 +192,7 @@ class Coordinator:
         """
         assignment = self._store.assignment(self._phase, phone)
         step = assignment.step
-        task = None if step.over else _task_in(assignment, phone)
+        task = None if step.over else task_in(assignment, phone)
         if task is None:
             raise UnexpectedMessageError(
                 f"phone {phone}: nothing is asked of it in the step '{step.name}'"
@@ -212,7 +200,7 @@ class Coordinator:
         if isinstance(task, ReleaseTask):
             task.check_answer(phone, answer)
         else:
-            self._summation.check(_sum_task(task), phone, answer, _sum_parameters(step))
+            self._summation.check(sum_task(task), phone, answer, sum_parameters(step))
         self._store.add_answer(self._phase, step.number, phone, encode(answer))
 
     # ------------------------------------------------------------------------------- steps
@@ -257,6 +245,23 @@ class Coordinator:
         self._go_on(present, running, now)
         return True
 
+    def adopt(self, now: float) -> bool:
+        """Take the phase over from another process; end it at once if its sum cannot go on.
+
+        Returns:
+            Whether it ended: a former version of the protocol began its sum.
+
+        Raises:
+            WrongStateError: another process has closed the step in the meantime.
+        """
+        running = self._read().sum
+        try:
+            if running is not None:
+                running.check_version()
+        except RemoteError as error:
+            return self.stop(str(error), now)
+        return False
+
     def stop(self, reason: str, now: float) -> bool:
         """End the phase as `FAILED`, for a reason that phones are told.
 
@@ -273,18 +278,18 @@ class Coordinator:
         self._go_on(present, None, now)
         return True
 
-    def _take_over(self) -> _Present:
+    def _take_over(self) -> Present:
         """The phase, to be changed: if the change is not kept, it has to be read again."""
         present, self._present = self._read(), None
         return present
 
-    def _go_on(self, present: _Present, running: Aggregator | None, now: float) -> None:
-        following = _Present(present.number + 1, present.state, running)
+    def _go_on(self, present: Present, running: Aggregator | None, now: float) -> None:
+        following = Present(present.number + 1, present.state, running)
         following.state.deadline = now + following.state.parameters.step_seconds
-        self._store.replace(self._phase, *_written(following))
+        self._store.replace(self._phase, *written(following))
         self._present = following
 
-    def _close(self, present: _Present, received: dict[int, Answer]) -> Aggregator | None:
+    def _close(self, present: Present, received: dict[int, Answer]) -> Aggregator | None:
         """Let the answers go into the phase, move it on, and return the sum then under way."""
         state, running = present.state, present.sum
         plan = state.parameters.plan()
@@ -317,7 +322,9 @@ class Coordinator:
         if not isinstance(part, SecureSum):
             return None
         parameters = state.parameters.sum_parameters(part, state.shape(part.name))
-        return self._summation.aggregator(os.urandom(16), parameters, self._random)
+        opening = AdvertiseKeys(sum_id=os.urandom(16), index=0, parameters=parameters)
+        told = state.sum_task(part.name, opening).told(state.parameters)
+        return self._summation.aggregator(opening.sum_id, parameters, self._random, told)
 
 
 def _add_up(running: Aggregator, received: dict[int, Answer]) -> None:
@@ -328,71 +335,3 @@ def _add_up(running: Aggregator, received: dict[int, Answer]) -> None:
             # Each fits its own task; together two may not, as with a key that is not unique.
             _log.warning("an answer is left out: %s", error)
     running.advance()
-
-
-def _written(present: _Present) -> tuple[bytes, PresentStep, Iterable[tuple[int, bytes]]]:
-    """What a store keeps of a phase: snapshot, present step, and the tasks of single phones."""
-    state, running = present.state, present.sum
-    state.sum = running.save() if running else b""
-    step = state.parameters.plan().step(state.step)
-    expected, common = 0, b""
-    tasks: Iterable[tuple[int, bytes]] = ()
-    if step is None:
-        common = encode(state.ending())
-    elif step.asks is Asks.EVERYONE:
-        expected = state.parameters.phones
-        common = encode(_first_task(state, step, running))
-    elif running is not None:
-        asked = sorted(running.expected())
-        expected = len(asked)
-        given = ((phone, running.task_for(phone)) for phone in asked)
-        tasks = ((phone, encode(task)) for phone, task in given if task is not None)
-    written = PresentStep(
-        number=present.number,
-        name=state.step,
-        deadline=state.deadline,
-        expected=expected,
-        common=common,
-        sum=msgspec.msgpack.encode(running.parameters) if running else b"",
-        over=step is None,
-        wait=state.parameters.step_seconds / 10,
-    )
-    return msgspec.msgpack.encode(state), written, tasks
-
-
-def _first_task(state: Snapshot, step: Step, running: Aggregator | None) -> PartTask:
-    """What begins a part: the same for all phones, but for their number."""
-    if running is None:
-        return state.release_task(step.part)
-    advertise = running.task_for(0)
-    if not isinstance(advertise, AdvertiseKeys):
-        raise WrongStateError(f"the sum of '{step.part}' does not begin with keys")
-    return state.sum_task(step.part, advertise)
-
-
-def _task_in(assignment: Assignment, phone: int) -> Task | None:
-    """The task of a phone in a step that is not over, answered or not; None if it has none.
-
-    Raises:
-        UnexpectedMessageError: the phone is not enrolled in this phase.
-    """
-    if assignment.task is not None:
-        return decode_task(assignment.task)
-    step = assignment.step
-    common = decode_task(step.common) if step.common else None
-    phones = _sum_parameters(step).phones if step.sum else step.expected
-    if not 0 <= phone < phones:
-        raise UnexpectedMessageError(f"phone {phone} is not enrolled in this phase")
-    return common.for_phone(phone) if isinstance(common, PartTask) else None
-
-
-def _sum_task(task: Task) -> SumTask:
-    if isinstance(task, SumPartTask):
-        return task.advertise
-    if isinstance(task, SumTask):
-        return task
-    raise WrongStateError(f"a store holds {type(task).__name__} as a task")
-
-
-def _sum_parameters(step: PresentStep) -> SumParameters:
-    return msgspec.msgpack.decode(step.sum, type=SumParameters)

@@ -17,7 +17,7 @@ from earshot_protocol.phases.learning import (
     Result,
     TopCentroids,
 )
-from earshot_protocol.phases.plan import PartTask
+from earshot_protocol.phases.plan import PartTask, SumPartTask
 from earshot_protocol.secure_sum.messages import AdvertiseKeys
 from earshot_protocol.voting import ballots
 from earshot_protocol.wire import Matrix
@@ -58,7 +58,7 @@ class LearningPhase(Snapshot, kw_only=True):
         """See `Snapshot.release_task`."""
         return Cluster(phase=self.phase, index=0, parameters=self.parameters)
 
-    def sum_task(self, part: str, advertise: AdvertiseKeys) -> PartTask:
+    def sum_task(self, part: str, advertise: AdvertiseKeys) -> SumPartTask:
         """See `Snapshot.sum_task`."""
         kind = TopCentroids if part == LABEL_VOTE else GlobalCentroids
         return kind(phase=self.phase, centroids=self.candidates(), advertise=advertise)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from earshot_protocol.errors import WrongStateError
 from earshot_protocol.messages import AnyParameters, Failed
-from earshot_protocol.phases.plan import FAILED, PUBLISHED, Outcome, PartTask
+from earshot_protocol.phases.plan import FAILED, PUBLISHED, Outcome, PartTask, SumPartTask
 from earshot_protocol.secure_sum.messages import AdvertiseKeys
 from earshot_protocol.wire import Ending
 from earshot_server.discovery.interface import Discovery
@@ -51,7 +51,7 @@ class Snapshot(msgspec.Struct, kw_only=True):
         """What begins a local release, for the phone of number 0."""
         raise self._unknown(part)
 
-    def sum_task(self, part: str, advertise: AdvertiseKeys) -> PartTask:
+    def sum_task(self, part: str, advertise: AdvertiseKeys) -> SumPartTask:
         """What begins a secure sum, for the phone of number 0."""
         raise self._unknown(part)
 

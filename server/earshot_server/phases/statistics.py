@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from earshot_protocol.phases.plan import PartTask
+from earshot_protocol.phases.plan import SumPartTask
 from earshot_protocol.phases.statistics import CountContacts, Statistics, StatisticsParameters
 from earshot_protocol.secure_sum.messages import AdvertiseKeys
 from earshot_server.phases.snapshot import Snapshot, Totals
@@ -23,7 +23,7 @@ class StatisticsPhase(Snapshot, kw_only=True):
         """See `Snapshot.shape`."""
         return (len(self.parameters.labels),)
 
-    def sum_task(self, part: str, advertise: AdvertiseKeys) -> PartTask:
+    def sum_task(self, part: str, advertise: AdvertiseKeys) -> SumPartTask:
         """See `Snapshot.sum_task`."""
         return CountContacts(phase=self.phase, parameters=self.parameters, advertise=advertise)
 

@@ -82,12 +82,22 @@ class Driver:
             self._end_gathering(gathering, now) for gathering in self._registry.gatherings()
         )
         self._coordinators = {
-            phase: self._coordinators.get(phase) or Coordinator(self._store, self._discovery, phase)
+            phase: self._coordinators.get(phase) or self._adopt(phase, now)
             for phase in self._store.running()
         }
         moved += sum(self._advance(coordinator, now) for coordinator in self._coordinators.values())
         self._purge(now)
         return moved
+
+    def _adopt(self, phase: bytes, now: float) -> Coordinator:
+        """A phase that this driver sees for the first time."""
+        coordinator = Coordinator(self._store, self._discovery, phase)
+        try:
+            if coordinator.adopt(now):
+                _log.warning("a phase of a former version ends", extra={"phase": phase.hex()})
+        except WrongStateError as error:
+            _log.info("another driver was faster: %s", error)
+        return coordinator
 
     def _advance(self, coordinator: Coordinator, now: float) -> bool:
         if not coordinator.due(now) or not self._lease(coordinator.phase):

@@ -33,7 +33,9 @@ class IdealParticipant:
     vector: bytes
     round: Round
 
-    def __init__(self, task: messages.AdvertiseKeys, values: npt.ArrayLike) -> None:
+    def __init__(
+        self, task: messages.AdvertiseKeys, values: npt.ArrayLike, told: bytes = b""
+    ) -> None:
         words = encoding.encode(values, task.parameters)
         self.index, self.round = task.index, Round.ADVERTISE_KEYS
         self.vector = encoding.pack(words, task.parameters.modulus_bits)
@@ -83,7 +85,9 @@ class IdealAggregator:
     answered: set[int]
     total: bytes
 
-    def __init__(self, sum_id: bytes, parameters: SumParameters, random: RandomBytes) -> None:
+    def __init__(
+        self, sum_id: bytes, parameters: SumParameters, random: RandomBytes, told: bytes = b""
+    ) -> None:
         self.sum_id, self.parameters, self.round = sum_id, parameters, Round.ADVERTISE_KEYS
         self.remaining, self.answered = set(range(parameters.phones)), set()
         self.total = np.zeros(parameters.length, masks.word_type(parameters.modulus_bits)).tobytes()
@@ -101,6 +105,9 @@ class IdealAggregator:
     def done(self) -> bool:
         """See `Aggregator.done`."""
         return self.round is Round.DONE
+
+    def check_version(self) -> None:
+        """See `Aggregator.check_version`: nobody agrees on keys."""
 
     def expected(self) -> Collection[int]:
         """See `Aggregator.expected`."""

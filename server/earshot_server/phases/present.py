@@ -1,0 +1,96 @@
+"""What a store keeps of a phase's present step, and what it says of a phone's task in it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import NamedTuple
+
+import msgspec
+
+from earshot_protocol.errors import UnexpectedMessageError, WrongStateError
+from earshot_protocol.messages import decode_task
+from earshot_protocol.phases.plan import PartTask, Step, SumPartTask
+from earshot_protocol.secure_sum.interface import Aggregator, Asks
+from earshot_protocol.secure_sum.messages import AdvertiseKeys, SumTask
+from earshot_protocol.secure_sum.parameters import SumParameters
+from earshot_protocol.wire import Task, encode
+from earshot_server.phases.snapshot import Snapshot
+from earshot_server.store.interface import Assignment, PresentStep
+
+
+class Present(NamedTuple):
+    """A phase as it was read: the number of its step, what is known, the sum under way."""
+
+    number: int
+    state: Snapshot
+    sum: Aggregator | None
+
+
+def written(present: Present) -> tuple[bytes, PresentStep, Iterable[tuple[int, bytes]]]:
+    """What a store keeps of a phase: snapshot, present step, and the tasks of single phones."""
+    state, running = present.state, present.sum
+    state.sum = running.save() if running else b""
+    step = state.parameters.plan().step(state.step)
+    expected, common = 0, b""
+    tasks: Iterable[tuple[int, bytes]] = ()
+    if step is None:
+        common = encode(state.ending())
+    elif step.asks is Asks.EVERYONE:
+        expected = state.parameters.phones
+        common = encode(_first_task(state, step, running))
+    elif running is not None:
+        asked = sorted(running.expected())
+        expected = len(asked)
+        given = ((phone, running.task_for(phone)) for phone in asked)
+        tasks = ((phone, encode(task)) for phone, task in given if task is not None)
+    written = PresentStep(
+        number=present.number,
+        name=state.step,
+        deadline=state.deadline,
+        expected=expected,
+        common=common,
+        sum=msgspec.msgpack.encode(running.parameters) if running else b"",
+        over=step is None,
+        wait=state.parameters.step_seconds / 10,
+    )
+    return msgspec.msgpack.encode(state), written, tasks
+
+
+def _first_task(state: Snapshot, step: Step, running: Aggregator | None) -> PartTask:
+    """What begins a part: the same for all phones, but for their number."""
+    if running is None:
+        return state.release_task(step.part)
+    advertise = running.task_for(0)
+    if not isinstance(advertise, AdvertiseKeys):
+        raise WrongStateError(f"the sum of '{step.part}' does not begin with keys")
+    return state.sum_task(step.part, advertise)
+
+
+def task_in(assignment: Assignment, phone: int) -> Task | None:
+    """The task of a phone in a step that is not over, answered or not; None if it has none.
+
+    Raises:
+        UnexpectedMessageError: the phone is not enrolled in this phase.
+    """
+    if assignment.task is not None:
+        return decode_task(assignment.task)
+    step = assignment.step
+    common = decode_task(step.common) if step.common else None
+    phones = sum_parameters(step).phones if step.sum else step.expected
+    if not 0 <= phone < phones:
+        raise UnexpectedMessageError(f"phone {phone} is not enrolled in this phase")
+    return common.for_phone(phone) if isinstance(common, PartTask) else None
+
+
+def sum_task(task: Task) -> SumTask:
+    """The task of a secure sum, alone or inside the one that begins its part."""
+    if isinstance(task, SumPartTask):
+        return task.advertise
+    if isinstance(task, SumTask):
+        return task
+    raise WrongStateError(f"a store holds {type(task).__name__} as a task")
+
+
+def sum_parameters(step: PresentStep) -> SumParameters:
+    """Of the sum under way."""
+    return msgspec.msgpack.decode(step.sum, type=SumParameters)
