@@ -33,7 +33,9 @@ PROBLEM_PREFIX = "urn:earshot:problem:"
 """Of every problem's `type`."""
 
 LARGEST_SMALL_BODY = 64 * 2**10
-"""Bytes of every request that is not an answer."""
+"""Bytes of every request that is not an answer or an enrolment."""
+LARGEST_ENROLMENT = 32 * 2**10
+"""Bytes of a request from somebody who is not known yet."""
 LARGEST_INVITED = 10**8
 LONGEST_GATHERING = 365 * 86_400.0
 

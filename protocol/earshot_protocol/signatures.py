@@ -84,7 +84,30 @@ def key_id_of(fields: Mapping[str, str]) -> str:
 def verify(
     key: bytes, fields: Mapping[str, str], now: float, path: str, content_type: str, body: bytes
 ) -> None:
-    """Check the signature of a POST request.
+    """Check the signature of a POST request and its body; see `verify_fields` and `verify_body`."""
+    verify_body(fields, body)
+    verify_fields(key, fields, now, path, content_type)
+
+
+def verify_body(fields: Mapping[str, str], body: bytes) -> None:
+    """Check that a body is the one whose digest was signed.
+
+    Args:
+        fields: of the request.
+        body: as received.
+
+    Raises:
+        SignatureError: it is another.
+    """
+    digest = fields.get("Content-Digest", "")
+    if not hmac.compare_digest(digest.encode(), content_digest(body).encode()):
+        raise SignatureError("Content-Digest is not the SHA-256 of the body")
+
+
+def verify_fields(
+    key: bytes, fields: Mapping[str, str], now: float, path: str, content_type: str
+) -> None:
+    """Check the signature of a POST request before its body is there.
 
     Args:
         key: the signer's Ed25519 public key, 32 bytes.
@@ -92,16 +115,13 @@ def verify(
         now: seconds since 1970, on the verifier's clock.
         path: as received.
         content_type: as received.
-        body: as received.
 
     Raises:
         StaleSignatureError: signed more than `LARGEST_SKEW` seconds ago or ahead.
-        SignatureError: a field is missing or malformed, or digest or signature do not fit.
+        SignatureError: a field is missing or malformed, or the signature does not fit.
     """
     created, _, parameters = _parse(fields)
     digest = fields.get("Content-Digest", "")
-    if not hmac.compare_digest(digest.encode(), content_digest(body).encode()):
-        raise SignatureError("Content-Digest is not the SHA-256 of the body")
     matched = _SIGNATURE.fullmatch(fields.get("Signature", ""))
     if matched is None:
         raise SignatureError(f"Signature must be {_LABEL}=:64 bytes in base64:")

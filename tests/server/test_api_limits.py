@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
+import base64
 from pathlib import Path
 
 import pytest
 from support.api_caller import Caller, Server, problem_of
 from werkzeug.test import TestResponse
 
-from earshot_protocol.api import RESULTS, TASK, AskTask
-from earshot_server.api.limits import RateLimits
+from earshot_protocol.api import PHASES, RESULTS, TASK, AskTask
+from earshot_server.api.limits import FAILURES, RateLimits
 from earshot_server.api.problems import RateLimitError
 from earshot_server.store.database import Database
 
@@ -36,9 +37,37 @@ def test_a_stranger_cannot_use_up_a_phones_rate(database: Database, tmp_path: Pa
     assert phone.post(TASK, AskTask()).status_code == 200
 
 
-def asked_from(server: Server, address: str, **fields: str) -> TestResponse:
+def basic(password: str) -> str:
+    return "Basic " + base64.b64encode(f"operator:{password}".encode()).decode()
+
+
+@pytest.mark.parametrize(("path", "scheme"), [("/", "Basic"), (PHASES, "Bearer")])
+def test_who_guesses_the_operators_token_is_soon_refused_whatever_comes_next(
+    database: Database, tmp_path: Path, path: str, scheme: str
+) -> None:
+    server = Server.over(database, tmp_path)
+
+    def ask(token: str, address: str = "192.0.2.1") -> TestResponse:
+        given = basic(token) if scheme == "Basic" else f"Bearer {token}"
+        return server.app.test_client().get(
+            path, headers={"Authorization": given}, environ_overrides={"REMOTE_ADDR": address}
+        )
+
+    right = server.credentials.operator_token
+    for _ in range(300):  # a browser asks without a password first, and is not counted
+        problem_of(asked_from(server, "192.0.2.1", path), 401, "operator")
+    guesses = [ask(f"wrong-{number}") for number in range(300)]
+    assert [guess.status_code for guess in guesses] == [401] * FAILURES + [429] * (300 - FAILURES)
+    refused = ask(right)
+    problem_of(refused, 429, "rate-limit")
+    assert 1 <= int(refused.headers["Retry-After"]) <= 60
+    assert [response.data for response in (refused,)] == [ask("wrong").data]  # it tells nothing
+    assert ask(right, "192.0.2.2").status_code == 200
+
+
+def asked_from(server: Server, address: str, path: str = RESULTS, **fields: str) -> TestResponse:
     return server.app.test_client().get(
-        RESULTS, headers=fields, environ_overrides={"REMOTE_ADDR": address}
+        path, headers=fields, environ_overrides={"REMOTE_ADDR": address}
     )
 
 

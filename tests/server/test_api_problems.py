@@ -19,6 +19,7 @@ from earshot_protocol.api import (
     ENROL,
     INVITATIONS,
     JSON,
+    LARGEST_ENROLMENT,
     LARGEST_SMALL_BODY,
     MESSAGEPACK,
     PHASES,
@@ -82,27 +83,47 @@ def test_a_compressed_body_is_refused(server: Server) -> None:
 
 @pytest.mark.parametrize("path", [ENROL, TASK, INVITATIONS, PHASES])
 def test_small_bodies_are_small(server: Server, path: str) -> None:
-    problem_of(server.order(path, b" " * (LARGEST_SMALL_BODY + 1), JSON), 413, "too-large")
-    assert server.order(path, b" " * LARGEST_SMALL_BODY, JSON).status_code != 413
+    limit = LARGEST_ENROLMENT if path == ENROL else LARGEST_SMALL_BODY
+    problem_of(server.order(path, b" " * (limit + 1), JSON), 413, "too-large")
+    assert server.order(path, b" " * limit, JSON).status_code != 413
+
+
+class Endless(io.RawIOBase):
+    """The body of somebody who does not stop."""
+
+    given = 0
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: bytearray) -> int:  # type: ignore[override]
+        self.given += len(buffer)
+        return len(buffer)
+
+
+def given_of_endless(server: Server, path: str, fields: dict[str, str], wanted: str) -> int:
+    """How many bytes of an endless body are read before the answer that must come."""
+    body = Endless()
+    environ = create_environ(path, method="POST", headers={"Content-Type": JSON} | fields)
+    environ |= {"wsgi.input": body, "wsgi.input_terminated": True}
+    _, status, _ = run_wsgi_app(server.app, environ)
+    assert status.startswith(wanted)
+    return body.given
 
 
 def test_a_body_of_unknown_length_is_read_up_to_the_limit(server: Server) -> None:
-    class Endless(io.RawIOBase):
-        given = 0
+    given = given_of_endless(server, INVITATIONS, server.bearer, "413")
+    assert given <= 2 * LARGEST_SMALL_BODY
+    assert given_of_endless(server, ENROL, {}, "413") <= 2 * LARGEST_ENROLMENT
 
-        def readable(self) -> bool:
-            return True
 
-        def readinto(self, buffer: bytearray) -> int:  # type: ignore[override]
-            self.given += len(buffer)
-            return len(buffer)
-
-    body = Endless()
-    environ = create_environ(TASK, method="POST", headers={"Content-Type": JSON})
-    environ |= {"wsgi.input": body, "wsgi.input_terminated": True}
-    _, status, _ = run_wsgi_app(server.app, environ)
-    assert status.startswith("413")
-    assert body.given <= 2 * LARGEST_SMALL_BODY
+@pytest.mark.parametrize("path", [TASK, ANSWER, INVITATIONS, PHASES])
+def test_of_somebody_who_is_not_known_no_body_is_read(server: Server, path: str) -> None:
+    """Whom it would let wait, it knows from the fields alone."""
+    assert given_of_endless(server, path, {}, "401") == 0
+    stranger = Caller(server.app, name=server.phone().name)
+    forged = stranger.fields(path, b"{}", JSON) | {"Authorization": "Bearer wrong"}
+    assert given_of_endless(server, path, forged, "401") == 0
 
 
 def test_a_response_that_cannot_be_given_changes_nothing(server: Server) -> None:

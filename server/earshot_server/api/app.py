@@ -13,7 +13,7 @@ from flask import Blueprint, Flask, Response, g, request
 from werkzeug.middleware.proxy_fix import ProxyFix
 from werkzeug.routing import BaseConverter
 
-from earshot_server.api import problems
+from earshot_server.api import bodies, problems
 from earshot_server.api.authentication import authenticate_operator
 from earshot_server.api.health import health
 from earshot_server.api.limits import RateLimits
@@ -102,13 +102,13 @@ def create_app(settings: Settings) -> Flask:
     app.after_request(partial(_record, metrics))
     problems.register(app)
     watched = dashboard(archive)
-    watched.before_request(partial(authenticate_operator, credentials, "Basic"))
+    watched.before_request(partial(authenticate_operator, credentials, limits, "Basic"))
     figures = Blueprint("metrics", __name__)
-    figures.before_request(partial(authenticate_operator, credentials))
+    figures.before_request(partial(authenticate_operator, credentials, limits))
     figures.add_url_rule(METRICS, view_func=metrics.respond)
     for blueprint in (
         Phones(database, attestation, limits, settings.idle_seconds).blueprint(),
-        Operators(database, credentials).blueprint(),
+        Operators(database, credentials, limits).blueprint(),
         public(archive),
         health(database),
         figures,
@@ -125,7 +125,7 @@ def _begin(limits: RateLimits) -> None:
     g.request_id = secrets.token_hex(8)
     g.began = time.perf_counter()
     # A load balancer that is refused would take a busy server for a dead one.
-    if request.blueprint != "health":
+    if request.blueprint != "health" and not bodies.is_second_look():
         limits.count_address(request.remote_addr)
 
 

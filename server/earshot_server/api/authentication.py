@@ -10,7 +10,9 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from flask import g, request
 
 from earshot_protocol.api import NEW_PHONE
-from earshot_protocol.signatures import SignatureError, key_id_of, verify
+from earshot_protocol.signatures import SignatureError, key_id_of, verify_body, verify_fields
+from earshot_server.api import bodies
+from earshot_server.api.limits import RateLimits
 from earshot_server.api.problems import OperatorError
 from earshot_server.credentials import Credentials
 
@@ -21,14 +23,13 @@ _NOBODYS_KEY = Ed25519PrivateKey.generate().public_key().public_bytes_raw()
 """Signatures in the name of phones that do not exist are checked against this key."""
 
 
-def authenticate_phone(public_key: Callable[[int], bytes | None], body: bytes) -> int:
-    """The number of the phone that signed the present request.
+def authenticate_phone(public_key: Callable[[int], bytes | None]) -> int:
+    """The number of the phone that signed the present request, whose body is not read yet.
 
     A phone that does not exist and a signature that is wrong get the same answer for the same work.
 
     Args:
         public_key: of a phone; None if there is no such phone.
-        body: of the request.
 
     Raises:
         StaleSignatureError: the phone's clock is wrong, or the request is old.
@@ -36,9 +37,21 @@ def authenticate_phone(public_key: Callable[[int], bytes | None], body: bytes) -
     """
     name = key_id_of(_fields())
     phone = int(name) if _NUMBER.fullmatch(name) else _NOBODY
-    _verify(public_key(phone) or _NOBODYS_KEY, body)
+    _verify(public_key(phone) or _NOBODYS_KEY)
     g.phone = phone
     return phone
+
+
+def read_signed(limit: int) -> bytes:
+    """The body of the present request, whose signature is verified.
+
+    Raises:
+        SignatureError: it is not the body that was signed.
+        RemoteError: see `bodies.read`.
+    """
+    body = bodies.read(limit)
+    verify_body(_fields(), body)
+    return body
 
 
 def authenticate_new_phone(public_key: bytes, body: bytes) -> None:
@@ -49,12 +62,13 @@ def authenticate_new_phone(public_key: bytes, body: bytes) -> None:
     """
     if key_id_of(_fields()) != NEW_PHONE:
         raise SignatureError(f'a phone that enrols signs with keyid="{NEW_PHONE}"')
-    _verify(public_key, body)
+    verify_body(_fields(), body)
+    _verify(public_key)
 
 
-def _verify(public_key: bytes, body: bytes) -> None:
+def _verify(public_key: bytes) -> None:
     content_type = request.headers.get("Content-Type", "")
-    verify(public_key, _fields(), time.time(), request.path, content_type, body)
+    verify_fields(public_key, _fields(), time.time(), request.path, content_type)
 
 
 def _fields() -> dict[str, str]:
@@ -62,7 +76,9 @@ def _fields() -> dict[str, str]:
     return {name: request.headers.get(name, "") for name in names}
 
 
-def authenticate_operator(credentials: Credentials, challenge: str = "Bearer") -> None:
+def authenticate_operator(
+    credentials: Credentials, limits: RateLimits, challenge: str = "Bearer"
+) -> None:
     """Check that the present request carries the operator's token.
 
     Browsers send the password of HTTP Basic of their own accord, even when another site makes
@@ -70,10 +86,12 @@ def authenticate_operator(credentials: Credentials, challenge: str = "Bearer") -
 
     Args:
         credentials: of the server.
+        limits: of wrong tokens per address.
         challenge: the scheme that a request without the token is asked for.
 
     Raises:
         OperatorError: it does not.
+        RateLimitError: too many wrong tokens came from its address; this one was not looked at.
     """
     given = request.authorization
     token = ""
@@ -81,5 +99,9 @@ def authenticate_operator(credentials: Credentials, challenge: str = "Bearer") -
         token = given.token or ""
     elif given is not None and given.type == "basic" and request.method in ("GET", "HEAD"):
         token = given.password or ""
+    if token:
+        limits.check_failures(request.remote_addr)
     if not credentials.is_operator(token):
+        if token:  # browsers ask without one first
+            limits.count_failure(request.remote_addr)
         raise OperatorError(challenge)

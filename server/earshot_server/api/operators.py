@@ -19,6 +19,7 @@ from earshot_protocol.errors import (
 )
 from earshot_server.api import bodies
 from earshot_server.api.authentication import authenticate_operator
+from earshot_server.api.limits import RateLimits
 from earshot_server.api.problems import UnknownPhaseError
 from earshot_server.api.views import PhaseExport, Phases, PhaseView, Started, Stopped
 from earshot_server.attestation import InvitationCodes
@@ -43,19 +44,21 @@ class Operators:
     Args:
         database: keeps everything.
         credentials: of the server.
+        limits: of wrong tokens per address.
     """
 
-    def __init__(self, database: Database, credentials: Credentials) -> None:
+    def __init__(self, database: Database, credentials: Credentials, limits: RateLimits) -> None:
         self._database = database
         self._registry = Registry(database)
         self._store = PostgresPhaseStore(database)
         self._archive = Archive(database)
         self._credentials = credentials
+        self._limits = limits
 
     def blueprint(self) -> Blueprint:
         """The endpoints, to be mounted."""
         blueprint = Blueprint("operators", __name__)
-        blueprint.before_request(partial(authenticate_operator, self._credentials))
+        blueprint.before_request(partial(authenticate_operator, self._credentials, self._limits))
         blueprint.before_request(bodies.negotiate)
         one = f"{PHASES}/<phase:phase>"
         blueprint.post(INVITATIONS)(self.invite)

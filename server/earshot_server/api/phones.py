@@ -10,12 +10,25 @@ import time
 
 from flask import Blueprint, Response
 
-from earshot_protocol.api import ANSWER, ENROL, TASK, AskTask, Enrol, Enrolled
+from earshot_protocol.api import (
+    ANSWER,
+    ENROL,
+    LARGEST_ENROLMENT,
+    LARGEST_SMALL_BODY,
+    TASK,
+    AskTask,
+    Enrol,
+    Enrolled,
+)
 from earshot_protocol.errors import InvalidInputError, UnexpectedMessageError, WrongStateError
 from earshot_protocol.messages import AnyAnswer, Wait
 from earshot_protocol.wire import LARGEST_ANSWER_BYTES, Answer, Task
 from earshot_server.api import bodies
-from earshot_server.api.authentication import authenticate_new_phone, authenticate_phone
+from earshot_server.api.authentication import (
+    authenticate_new_phone,
+    authenticate_phone,
+    read_signed,
+)
 from earshot_server.api.limits import RateLimits
 from earshot_server.attestation import Attestation
 from earshot_server.phases.coordinator import Coordinator
@@ -57,7 +70,7 @@ class Phones:
 
     def enrol(self) -> Response:
         """Let a phone be known by the key with which it signed."""
-        body = bodies.read()
+        body = bodies.read(LARGEST_ENROLMENT)  # the key that signed it is in it
         enrol = bodies.decode(body, Enrol)
         authenticate_new_phone(enrol.public_key, body)
         admission = self._attestation.check(enrol.attestation, enrol.public_key, time.time())
@@ -66,14 +79,12 @@ class Phones:
 
     def task(self) -> Response:
         """Tell a phone what it is to do now."""
-        body = bodies.read()
-        phone = self._authenticate(body)
+        phone, body = self._signed(LARGEST_SMALL_BODY)
         return bodies.respond(self._task_for(phone, bodies.decode(body, AskTask)))
 
     def answer(self) -> Response:
         """Take a phone's answer; it is durable once the phone hears of it."""
-        body = bodies.read(LARGEST_ANSWER_BYTES)
-        phone = self._authenticate(body)
+        phone, body = self._signed(LARGEST_ANSWER_BYTES)
         answer: Answer = bodies.decode(body, AnyAnswer)
         member = self._registry.standing(phone).member
         if member is None:
@@ -85,10 +96,13 @@ class Phones:
             raise UnexpectedMessageError("this phone's phase has not begun") from error
         return Response(status=204)
 
-    def _authenticate(self, body: bytes) -> int:
-        phone = authenticate_phone(self._registry.public_key, body)
-        self._limits.count_phone(phone)
-        return phone
+    def _signed(self, limit: int) -> tuple[int, bytes]:
+        """Who sent the present request, and then its body: nobody else makes us wait for one."""
+        bodies.check_fields(limit)
+        phone = authenticate_phone(self._registry.public_key)
+        if not bodies.is_second_look():
+            self._limits.count_phone(phone)
+        return phone, read_signed(limit)
 
     def _task_for(self, phone: int, ask: AskTask) -> Task:
         standing = self._registry.standing(phone, ask.known)

@@ -14,7 +14,13 @@ import msgspec
 from flask import Flask, Response, g
 from werkzeug.exceptions import HTTPException
 
-from earshot_protocol.api import LARGEST_SMALL_BODY, PROBLEM, PROBLEM_PREFIX, Problem
+from earshot_protocol.api import (
+    LARGEST_ENROLMENT,
+    LARGEST_SMALL_BODY,
+    PROBLEM,
+    PROBLEM_PREFIX,
+    Problem,
+)
 from earshot_protocol.errors import (
     EarshotError,
     InvalidParametersError,
@@ -34,6 +40,7 @@ from earshot_server.store.database import (
 from earshot_server.store.registry import InvitationUsedUpError
 
 _log = logging.getLogger("earshot.api")
+_SECONDS_UNTIL_LESS_BUSY = 10
 
 
 class OperatorError(RemoteError):
@@ -60,11 +67,19 @@ class NotAcceptableError(RemoteError):
 
 
 class RateLimitError(RemoteError):
-    """More requests than one phone or one address may send."""
+    """More requests, or wrong tokens, than one phone or one address may send."""
 
-    def __init__(self, whose: str, seconds: int) -> None:
-        super().__init__(f"too many requests of one {whose}: wait {seconds} seconds")
+    def __init__(self, what: str, whose: str, seconds: int) -> None:
+        super().__init__(f"too many {what} of one {whose}: wait {seconds} seconds")
         self.seconds = seconds
+
+
+class BusyError(RemoteError):
+    """A long body while too many others are being sent."""
+
+    def __init__(self) -> None:
+        super().__init__("too many long bodies are being sent: wait a few seconds")
+        self.seconds = _SECONDS_UNTIL_LESS_BUSY
 
 
 @dataclass(frozen=True)
@@ -97,15 +112,22 @@ KINDS: dict[type[Exception], Kind] = {
     UnsupportedMediaError: Kind("unsupported-media", "The body's format is not taken", 415),
     InvalidParametersError: Kind("invalid-parameters", "No phase can run like this", 422),
     RateLimitError: Kind("rate-limit", "Too many requests", 429),
+    BusyError: Kind("busy", "The server is busy", 503),
     DatabaseUnavailableError: _DATABASE,
     NewerSchemaError: _DATABASE,
 }
 """The problem of each error; of a subclass that is not named, that of its nearest base."""
 
+BAD_REQUEST = Kind("bad-request", "The request is not valid HTTP", 400)
+FIELDS_TOO_LARGE = Kind("fields-too-large", "The header fields are too large", 431)
+VERSION = Kind("version", "This version of HTTP is not spoken", 505)
+"""These three are found before the application sees a request."""
+
 HTTP_KINDS: dict[int, Kind] = {
-    400: Kind("bad-request", "The request is not valid HTTP", 400),
+    400: BAD_REQUEST,
     404: Kind("unknown-path", "There is nothing at this path", 404),
     405: Kind("method", "This path does not take this method", 405),
+    408: Kind("too-slow", "The body did not come in time", 408),
     413: Kind("too-large", "The body is too large", 413),
 }
 """The problems that the framework finds."""
@@ -120,8 +142,8 @@ def register(app: Flask) -> None:
     app.register_error_handler(Exception, _internal)
 
 
-def _respond(kind: Kind, detail: str, now: float | None = None) -> Response:
-    g.problem = kind.name
+def encode_problem(kind: Kind, detail: str, now: float | None = None) -> bytes:
+    """The body of a response, of media type `PROBLEM`."""
     problem = Problem(
         type=PROBLEM_PREFIX + kind.name,
         title=kind.title,
@@ -129,7 +151,12 @@ def _respond(kind: Kind, detail: str, now: float | None = None) -> Response:
         detail=detail,
         now=now,
     )
-    return Response(msgspec.json.encode(problem), kind.status, content_type=PROBLEM)
+    return msgspec.json.encode(problem)
+
+
+def _respond(kind: Kind, detail: str, now: float | None = None) -> Response:
+    g.problem = kind.name
+    return Response(encode_problem(kind, detail, now), kind.status, content_type=PROBLEM)
 
 
 def _of_ours(error: EarshotError) -> Response:
@@ -143,7 +170,7 @@ def _of_ours(error: EarshotError) -> Response:
         return response
     now = time.time() if isinstance(error, StaleSignatureError) else None
     response = _respond(kind, str(error), now)
-    if isinstance(error, RateLimitError):
+    if isinstance(error, (RateLimitError, BusyError)):
         response.headers["Retry-After"] = str(error.seconds)
     if kind.status == 401:
         scheme = error.scheme if isinstance(error, OperatorError) else "Signature"
@@ -166,8 +193,9 @@ _DETAILS = {
     400: "the request could not be read",
     404: "the paths that exist are those of /v1/openapi.json",
     405: "the methods that it takes are in the field `Allow`",
-    413: f"an answer may have {LARGEST_ANSWER_BYTES >> 20} MiB, every other body "
-    f"{LARGEST_SMALL_BODY >> 10} KiB",
+    408: "send it faster, or later",
+    413: f"an answer may have {LARGEST_ANSWER_BYTES >> 20} MiB, an enrolment "
+    f"{LARGEST_ENROLMENT >> 10} KiB, every other body {LARGEST_SMALL_BODY >> 10} KiB",
 }
 
 

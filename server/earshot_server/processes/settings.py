@@ -20,5 +20,6 @@ class Serving:
     keep_days: float = 30.0
     requests_per_minute: int = 120
     address_requests_per_minute: int = 6000
+    address_connections: int = 1000
     proxies: int = 0
     log_level: str = "INFO"

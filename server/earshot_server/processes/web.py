@@ -1,25 +1,30 @@
-"""The web server: gunicorn over the API, each worker with an app and connections of its own."""
+"""The web server: gunicorn's workers, in each uvicorn's event loop over an app of its own."""
 
 from __future__ import annotations
 
 import os
+import resource
 import shutil
 import socket
 import tempfile
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from flask import Flask
 from gunicorn.app.base import BaseApplication
 from gunicorn.glogging import Logger
 
+from earshot_server.front.connections import Patience
+from earshot_server.front.worker import Worker
 from earshot_server.processes.settings import Serving
 
-_LARGEST_HEADER = 8190
+if TYPE_CHECKING:
+    from earshot_server.front.gateway import Gateway
+
 _TIMEOUT = 120
 """Seconds after which a worker that does nothing at all is taken for dead."""
 _GRACE = 25
-_KEEP_ALIVE = 75
+_OTHER_FILES = 256
+"""What a worker opens beside its clients' connections."""
 _METRICS_LINK = "metrics-folder"
 _METRICS_PREFIX = "earshot-metrics-"
 _MEMORY = Path("/dev/shm")  # noqa: S108 - the folder in it is made for us alone
@@ -75,12 +80,9 @@ class _Gunicorn(BaseApplication):  # type: ignore[misc]  # gunicorn has no types
         settings: dict[str, Any] = {
             "bind": f"fd://{self._listener.fileno()}",
             "workers": self._serving.workers,
-            "worker_class": "gthread",
-            "threads": self._serving.threads,
+            "worker_class": Worker,
             "timeout": _TIMEOUT,
             "graceful_timeout": _GRACE,
-            "keepalive": _KEEP_ALIVE,
-            "limit_request_field_size": _LARGEST_HEADER,
             "proc_name": "earshot",
             "control_socket_disable": True,
             "child_exit": _child_exit,
@@ -91,15 +93,18 @@ class _Gunicorn(BaseApplication):  # type: ignore[misc]  # gunicorn has no types
         for name, value in settings.items():
             self.cfg.set(name, value)
 
-    def load(self) -> Flask:
+    def load(self) -> Gateway:
         """One worker's application, made after the fork: connections are not shared."""
         from earshot_server.api.app import Settings, create_app
         from earshot_server.credentials import Credentials
+        from earshot_server.front.connections import Connections
+        from earshot_server.front.gateway import Gateway
         from earshot_server.store.database import Database
 
-        return create_app(
+        app = create_app(
             Settings(
-                database=Database(self._url, pool_size=self._serving.threads),
+                # One more, so that readiness is found out while all threads are at work.
+                database=Database(self._url, pool_size=self._serving.threads + 1),
                 credentials=Credentials.load_or_create(self._serving.data),
                 phone_requests_per_minute=self._serving.requests_per_minute,
                 address_requests_per_minute=self._serving.address_requests_per_minute,
@@ -107,6 +112,24 @@ class _Gunicorn(BaseApplication):  # type: ignore[misc]  # gunicorn has no types
                 metrics_folder=self._metrics,
             )
         )
+        connections = Connections(_patience(self._serving))
+        return Gateway(app, self._serving.threads, connections)
+
+
+def _patience(serving: Serving) -> Patience:
+    """As many connections as files may be open; behind a proxy all come from its address."""
+    limit, most = resource.getrlimit(resource.RLIMIT_NOFILE)
+    unlimited = resource.RLIM_INFINITY
+    wanted = Patience.altogether + _OTHER_FILES
+    reachable = wanted if most == unlimited else min(wanted, most)
+    if limit != unlimited and limit < reachable:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (reachable, most))
+        limit = reachable
+    spare = Patience.altogether if limit == unlimited else limit - _OTHER_FILES
+    return Patience(
+        per_address=None if serving.proxies else serving.address_connections,
+        altogether=max(1, min(Patience.altogether, spare)),
+    )
 
 
 class _Logger(Logger):  # type: ignore[misc]  # gunicorn has no types

@@ -1,0 +1,205 @@
+"""From the event loop, where requests arrive, to the threads, where the application answers them.
+
+A request goes to a thread when it is whole, so that nobody who sends slowly holds one. Of a request
+whose body has not come right behind its fields, the application first sees the fields alone: it
+answers if they are enough (a stranger is refused), or asks for the body by `BodyAwaited`, which is
+then waited for here, for as long as its size allows.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sys
+from collections import Counter
+from collections.abc import Awaitable, Callable, MutableMapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from io import BytesIO, RawIOBase
+from typing import Any, NamedTuple
+from urllib.parse import unquote_to_bytes
+
+from flask import Flask
+
+from earshot_protocol.api import LARGEST_SMALL_BODY
+from earshot_server.api.bodies import ARRIVAL, Arrival, BodyAwaited
+from earshot_server.api.health import LIVE, READY
+from earshot_server.front.connections import Connection, Connections
+
+_RIGHT_BEHIND = 0.05
+"""Seconds in which a body that was sent with its fields arrives."""
+_BODIES_OF_ONE = 2
+"""Long bodies that one sender may send at a time."""
+_LARGEST_BODIES = 256 * 2**20
+"""Bytes of bodies that are waited for, together."""
+
+Message = MutableMapping[str, Any]
+Receive = Callable[[], Awaitable[Message]]
+Send = Callable[[Message], Awaitable[None]]
+
+
+class _Response(NamedTuple):
+    status: int
+    fields: list[tuple[bytes, bytes]]
+    body: bytes
+
+
+class _Gone(Exception):  # noqa: N818 - it is no error
+    """The client has ended the connection."""
+
+
+class Gateway:
+    """The application as uvicorn runs it (ASGI), over one that answers in threads (WSGI).
+
+    Args:
+        app: answers.
+        threads: in so many threads; health in two of its own, which nothing else can hold.
+        connections: of this process.
+    """
+
+    def __init__(self, app: Flask, threads: int, connections: Connections) -> None:
+        self._app = app
+        self.connections = connections
+        self._threads = ThreadPoolExecutor(threads, "request")
+        self._health = {path: ThreadPoolExecutor(1, path) for path in (LIVE, READY)}
+        self._senders: Counter[str] = Counter()
+        self._held = 0
+
+    async def __call__(self, scope: Message, receive: Receive, send: Send) -> None:
+        """Answer one request."""
+        if scope["type"] != "http":
+            return
+        try:
+            response = await self._answer(scope, receive)
+        except _Gone:
+            return
+        await send(
+            {"type": "http.response.start", "status": response.status, "headers": response.fields}
+        )
+        await send({"type": "http.response.body", "body": response.body})
+
+    async def _answer(self, scope: Message, receive: Receive) -> _Response:
+        body = _Body(receive)
+        if not any(name == b"expect" for name, _ in scope["headers"]):
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_RIGHT_BEHIND):
+                    await body.read(LARGEST_SMALL_BODY)
+        if body.whole:
+            return await self._run(scope, body)
+        try:
+            return await self._run(scope, body, Arrival.AWAITED)
+        except BodyAwaited as wanted:
+            arrival = await self._await(scope["earshot.connection"], body, wanted)
+            return await self._run(scope, body, arrival)
+
+    async def _await(self, connection: Connection, body: _Body, wanted: BodyAwaited) -> Arrival:
+        """Wait for the rest of a body, for as long as one of its largest size may take."""
+        size = wanted.limit
+        if self._held + size > _LARGEST_BODIES or self._senders[wanted.sender] >= _BODIES_OF_ONE:
+            return Arrival.CROWDED
+        seconds = self.connections.patience.seconds(size)
+        # The connection's own deadline is for the case that ours does not come.
+        self.connections.wait(connection, 2 * seconds)
+        self._held += size
+        self._senders[wanted.sender] += wanted.sender != ""
+        try:
+            async with asyncio.timeout(seconds):
+                await body.read(wanted.limit)
+        except TimeoutError:
+            return Arrival.LATE
+        finally:
+            self.connections.serve(connection)
+            self._held -= size
+            self._senders[wanted.sender] -= wanted.sender != ""
+            self._senders += Counter()  # whoever sends nothing is forgotten
+        return Arrival.COMPLETE
+
+    async def _run(self, scope: Message, body: _Body, arrival: Arrival | None = None) -> _Response:
+        environ = _environ(scope)
+        if arrival is not None:
+            environ[ARRIVAL] = arrival
+        if body.whole:
+            environ["CONTENT_LENGTH"] = str(len(body.data))
+        environ["wsgi.input"] = _Unread() if arrival is Arrival.AWAITED else BytesIO(body.data)
+        threads = self._health.get(scope["path"], self._threads)
+        return await asyncio.get_running_loop().run_in_executor(threads, _call, self._app, environ)
+
+
+class _Body:
+    """The body of one request, as far as it has arrived."""
+
+    def __init__(self, receive: Receive) -> None:
+        self._receive = receive
+        self.data = bytearray()
+        self.whole = False
+
+    async def read(self, limit: int) -> None:
+        """Up to its end, or until there are more bytes than `limit`."""
+        while not self.whole and len(self.data) <= limit:
+            message = await self._receive()
+            if message["type"] != "http.request":
+                raise _Gone
+            self.data += message.get("body", b"")
+            self.whole = not message.get("more_body", False)
+
+
+class _Unread(RawIOBase):
+    """The body of a request of which only the fields are there."""
+
+    def readable(self) -> bool:
+        """It could be read, in time."""
+        return True
+
+    def readinto(self, buffer: object) -> int:
+        """Say that somebody wants it."""
+        raise BodyAwaited(LARGEST_SMALL_BODY)
+
+
+def _environ(scope: Message) -> dict[str, Any]:
+    """The request as WSGI (PEP 3333) has it, without its body."""
+    server, client = scope["server"] or ("", 0), scope["client"] or ("", 0)
+    environ: dict[str, Any] = {
+        "REQUEST_METHOD": scope["method"],
+        "SCRIPT_NAME": "",
+        "PATH_INFO": unquote_to_bytes(scope["raw_path"]).decode("latin-1"),
+        "QUERY_STRING": scope["query_string"].decode("latin-1"),
+        "SERVER_NAME": server[0],
+        "SERVER_PORT": str(server[1]),
+        "SERVER_PROTOCOL": f"HTTP/{scope['http_version']}",
+        "REMOTE_ADDR": client[0],
+        "REMOTE_PORT": str(client[1]),
+        "wsgi.version": (1, 0),
+        "wsgi.url_scheme": scope["scheme"],
+        "wsgi.errors": sys.stderr,
+        "wsgi.multithread": True,
+        "wsgi.multiprocess": True,
+        "wsgi.run_once": False,
+        "wsgi.input_terminated": True,
+    }
+    for name, value in scope["headers"]:
+        if b"_" in name:  # another field's name, once it is written as WSGI has it
+            continue
+        key = name.decode("latin-1").upper().replace("-", "_")
+        key = key if key in ("CONTENT_TYPE", "CONTENT_LENGTH") else f"HTTP_{key}"
+        text = value.decode("latin-1")
+        environ[key] = f"{environ[key]},{text}" if key in environ else text
+    return environ
+
+
+def _call(app: Flask, environ: dict[str, Any]) -> _Response:
+    """What the application answers, whole."""
+    said: list[tuple[int, list[tuple[bytes, bytes]]]] = []
+
+    def start_response(
+        status: str, fields: list[tuple[str, str]], exc_info: object = None
+    ) -> Callable[[bytes], object]:
+        lower = [(name.lower().encode(), value.encode("latin-1")) for name, value in fields]
+        said.append((int(status[:3]), lower))
+        return lambda data: None
+
+    answered = app(environ, start_response)
+    try:
+        body = b"".join(answered)
+    finally:
+        if hasattr(answered, "close"):
+            answered.close()
+    return _Response(*said[-1], body)

@@ -1,0 +1,201 @@
+"""HTTP/1.1 on one connection: uvicorn's, with a deadline for whatever the client is to do.
+
+Whose turn it is:
+
+- the client's, from the connection or the first byte of a request to the end of its fields;
+- ours, from there on, while the gateway bounds the time for the body (`gateway`);
+- the client's, once the response is written: to take it, to send the rest of a body that nobody
+  read, and to begin the next request.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any, NoReturn
+
+from uvicorn.config import Config
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.server import ServerState
+
+from earshot_protocol.api import PROBLEM
+from earshot_server.api.limits import subscriber
+from earshot_server.api.problems import BAD_REQUEST, FIELDS_TOO_LARGE, VERSION, Kind, encode_problem
+from earshot_server.front.connections import Connections
+
+_VERSIONS = ("1.0", "1.1")
+
+
+class PatientProtocol(HttpToolsProtocol):
+    """One connection, which is cut off once it lets us wait for too long.
+
+    Args:
+        connections: all of this process.
+        config: uvicorn's.
+        server_state: uvicorn's.
+        app_state: uvicorn's.
+    """
+
+    def __init__(
+        self,
+        connections: Connections,
+        config: Config,
+        server_state: ServerState,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self.address = ""
+        self.deadline: float | None = None
+        self._all = connections
+        self._patience = connections.patience
+        self._whole = True
+        """Whether the newest request has arrived with its body."""
+        self._in_fields = False
+        self._field_bytes = 0
+        self._refusal = BAD_REQUEST
+
+    # ------------------------------------------------------------------- the connection
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        """A client is there."""
+        super().connection_made(transport)
+        self.address = subscriber(self.client[0] if self.client else "")
+        self._all.add(self)
+        self._all.wait(self, self._patience.fields)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """The client is gone."""
+        self._all.remove(self)
+        super().connection_lost(exc)
+
+    def eof_received(self) -> bool:  # type: ignore[override]
+        """The client has said all; it still hears the response to what was whole."""
+        if self._answering:
+            self.cycle.keep_alive = False
+        return self._answering
+
+    def cut(self) -> None:
+        """End the connection at once, whatever is still to be sent."""
+        self.transport.abort()
+
+    def shutdown(self) -> None:
+        """The server stops: requests that are whole are answered, all others come again."""
+        if self._answering:
+            self.cycle.keep_alive = False
+        elif self.transport.get_write_buffer_size():
+            self.transport.close()
+        else:
+            self.cut()
+
+    @property
+    def _answering(self) -> bool:
+        """Whether a request that is whole waits for its response."""
+        latest = self.cycle
+        return bool(self.pipeline) or (
+            latest is not None and not latest.more_body and not latest.response_complete
+        )
+
+    # -------------------------------------------------------------------------- requests
+
+    def data_received(self, data: bytes) -> None:
+        """Some bytes of requests."""
+        super().data_received(data)
+        if self._in_fields and not self.transport.is_closing():
+            self._field_bytes += len(data)
+            if self._field_bytes > self._patience.field_bytes:
+                self._refuse(FIELDS_TOO_LARGE)
+
+    def on_message_begin(self) -> None:
+        """The first byte of a request."""
+        super().on_message_begin()
+        self.scope["earshot.connection"] = self  # type: ignore[typeddict-unknown-key]
+        self._whole, self._in_fields, self._field_bytes = False, True, 0
+        if self.cycle is None or self.cycle.response_complete:
+            self._all.wait(self, self._patience.fields)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """One field."""
+        super().on_header(name, value)
+        if len(self.headers) > self._patience.field_count:
+            self._stop(FIELDS_TOO_LARGE)
+
+    def on_headers_complete(self) -> None:
+        """The last of a request's fields."""
+        self._in_fields = False
+        size = len(self.url) + sum(len(name) + len(value) for name, value in self.headers)
+        if size > self._patience.field_bytes:
+            self._stop(FIELDS_TOO_LARGE)
+        if self.parser.get_http_version() not in _VERSIONS:
+            self._stop(VERSION)
+        self._all.serve(self)
+        super().on_headers_complete()
+
+    def on_message_complete(self) -> None:
+        """The last byte of a request."""
+        self._whole = True
+        super().on_message_complete()
+        if self.cycle.response_complete:  # to a body that nobody read
+            self._their_turn()
+
+    def _stop(self, kind: Kind) -> NoReturn:
+        """Refuse from within the parser, which asks for `send_400_response` then."""
+        self._refusal = kind
+        raise ValueError(kind.title)
+
+    def send_400_response(self, msg: str) -> None:
+        """What was sent is not HTTP as it is spoken here."""
+        self._refuse(self._refusal)
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """Whoever offers another protocol is answered in this one."""
+
+    def _refuse(self, kind: Kind) -> None:
+        body = encode_problem(kind, _DETAILS[kind])
+        fields = (
+            f"content-type: {PROBLEM}\r\ncontent-length: {len(body)}\r\n"
+            "x-content-type-options: nosniff\r\nconnection: close\r\n\r\n"
+        )
+        self.transport.write(STATUS_LINE[kind.status] + fields.encode() + body)
+        self.transport.close()
+        self._their_turn()
+
+    # ------------------------------------------------------------------------- responses
+
+    def on_response_complete(self) -> None:
+        """The last byte of a response is written, though not yet taken."""
+        next_one = bool(self.pipeline)
+        super().on_response_complete()
+        if not next_one:
+            self._their_turn()
+
+    def pause_writing(self) -> None:
+        """The client takes what we send more slowly than we send it."""
+        super().pause_writing()
+        self._their_turn()
+
+    def resume_writing(self) -> None:
+        """It has taken most of it."""
+        super().resume_writing()
+        if self.cycle is not None and not self.cycle.response_complete:
+            self._all.serve(self)
+        else:
+            self._their_turn()
+
+    def _their_turn(self) -> None:
+        """Wait for whatever the client is to do next."""
+        if self.flow.write_paused or self.transport.is_closing():
+            seconds = self._patience.seconds(self.transport.get_write_buffer_size())
+        elif self._in_fields:
+            seconds = self._patience.fields
+        elif not self._whole:
+            seconds = self._patience.rest
+        else:
+            seconds = self._patience.idle
+        self._all.wait(self, seconds)
+
+
+_DETAILS = {
+    BAD_REQUEST: "this is no HTTP/1.1",
+    FIELDS_TOO_LARGE: "there are more header fields, or longer ones, than any request needs",
+    VERSION: "HTTP/1.1 is spoken here",
+}

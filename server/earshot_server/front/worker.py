@@ -1,0 +1,45 @@
+"""A worker of gunicorn's that runs uvicorn's event loop over a `Gateway`."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from functools import partial
+from typing import Any
+
+from uvicorn_worker import UvicornWorker
+
+from earshot_server.front.connections import Patience
+from earshot_server.front.gateway import Gateway
+from earshot_server.front.protocol import PatientProtocol
+
+
+class Worker(UvicornWorker):  # type: ignore[misc]  # it has no types
+    """One web process: connections in its main thread, requests in the gateway's."""
+
+    CONFIG_KWARGS: dict[str, Any] = {  # noqa: RUF012 - as its base has it
+        "loop": "asyncio",
+        "ws": "none",
+        "lifespan": "off",
+        "interface": "asgi3",
+        "proxy_headers": False,  # the application knows how many proxies there are
+        "server_header": False,
+        "access_log": False,  # the application logs requests
+        "timeout_keep_alive": int(Patience.idle),
+    }
+    wsgi: Gateway
+
+    def __init__(self, *args: Any, **kwargs: Any) -> None:
+        super().__init__(*args, **kwargs)
+        self.config.timeout_graceful_shutdown = self.cfg.graceful_timeout
+        # What strangers send is not worth a line; everything else goes where all lines go.
+        logger = logging.getLogger("uvicorn.error")
+        logger.propagate = True
+        logger.setLevel(logging.ERROR)
+
+    async def _serve(self) -> None:
+        connections = self.wsgi.connections
+        self.config.http = partial(PatientProtocol, connections)
+        watching = asyncio.create_task(connections.watch())
+        await super()._serve()
+        watching.cancel()
