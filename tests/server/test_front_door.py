@@ -1,0 +1,462 @@
+"""Nobody who is slow, silent or endless keeps the server from answering anybody else."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import select
+import socket
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
+
+import pytest
+import uvicorn
+from flask import Flask, Response, g, request
+
+from earshot_protocol.api import JSON, LARGEST_SMALL_BODY
+from earshot_server.api import bodies, problems
+from earshot_server.api.health import LIVE
+from earshot_server.api.problems import OperatorError
+from earshot_server.front import gateway
+from earshot_server.front.connections import Connections, Patience
+from earshot_server.front.gateway import Gateway
+from earshot_server.front.protocol import PatientProtocol
+
+QUICK = Patience(fields=1.0, body=1.0, bytes_per_second=2**20, idle=2.0, rest=1.0)
+LONG = 30.0
+"""Seconds that nothing here takes, however busy the machine is."""
+LARGE = 2**20
+
+
+class Door:
+    """A server behind the front door, in a thread of this process."""
+
+    def __init__(self, app: Flask, patience: Patience, threads: int) -> None:
+        self.connections = Connections(patience)
+        config = uvicorn.Config(
+            Gateway(app, threads, self.connections),
+            http=partial(PatientProtocol, self.connections),
+            ws="none",
+            lifespan="off",
+            log_config=None,
+            proxy_headers=False,
+            timeout_graceful_shutdown=5,
+        )
+        self._server = uvicorn.Server(config)
+        self._listener = socket.create_server(("127.0.0.1", 0), backlog=512)
+        self.port: int = self._listener.getsockname()[1]
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._serve()))
+
+    async def _serve(self) -> None:
+        watching = asyncio.create_task(self.connections.watch())
+        await self._server.serve([self._listener])
+        watching.cancel()
+
+    @contextlib.contextmanager
+    def open(self) -> Iterator[Door]:
+        self._thread.start()
+        try:
+            yield self
+        finally:
+            self.stop()
+
+    def stop(self) -> None:
+        self._server.should_exit = True
+        self._thread.join(LONG)
+        assert not self._thread.is_alive()
+
+    def connect(self, address: str = "127.0.0.1") -> socket.socket:
+        return socket.create_connection(
+            ("127.0.0.1", self.port), timeout=LONG, source_address=(address, 0)
+        )
+
+    def say(self, words: bytes) -> socket.socket:
+        connection = self.connect()
+        connection.sendall(words)
+        return connection
+
+
+def application(blocked: threading.Event) -> Flask:
+    """What answers; `seen` counts how often."""
+    app = Flask(__name__)
+    app.seen = []  # type: ignore[attr-defined]
+    problems.register(app)
+
+    @app.before_request
+    def begin() -> None:
+        g.request_id = "0"
+
+    @app.get(LIVE)
+    def live() -> str:
+        return "live"
+
+    @app.get("/wait")
+    def wait() -> str:
+        assert blocked.wait(LONG)
+        return "done"
+
+    @app.get("/large")
+    def large() -> bytes:
+        return bytes(8 * LARGE)
+
+    @app.post("/open")
+    def anybody() -> str:
+        app.seen.append(bodies.is_second_look())  # type: ignore[attr-defined]
+        return str(len(bodies.read()))
+
+    @app.post("/known")
+    def known() -> str:
+        if request.headers.get("X-Name") is None:
+            raise OperatorError("Bearer")
+        g.phone = request.headers["X-Name"]
+        return str(len(bodies.read(LARGE)))
+
+    @app.post("/raw")
+    def raw() -> Response:
+        return Response(request.get_data())
+
+    @app.route("/echo/<path:path>", methods=["GET", "POST"])
+    def echo(path: str) -> dict[str, object]:
+        environ = request.environ
+        names = ("REMOTE_ADDR", "SERVER_PROTOCOL", "QUERY_STRING", "wsgi.url_scheme", "HTTP_A_B")
+        return {"path": path} | {name: environ.get(name) for name in names}
+
+    return app
+
+
+@pytest.fixture
+def blocked() -> Iterator[threading.Event]:
+    event = threading.Event()
+    yield event
+    event.set()
+
+
+@pytest.fixture
+def door(blocked: threading.Event) -> Iterator[Door]:
+    with Door(application(blocked), QUICK, 2).open() as door:
+        yield door
+
+
+def post(path: str, announced: int, *fields: str) -> bytes:
+    lines = [f"POST {path} HTTP/1.1", "Host: x", f"Content-Type: {JSON}", *fields]
+    return "\r\n".join([*lines, f"Content-Length: {announced}", "", ""]).encode()
+
+
+def get(path: str) -> bytes:
+    return f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode()
+
+
+def heard(connection: socket.socket) -> bytes:
+    """All that comes until the other side ends it."""
+    said = b""
+    with contextlib.suppress(ConnectionResetError):
+        while received := connection.recv(65_536):
+            said += received
+    return said
+
+
+def answer(connection: socket.socket) -> tuple[int, bytes]:
+    """One response; the connection goes on."""
+    said = b""
+    while b"\r\n\r\n" not in said:
+        received = connection.recv(65_536)
+        assert received, said
+        said += received
+    head, _, body = said.partition(b"\r\n\r\n")
+    lengths = [line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
+    while len(body) < int(lengths[0].split(b":")[1]):
+        body += connection.recv(65_536)
+    return int(head.split()[1]), body
+
+
+def status(said: bytes) -> int:
+    return int(said.split()[1]) if said else 0
+
+
+def drip(connection: socket.socket, words: bytes, until: Callable[[], bool]) -> bytes:
+    """A byte every tenth of a second, over and over; what was answered meanwhile."""
+    said, deadline = b"", time.monotonic() + LONG
+    while not until():
+        assert time.monotonic() < deadline
+        for byte in words:
+            try:
+                connection.sendall(bytes([byte]))
+            except OSError:
+                return said
+            readable, _, _ = select.select([connection], [], [], 0.1)
+            if readable:
+                try:
+                    received = connection.recv(65_536)
+                except OSError:
+                    return said
+                if not received:
+                    return said
+                said += received
+    return said
+
+
+def never() -> bool:
+    return False
+
+
+# ---------------------------------------------------------------------------- who lets us wait
+
+
+def test_who_says_nothing_is_cut_off(door: Door) -> None:
+    with door.connect() as silent:
+        assert heard(silent) == b""
+
+
+def test_fields_have_a_deadline_however_steadily_they_drip(door: Door) -> None:
+    with door.say(b"GET / HTTP/1.1\r\nHost: x\r\n") as slow:
+        assert drip(slow, b"X-A: b\r\n", never) == b""
+
+
+def test_lines_before_a_request_buy_no_time(door: Door) -> None:
+    with door.connect() as slow:
+        assert drip(slow, b"\r\n", never) == b""
+
+
+def test_a_body_has_a_deadline_however_steadily_it_drips(door: Door) -> None:
+    with door.say(post("/open", 1000)) as slow:
+        said = drip(slow, b" ", never)
+    assert status(said) == 408
+    assert b"urn:earshot:problem:too-slow" in said
+
+
+def test_the_rest_of_a_body_that_nobody_wants_is_heard_for_a_while(door: Door) -> None:
+    """The client is still sending when it is refused, and hears why."""
+    with door.say(post("/known", LARGE)) as stranger:
+        stranger.sendall(bytes(LARGE))
+        assert answer(stranger)[0] == 401
+        stranger.sendall(get(LIVE))
+        assert answer(stranger) == (200, b"live")
+    with door.say(post("/known", LARGE)) as slow:
+        assert status(drip(slow, b" ", never)) == 401
+
+
+def test_who_does_not_take_the_response_is_cut_off(door: Door) -> None:
+    with door.say(get("/large") * 3) as slow:
+        time.sleep(0.2)
+        deadline = time.monotonic() + LONG
+        while door.connections:
+            assert time.monotonic() < deadline
+            time.sleep(0.05)
+        assert len(heard(slow)) < 3 * 8 * LARGE
+
+
+def test_who_takes_it_in_time_has_all_of_it(door: Door) -> None:
+    with door.say(get("/large") * 2) as client:
+        for _ in range(2):
+            assert answer(client) == (200, bytes(8 * LARGE))
+
+
+def test_between_two_requests_a_connection_may_rest_and_not_forever(door: Door) -> None:
+    with door.say(get(LIVE)) as client:
+        assert answer(client) == (200, b"live")
+        time.sleep(QUICK.fields + 0.2)
+        client.sendall(get(LIVE))
+        assert answer(client) == (200, b"live")
+        assert heard(client) == b""
+
+
+def test_threads_are_for_requests_that_are_whole(door: Door, blocked: threading.Event) -> None:
+    slow = [door.say(post("/open", 1000)) for _ in range(50)]
+    with door.say(post("/open", 2) + b"{}") as quick:
+        assert answer(quick) == (200, b"2")
+    busy = [door.say(get("/wait")) for _ in range(20)]  # there are two threads
+    with door.say(get(LIVE)) as balancer:
+        assert answer(balancer) == (200, b"live")
+    blocked.set()
+    assert all(answer(each) == (200, b"done") for each in busy)
+    for each in slow + busy:
+        each.close()
+
+
+# ------------------------------------------------------------------------------------- bodies
+
+
+def test_a_stranger_is_refused_before_the_body_is_there(door: Door) -> None:
+    with door.say(post("/known", LARGE)) as stranger:
+        assert answer(stranger)[0] == 401
+    with door.say(post("/known", LARGE + 1)) as stranger:
+        assert answer(stranger)[0] == 401
+
+
+def test_a_body_that_comes_late_is_waited_for_and_counted_once(
+    door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(gateway, "_RIGHT_BEHIND", 0.01)
+    with door.say(post("/known", LARGE, "X-Name: 7")) as phone:
+        time.sleep(0.1)
+        phone.sendall(bytes(LARGE // 2))
+        time.sleep(0.1)
+        phone.sendall(bytes(LARGE // 2))
+        assert answer(phone) == (200, str(LARGE).encode())
+    with door.say(post("/open", 4)) as phone:
+        time.sleep(0.2)
+        phone.sendall(b"{}{}")
+        assert answer(phone) == (200, b"4")
+        phone.sendall(post("/open", 4) + b"{}{}")
+        assert answer(phone) == (200, b"4")
+
+
+def test_bodies_of_unknown_length_are_bounded(door: Door) -> None:
+    chunked = post("/open", 0).replace(b"Content-Length: 0", b"Transfer-Encoding: chunked")
+    with door.say(chunked + b"2\r\n{}\r\n0\r\n\r\n") as client:
+        assert answer(client) == (200, b"2")
+        chunk = b"%x\r\n%s\r\n" % (LARGEST_SMALL_BODY, bytes(LARGEST_SMALL_BODY))
+        client.sendall(chunked + 2 * chunk)
+        assert answer(client)[0] == 413
+
+
+def test_one_sender_has_few_long_bodies_under_way(
+    door: Door, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    first, second = (door.say(post("/known", LARGE, "X-Name: 7")) for _ in range(2))
+    time.sleep(0.3)
+    with door.say(post("/known", LARGE, "X-Name: 7")) as third:
+        refused, body = answer(third)
+    assert refused == 503
+    assert b"urn:earshot:problem:busy" in body
+    for each in (first, second):
+        each.sendall(bytes(LARGE))
+        assert answer(each) == (200, str(LARGE).encode())
+        each.close()
+    monkeypatch.setattr(gateway, "_LARGEST_BODIES", LARGE - 1)
+    with door.say(post("/known", LARGE, "X-Name: 8")) as crowded:
+        assert answer(crowded)[0] == 503
+
+
+def test_who_asks_first_is_told_to_send_or_not_to(door: Door) -> None:
+    with door.say(post("/known", LARGE, "Expect: 100-continue")) as stranger:
+        assert answer(stranger)[0] == 401
+    with door.say(post("/known", 2, "Expect: 100-continue", "X-Name: 7")) as phone:
+        assert phone.recv(100).startswith(b"HTTP/1.1 100 ")
+        phone.sendall(b"{}")
+        assert answer(phone) == (200, b"2")
+
+
+def test_a_body_that_is_read_past_our_own_reader_is_waited_for_as_well(door: Door) -> None:
+    with door.say(post("/raw", 4)) as client:
+        time.sleep(0.2)
+        client.sendall(b"1234")
+        assert answer(client) == (200, b"1234")
+
+
+# --------------------------------------------------------------------------------- what is HTTP
+
+
+@pytest.mark.parametrize(
+    ("words", "refused"),
+    [
+        (b"GET / HTTP/1.1\r\n" + b"X: " + b"a" * 300_000, 431),
+        (b"GET /" + b"a" * 300_000, 431),
+        (b"GET / HTTP/1.1\r\n" + b"X: a\r\n" * 101, 431),
+        (b"GET / HTTP/1.1\r\nX: " + b"a" * QUICK.field_bytes + b"\r\n\r\n", 431),
+        (b"GET / HTTP/2.0\r\nHost: x\r\n\r\n", 505),
+        (b"nonsense\r\n\r\n", 400),
+        (post("/open", 1).replace(b"\r\n\r\n", b"\r\nTransfer-Encoding: chunked\r\n\r\n"), 400),
+    ],
+)
+def test_what_is_no_request_is_refused_and_that_is_all(
+    door: Door, words: bytes, refused: int
+) -> None:
+    with door.connect() as client:
+        with contextlib.suppress(OSError):
+            client.sendall(words)
+        said = heard(client)
+    assert status(said) in (refused, 0)  # 0: it was still sending when it was cut off
+    assert said.count(b"content-length:") <= 1
+    if said:
+        assert b"application/problem+json" in said
+    with door.say(get(LIVE)) as client:
+        assert answer(client) == (200, b"live")
+
+
+def test_the_application_sees_what_was_sent(door: Door) -> None:
+    words = get("/echo/%C3%A9//a%2Fb?c=%20").replace(b"Host", b"A-B: 1\r\nA_B: 2\r\nA-B: 3\r\nHost")
+    with door.say(words) as client:
+        code, body = answer(client)
+    assert code == 200
+    assert b'"HTTP_A_B":"1,3"' in body
+    assert b'"QUERY_STRING":"c=%20"' in body
+    assert b'"REMOTE_ADDR":"127.0.0.1"' in body
+    assert b"\\u00e9//a/b" in body
+
+
+def test_who_has_said_all_still_hears_the_answer(door: Door) -> None:
+    with door.say(post("/open", 2) + b"{}") as client:
+        client.shutdown(socket.SHUT_WR)
+        assert heard(client).endswith(b"2")
+    with door.say(post("/open", 2) + b"{") as client:
+        client.shutdown(socket.SHUT_WR)
+        assert heard(client) == b""
+
+
+def test_another_protocol_is_not_taken_up(door: Door) -> None:
+    words = get(LIVE).replace(b"Host", b"Connection: upgrade\r\nUpgrade: h2c\r\nHost")
+    with door.say(words) as client:
+        assert answer(client) == (200, b"live")
+
+
+# ------------------------------------------------------------------------------------ how many
+
+
+def test_one_address_has_so_many_connections_and_the_newest_are_kept(
+    blocked: threading.Event,
+) -> None:
+    few = replace(QUICK, per_address=5, fields=LONG, idle=LONG)
+    with Door(application(blocked), few, 2).open() as door:
+        served = door.say(get("/wait"))
+        time.sleep(0.2)
+        slow = []
+        for _ in range(20):
+            slow.append(door.connect())
+            time.sleep(0.01)
+        gone = [each for each in slow if select.select([each], [], [], 0.2)[0]]
+        assert gone == slow[:16]
+        with door.say(get(LIVE)) as newcomer:
+            assert answer(newcomer) == (200, b"live")
+        elsewhere = [door.connect("127.0.0.2") for _ in range(5)]
+        assert not select.select(elsewhere, [], [], 0.2)[0]
+        blocked.set()
+        assert answer(served) == (200, b"done")  # nobody who is being served is sent away
+        for each in (served, *slow, *elsewhere):
+            each.close()
+
+
+def test_altogether_there_are_so_many_connections(blocked: threading.Event) -> None:
+    few = replace(QUICK, per_address=None, altogether=4, fields=LONG)
+    with Door(application(blocked), few, 2).open() as door:
+        busy = [door.say(get("/wait")) for _ in range(4)]
+        time.sleep(0.3)
+        with door.say(get(LIVE)) as newcomer:
+            assert heard(newcomer) == b""  # everybody is being served
+        blocked.set()
+        assert all(answer(each) == (200, b"done") for each in busy)
+        with door.say(get(LIVE)) as newcomer:
+            assert answer(newcomer) == (200, b"live")
+        for each in busy:
+            each.close()
+
+
+def test_nobody_who_is_slow_delays_the_end(blocked: threading.Event) -> None:
+    patient = replace(QUICK, fields=LONG, body=LONG, idle=LONG)
+    with Door(application(blocked), patient, 2).open() as door:
+        slow = [
+            door.connect(),
+            door.say(post("/open", 9)),
+            door.say(b"GET / H"),
+            door.say(get(LIVE)),
+        ]
+        served = door.say(get("/wait"))
+        time.sleep(0.3)
+        threading.Timer(0.5, blocked.set).start()
+        door.stop()
+        assert answer(served) == (200, b"done")
+        for each in (*slow, served):
+            each.close()
