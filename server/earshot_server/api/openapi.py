@@ -26,7 +26,7 @@ from earshot_protocol.messages import AnyAnswer, AnyTask
 from earshot_protocol.phases.learning import Result
 from earshot_server.api.health import LIVE, READY
 from earshot_server.api.metrics import PATH as METRICS
-from earshot_server.api.problems import HTTP_KINDS, KINDS
+from earshot_server.api.problems import FIELDS_TOO_LARGE, HTTP_KINDS, KINDS, VERSION
 from earshot_server.api.views import (
     Histograms,
     PhaseExport,
@@ -84,7 +84,7 @@ class Operation:
         if self.caller:
             statuses.add(401)
         if self.takes is not None:
-            statuses |= {400, 413, 415}
+            statuses |= {400, 408, 413, 415}
         if "{phase}" in self.path:
             statuses.add(404)
         return statuses | {self.problem} if self.problem else statuses
@@ -165,7 +165,7 @@ _ABOUT = (
 
 def document() -> Schema:
     """The document (OpenAPI 3.1), as JSON types."""
-    known = (*KINDS.values(), *HTTP_KINDS.values())
+    known = (*KINDS.values(), *HTTP_KINDS.values(), FIELDS_TOO_LARGE, VERSION)
     kinds = [*dict.fromkeys(PROBLEM_PREFIX + kind.name for kind in known)]
     paths: dict[str, Schema] = {}
     for operation in OPERATIONS:
