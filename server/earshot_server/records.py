@@ -20,6 +20,10 @@ STOPPED_REASON = "stopped by an operator"
 """What the phones of such a phase are told; nothing else ends a phase with these words."""
 
 
+MOST_TRIES = 12
+"""To move a phase on, before it is given up: about two hours and a half."""
+
+
 class StepRecord(msgspec.Struct, frozen=True):
     """One step of a phase, as its history keeps it.
 
@@ -40,6 +44,20 @@ class StepRecord(msgspec.Struct, frozen=True):
     closed: float | None
 
 
+class Trouble(msgspec.Struct, frozen=True):
+    """What keeps a driver from moving a phase on.
+
+    Attributes:
+        attempts: how often it was tried.
+        reason: the name of the error; the log has the rest. Empty during a first try.
+        next_try: when it is tried again.
+    """
+
+    attempts: int
+    reason: str
+    next_try: float
+
+
 class PhaseRecord(msgspec.Struct, frozen=True):
     """One phase, from its gathering to its ending.
 
@@ -57,6 +75,7 @@ class PhaseRecord(msgspec.Struct, frozen=True):
         deadline: when the present step ends; None where no step is open.
         steps: the history, oldest first.
         ending: what is told to phones; None before the phase is over.
+        trouble: what keeps it from moving on; None where nothing does.
     """
 
     phase: bytes
@@ -72,3 +91,4 @@ class PhaseRecord(msgspec.Struct, frozen=True):
     deadline: float | None
     steps: tuple[StepRecord, ...]
     ending: AnyEnding | None
+    trouble: Trouble | None = None

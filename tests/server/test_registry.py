@@ -145,10 +145,12 @@ def test_one_key_enrolled_by_many_at_once_is_one_phone(registry: Registry) -> No
 @pytest.mark.parametrize("parameters", [LEARNING, STATISTICS])
 def test_a_gathering_comes_back_as_it_was(registry: Registry, parameters: Parameters) -> None:
     registry.gather(A, parameters, 3, 123.456)
-    assert registry.gatherings() == (Gathering(A, parameters, 3, 123.456, 0),)
+    gathering = Gathering(A, parameters.phones, 3, 123.456, 0, msgspec.msgpack.encode(parameters))
+    assert registry.gatherings() == (gathering,)
+    assert gathering.parameters == parameters
     with pytest.raises(InvalidInputError, match=A.hex()):
         registry.gather(A, LEARNING, 5, FAR)
-    assert registry.gatherings() == (Gathering(A, parameters, 3, 123.456, 0),)
+    assert registry.gatherings() == (gathering,)
 
 
 def test_phones_join_in_order_until_it_is_full(world: World) -> None:
@@ -330,6 +332,19 @@ def test_a_lease_is_one_owners_until_it_expires_or_is_released(registry: Registr
     assert registry.lease(A, "two", -1)
     assert registry.lease(A, "one", 60)
     assert not registry.lease(A, "two", 60)
+
+
+def test_a_lease_is_renewed_by_whoever_has_it(registry: Registry) -> None:
+    assert not registry.renew(A, "one", 60)
+    assert registry.lease(A, "one", -1)
+    assert registry.renew(A, "one", 60)
+    assert not registry.lease(A, "two", 60)
+    assert registry.renew(A, "one", -1)
+    assert registry.lease(A, "two", 60)
+    assert not registry.renew(A, "one", 60)
+    registry.release(A, "two")
+    # What was taken over and given back is nobody's, and is not renewed either.
+    assert not registry.renew(A, "one", 60)
 
 
 def test_of_many_at_once_one_has_the_lease(registry: Registry) -> None:

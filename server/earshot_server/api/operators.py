@@ -24,7 +24,7 @@ from earshot_server.api.problems import UnknownPhaseError
 from earshot_server.api.views import PhaseExport, Phases, PhaseView, Started, Stopped
 from earshot_server.attestation import InvitationCodes
 from earshot_server.credentials import Credentials
-from earshot_server.phases.coordinator import Coordinator
+from earshot_server.phases.ending import end_unread
 from earshot_server.records import GATHERING, STOPPED_REASON, PhaseRecord
 from earshot_server.store.archive import Archive
 from earshot_server.store.database import Database
@@ -126,8 +126,7 @@ class Operators:
             return True
         if record.finished is not None:
             return False
-        now = self._database.now()
-        return Coordinator(self._store, None, phase).stop(STOPPED_REASON, now)
+        return end_unread(self._store, phase, STOPPED_REASON)
 
     def _stop_gathering(self, phase: bytes) -> None:
         """End a gathering that no driver is turning into a phase."""

@@ -11,7 +11,7 @@ import msgspec
 
 from earshot_protocol.messages import AnyEnding, AnyParameters, Failed
 from earshot_protocol.phases.statistics import Statistics
-from earshot_server.records import PhaseRecord, StepRecord
+from earshot_server.records import PhaseRecord, StepRecord, Trouble
 
 
 class Started(msgspec.Struct, frozen=True, kw_only=True):
@@ -40,6 +40,8 @@ class PhaseView(msgspec.Struct, frozen=True, kw_only=True):
     """Why it failed or was stopped; empty otherwise."""
     parameters: AnyParameters
     steps: tuple[StepRecord, ...]
+    trouble: Trouble | None = None
+    """What keeps it from moving on."""
 
     @classmethod
     def of(cls, record: PhaseRecord) -> Self:

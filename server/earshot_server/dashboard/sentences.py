@@ -8,17 +8,29 @@ from earshot_protocol.messages import Failed
 from earshot_protocol.phases.plan import LocalRelease, Outcome, Step
 from earshot_server.dashboard.histograms import agreed_parameters
 from earshot_server.dashboard.outcomes import words_for
-from earshot_server.dashboard.wording import counted, whole
+from earshot_server.dashboard.wording import counted, from_now, whole
 from earshot_server.records import (
     FAILED,
     GATHERING,
+    MOST_TRIES,
     RUNNING,
     STOPPED,
     PhaseRecord,
     StepRecord,
+    Trouble,
 )
 
 _NOTHING_SPENT = "no phone was asked anything, so nothing was spent"
+
+
+def trouble(found: Trouble, now: float) -> str:
+    """What keeps a phase from moving on, and what becomes of it."""
+    return (
+        f"The server could not move this phase on ({found.reason}); the driver's log says why. "
+        f"It has tried {counted(found.attempts, 'time')} and tries again "
+        f"{from_now(found.next_try, now)}; after {MOST_TRIES} tries it gives the phase up. "
+        "What phones have answered is kept."
+    )
 
 
 def kind(record: PhaseRecord) -> str:

@@ -42,6 +42,7 @@ from earshot_protocol.secure_sum.interface import Aggregator, Summation
 from earshot_protocol.secure_sum.messages import AdvertiseKeys
 from earshot_protocol.wire import Answer, Ending, Task, encode
 from earshot_server.discovery.interface import Discovery
+from earshot_server.phases.ending import end_unread
 from earshot_server.phases.kinds import KINDS, decode_snapshot
 from earshot_server.phases.present import Present, sum_parameters, sum_task, task_in, written
 from earshot_server.phases.snapshot import Snapshot
@@ -245,7 +246,7 @@ class Coordinator:
         self._go_on(present, running, now)
         return True
 
-    def adopt(self, now: float) -> bool:
+    def adopt(self) -> bool:
         """Take the phase over from another process; end it at once if its sum cannot go on.
 
         Returns:
@@ -259,24 +260,8 @@ class Coordinator:
             if running is not None:
                 running.check_version()
         except RemoteError as error:
-            return self.stop(str(error), now)
+            return end_unread(self._store, self._phase, str(error))
         return False
-
-    def stop(self, reason: str, now: float) -> bool:
-        """End the phase as `FAILED`, for a reason that phones are told.
-
-        Returns:
-            Whether the phase was still under way.
-
-        Raises:
-            WrongStateError: another process has closed the step in the meantime.
-        """
-        if self._store.present_step(self._phase).over:
-            return False
-        present = self._take_over()
-        present.state.fail(reason)
-        self._go_on(present, None, now)
-        return True
 
     def _take_over(self) -> Present:
         """The phase, to be changed: if the change is not kept, it has to be read again."""

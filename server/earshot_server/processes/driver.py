@@ -1,8 +1,9 @@
 """The process that moves phases on: ends gatherings, closes steps, opens the next ones.
 
-Any number of drivers may run. Whoever finds something due takes a lease on the phase first, so that
-others do not do the same work; should a lease run out under a slow closing, the store still lets
-only one of them open the next step.
+Any number of drivers may run. Whoever finds something due takes a lease on the phase first and
+renews it while it works, so that others do not do the same work; whoever loses it all the same
+discards what it did. What goes wrong in one phase is that phase's trouble alone: it is tried again
+after ever longer pauses and given up in the end, while the others go on.
 """
 
 from __future__ import annotations
@@ -11,20 +12,30 @@ import logging
 import secrets
 import threading
 import time
+from collections.abc import Callable
+from functools import partial
 
 import msgspec
 
-from earshot_protocol.errors import EarshotError, InvalidParametersError, WrongStateError
+from earshot_protocol.errors import EarshotError, InvalidParametersError
 from earshot_server.discovery.interface import Discovery
 from earshot_server.phases.coordinator import Coordinator
+from earshot_server.phases.ending import end_unread
+from earshot_server.processes.lease import leased
+from earshot_server.records import MOST_TRIES, Trouble
 from earshot_server.store.database import Database, DatabaseUnavailableError
-from earshot_server.store.postgres import PostgresPhaseStore
+from earshot_server.store.driving import Driving
+from earshot_server.store.interface import StepTakenError
+from earshot_server.store.postgres import LostLeaseError, PostgresPhaseStore
 from earshot_server.store.registry import Gathering, Registry
 
 LEASE_SECONDS = 60.0
 LONGEST_PAUSE = 30.0
 """Seconds between turns while nothing works."""
 PURGE_EVERY = 3600.0
+
+_TOLD_EVERY = 5.0
+"""Seconds between two signs of life."""
 
 _log = logging.getLogger(__name__)
 
@@ -36,17 +47,27 @@ class Driver:
         database: where they are.
         discovery: finds global centroids.
         keep_seconds: how long members and snapshots of a phase stay after its end.
+        lease_seconds: after which others take over from a driver that has died.
     """
 
-    def __init__(self, database: Database, discovery: Discovery, keep_seconds: float) -> None:
+    def __init__(
+        self,
+        database: Database,
+        discovery: Discovery,
+        keep_seconds: float,
+        lease_seconds: float = LEASE_SECONDS,
+    ) -> None:
         self._database = database
         self._discovery = discovery
         self._keep_seconds = keep_seconds
-        self._store = PostgresPhaseStore(database)
-        self._registry = Registry(database)
+        self._lease_seconds = lease_seconds
         self._owner = secrets.token_hex(8)
+        self._store = PostgresPhaseStore(database, self._owner)
+        self._registry = Registry(database)
+        self._driving = Driving(database)
         self._coordinators: dict[bytes, Coordinator] = {}
         self._purged = -PURGE_EVERY
+        self._told = -_TOLD_EVERY
 
     def run(self, stop: threading.Event, pause: float) -> None:
         """Turn after turn, until told to stop; what fails is logged and tried again.
@@ -77,45 +98,93 @@ class Driver:
         Raises:
             DatabaseUnavailableError: the database cannot be reached or written.
         """
+        self._tell()
         now = self._database.now()
+        postponed = self._driving.postponed()
         moved = sum(
-            self._end_gathering(gathering, now) for gathering in self._registry.gatherings()
+            self._alone(gathering.phase, partial(self._end_gathering, gathering, now))
+            for gathering in self._registry.gatherings()
+            if gathering.phase not in postponed
         )
+        running = self._store.running()
         self._coordinators = {
-            phase: self._coordinators.get(phase) or self._adopt(phase, now)
-            for phase in self._store.running()
+            phase: one for phase, one in self._coordinators.items() if phase in running
         }
-        moved += sum(self._advance(coordinator, now) for coordinator in self._coordinators.values())
+        moved += sum(
+            self._alone(phase, partial(self._go_on, phase, now))
+            for phase in running
+            if phase not in postponed
+        )
         self._purge(now)
         return moved
 
-    def _adopt(self, phase: bytes, now: float) -> Coordinator:
-        """A phase that this driver sees for the first time."""
-        coordinator = Coordinator(self._store, self._discovery, phase)
-        try:
-            if coordinator.adopt(now):
-                _log.warning("a phase of a former version ends", extra={"phase": phase.hex()})
-        except WrongStateError as error:
-            _log.info("another driver was faster: %s", error)
-        return coordinator
+    # -------------------------------------------------------------------- one phase alone
 
-    def _advance(self, coordinator: Coordinator, now: float) -> bool:
-        if not coordinator.due(now) or not self._lease(coordinator.phase):
-            return False
-        began = time.monotonic()
+    def _alone(self, phase: bytes, move: Callable[[], bool]) -> bool:
+        """Let what goes wrong in one phase be the trouble of no other."""
         try:
-            before = coordinator.step
-            moved = coordinator.advance(now)
-        except WrongStateError as error:
-            _log.info("another driver was faster: %s", error)
+            return move()
+        except LostLeaseError as error:
+            self._driving.lost_lease()
+            _log.warning("work is discarded: %s", error, extra={"phase": phase.hex()})
+        except StepTakenError as error:
+            self._driving.clear(phase)
+            _log.info("somebody else was faster: %s", error)
+        except DatabaseUnavailableError as error:
+            self._database.check()  # raises if it is the trouble of all
+            self._in_trouble(phase, error, counts=False)
+        except Exception as error:
+            self._in_trouble(phase, error)
+        return False
+
+    def _in_trouble(self, phase: bytes, error: Exception, *, counts: bool = True) -> None:
+        _log.error("a phase is in trouble", exc_info=error, extra={"phase": phase.hex()})
+        self._driving.fail(phase, type(error).__name__, counts=counts)
+
+    def _work(
+        self, phase: bytes, work: Callable[[], bool], give_up: Callable[[str], object]
+    ) -> bool:
+        """Do what is due in a phase, under its lease, or give it up after too many tries."""
+        with leased(self._registry, phase, self._owner, self._lease_seconds) as held:
+            if not held:
+                return False
+            trouble = self._driving.begin(phase)
+            moved = True
+            if trouble.attempts <= MOST_TRIES:
+                moved = work()
+            else:
+                give_up(_why(trouble))
+                _log.error("a phase is given up: %s", _why(trouble), extra={"phase": phase.hex()})
+            self._driving.clear(phase)
+        return moved
+
+    def _go_on(self, phase: bytes, now: float) -> bool:
+        """Close the present step of a phase, if that is due."""
+        step = self._store.present_step(phase).name
+
+        def give_up(reason: str) -> None:
+            end_unread(self._store, phase, f"{reason}, in the step '{step}'")
+
+        coordinator = self._coordinators.get(phase)
+        if coordinator is not None and not coordinator.due(now):
             return False
-        finally:
-            self._registry.release(coordinator.phase, self._owner)
+        return self._work(phase, partial(self._close, phase, now), give_up)
+
+    def _close(self, phase: bytes, now: float) -> bool:
+        coordinator = self._coordinators.get(phase)
+        if coordinator is None:
+            coordinator = Coordinator(self._store, self._discovery, phase)
+            if coordinator.adopt():
+                _log.warning("a phase of a former version ends", extra={"phase": phase.hex()})
+                return True
+            self._coordinators[phase] = coordinator
+        before, began = coordinator.step, time.monotonic()
+        moved = coordinator.advance(now)
         if moved:
             _log.info(
                 "step closed",
                 extra={
-                    "phase": coordinator.phase.hex(),
+                    "phase": phase.hex(),
                     "step": before,
                     "next": coordinator.step,
                     "seconds": round(time.monotonic() - began, 3),
@@ -125,19 +194,23 @@ class Driver:
 
     def _end_gathering(self, gathering: Gathering, now: float) -> bool:
         """Start a phase with those who have joined, once they are enough or the time is over."""
-        full = gathering.joined >= gathering.parameters.phones
-        if not (full or now >= gathering.until) or not self._lease(gathering.phase):
+        if gathering.joined < gathering.wanted and now < gathering.until:
             return False
-        try:
-            self._start(gathering, now)
-        except EarshotError as error:
-            if isinstance(error, DatabaseUnavailableError):
-                raise
-            self._registry.end_gathering(gathering.phase, str(error))
-            _log.warning("a phase does not start: %s", error)
-        finally:
-            self._registry.release(gathering.phase, self._owner)
-        return True
+
+        def begin() -> bool:
+            try:
+                self._start(gathering, now)
+            except EarshotError as error:
+                if isinstance(error, DatabaseUnavailableError | StepTakenError):
+                    raise
+                self._registry.end_gathering(gathering.phase, str(error))
+                _log.warning("a phase does not start: %s", error)
+            return True
+
+        def give_up(reason: str) -> None:
+            self._registry.end_gathering(gathering.phase, reason)
+
+        return self._work(gathering.phase, begin, give_up)
 
     def _start(self, gathering: Gathering, now: float) -> None:
         joined = self._registry.end_gathering(gathering.phase)
@@ -154,13 +227,23 @@ class Driver:
         )
         _log.info("phase started", extra={"phase": gathering.phase.hex(), "phones": joined})
 
-    def _lease(self, phase: bytes) -> bool:
-        return self._registry.lease(phase, self._owner, LEASE_SECONDS)
+    # ------------------------------------------------------------------------ now and then
+
+    def _tell(self) -> None:
+        if time.monotonic() - self._told >= _TOLD_EVERY:
+            self._driving.turned(self._owner)
+            self._told = time.monotonic()
 
     def _purge(self, now: float) -> None:
         if time.monotonic() - self._purged < PURGE_EVERY:
             return
         self._purged = time.monotonic()
         gone = self._registry.purge(now - self._keep_seconds)
+        self._driving.purge(now - PURGE_EVERY)
         if gone:
             _log.info("purged", extra={"phases": gone})
+
+
+def _why(trouble: Trouble) -> str:
+    """What phones are told; the text of a foreign error may hold anything, its name may not."""
+    return f"the server failed {trouble.attempts - 1} times ({trouble.reason})"

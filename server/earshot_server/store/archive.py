@@ -20,6 +20,7 @@ from earshot_server.records import (
     STOPPED_REASON,
     PhaseRecord,
     StepRecord,
+    Trouble,
 )
 from earshot_server.store.database import Database
 
@@ -32,6 +33,10 @@ _STEPS: LiteralString = """
 SELECT phase, number, step, expected, CASE WHEN closed IS NULL
     THEN (SELECT count(*) FROM answers a WHERE a.phase = s.phase) ELSE answered END, opened, closed
 FROM steps s WHERE phase = ANY(%s) ORDER BY number
+"""
+_TROUBLES: LiteralString = """
+SELECT phase, attempts, reason, next_try FROM troubles
+WHERE phase = ANY(%s) AND reason <> ''
 """
 
 
@@ -94,12 +99,19 @@ class Archive:
 
     def _records(self, rows: list[tuple[Any, ...]]) -> tuple[PhaseRecord, ...]:
         steps: defaultdict[bytes, list[StepRecord]] = defaultdict(list)
-        for phase, *step in self._database.query(_STEPS, ([row[0] for row in rows],)):
+        names = [row[0] for row in rows]
+        for phase, *step in self._database.query(_STEPS, (names,)):
             steps[phase].append(StepRecord(*step))
-        return tuple(_record(row, tuple(steps[row[0]])) for row in rows)
+        troubles = {
+            phase: Trouble(*trouble)
+            for phase, *trouble in self._database.query(_TROUBLES, (names,))
+        }
+        return tuple(_record(row, tuple(steps[row[0]]), troubles.get(row[0])) for row in rows)
 
 
-def _record(row: tuple[Any, ...], steps: tuple[StepRecord, ...]) -> PhaseRecord:
+def _record(
+    row: tuple[Any, ...], steps: tuple[StepRecord, ...], trouble: Trouble | None
+) -> PhaseRecord:
     phase, parameters, created, finished, wanted, least, joined, until, *present = row
     failure, step, deadline, over, common = present
     ending: Ending | None = None
@@ -127,6 +139,7 @@ def _record(row: tuple[Any, ...], steps: tuple[StepRecord, ...]) -> PhaseRecord:
         deadline=None if over else deadline,
         steps=steps,
         ending=ending,
+        trouble=None if ending else trouble,
     )
 
 

@@ -6,6 +6,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Protocol
 
+from earshot_protocol.errors import WrongStateError
+
+
+class StepTakenError(WrongStateError):
+    """Somebody else has opened the next step, or is about to: what was done here is discarded."""
+
 
 @dataclass(frozen=True)
 class PresentStep:
@@ -104,6 +110,6 @@ class PhaseStore(Protocol):
         """Open the next step: new snapshot and tasks; those of the last step and its answers go.
 
         Raises:
-            WrongStateError: the present step is not number `step.number` - 1: somebody else
+            StepTakenError: the present step is not number `step.number` - 1: somebody else
                 has opened the next one.
         """

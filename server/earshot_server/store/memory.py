@@ -9,9 +9,8 @@ from earshot_protocol.errors import (
     InvalidInputError,
     RepeatedMessageError,
     UnexpectedMessageError,
-    WrongStateError,
 )
-from earshot_server.store.interface import Assignment, PresentStep
+from earshot_server.store.interface import Assignment, PresentStep, StepTakenError
 
 
 @dataclasses.dataclass
@@ -88,7 +87,7 @@ class MemoryPhaseStore:
         """See `PhaseStore.replace`."""
         present = self._known(phase).step.number
         if present != step.number - 1:
-            raise WrongStateError(
+            raise StepTakenError(
                 f"step {step.number} cannot follow step {present}: somebody else has gone on"
             )
         self._phases[phase] = _Phase(snapshot, step, dict(tasks))

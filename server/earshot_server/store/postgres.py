@@ -16,10 +16,13 @@ from earshot_protocol.errors import (
     InvalidInputError,
     RepeatedMessageError,
     UnexpectedMessageError,
-    WrongStateError,
 )
 from earshot_server.store.database import Connection, Database
-from earshot_server.store.interface import Assignment, PresentStep
+from earshot_server.store.interface import Assignment, PresentStep, StepTakenError
+
+
+class LostLeaseError(StepTakenError):
+    """Another driver has taken the phase over, and this one's work is discarded."""
 
 
 class PostgresPhaseStore:
@@ -29,10 +32,13 @@ class PostgresPhaseStore:
 
     Args:
         database: where phases are kept.
+        owner: of the lease without which no step is opened: `create` and `replace` raise
+            `LostLeaseError` once somebody else has it. By default, steps need no lease.
     """
 
-    def __init__(self, database: Database) -> None:
+    def __init__(self, database: Database, owner: str | None = None) -> None:
         self._database = database
+        self._owner = owner
 
     def create(
         self, phase: bytes, snapshot: bytes, step: PresentStep, tasks: Iterable[tuple[int, bytes]]
@@ -40,6 +46,7 @@ class PostgresPhaseStore:
         """See `PhaseStore.create`."""
         try:
             with self._database.transaction() as connection:
+                self._check_lease(connection, phase)
                 connection.execute(
                     "INSERT INTO phases (phase, snapshot, number, step, deadline, expected,"
                     " common, sum, over, wait, finished) VALUES (%(phase)s, %(snapshot)s,"
@@ -167,6 +174,7 @@ class PostgresPhaseStore:
     ) -> None:
         """See `PhaseStore.replace`."""
         with self._database.transaction() as connection:
+            self._check_lease(connection, phase)
             replaced = connection.execute(
                 "UPDATE phases SET snapshot = %(snapshot)s, number = %(number)s, step = %(step)s,"
                 " deadline = %(deadline)s, expected = %(expected)s, common = %(common)s,"
@@ -186,6 +194,16 @@ class PostgresPhaseStore:
             connection.execute("DELETE FROM answers WHERE phase = %s", (phase,))
             connection.execute("DELETE FROM tasks WHERE phase = %s", (phase,))
             _begin_step(connection, phase, step, tasks)
+
+    def _check_lease(self, connection: Connection, phase: bytes) -> None:
+        """Let nobody take the lease before this transaction has ended."""
+        if self._owner is None:
+            return
+        leases = connection.execute(
+            "SELECT FROM leases WHERE phase = %s AND owner = %s FOR UPDATE", (phase, self._owner)
+        )
+        if leases.rowcount == 0:
+            raise LostLeaseError(f"phase {phase.hex()} is another driver's by now")
 
 
 def _begin_step(
@@ -218,6 +236,6 @@ def _only(rows: list[tuple[Any, ...]], phase: bytes) -> tuple[Any, ...]:
 
 def _refuse(connection: Connection, phase: bytes, number: int) -> None:
     rows = connection.execute("SELECT number FROM phases WHERE phase = %s", (phase,)).fetchall()
-    raise WrongStateError(
+    raise StepTakenError(
         f"step {number} cannot follow step {_only(rows, phase)[0]}: somebody else has gone on"
     )

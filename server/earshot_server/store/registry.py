@@ -59,17 +59,28 @@ class Gathering(NamedTuple):
 
     Attributes:
         phase: identifier, 16 bytes.
-        parameters: `phones` is how many are wanted.
+        wanted: phones that may join.
         least: phones that must have joined when it ends.
         until: when it ends, seconds since 1970 on the database's clock.
         joined: phones that have.
+        encoded: its parameters.
     """
 
     phase: bytes
-    parameters: Parameters
+    wanted: int
     least: int
     until: float
     joined: int
+    encoded: bytes
+
+    @property
+    def parameters(self) -> Parameters:
+        """Of the phase; `phones` is how many are wanted.
+
+        Raises:
+            msgspec.DecodeError: another version of this software wrote them.
+        """
+        return msgspec.msgpack.decode(self.encoded, type=AnyParameters)
 
 
 class Standing(NamedTuple):
@@ -166,14 +177,11 @@ class Registry:
     def gatherings(self) -> tuple[Gathering, ...]:
         """Those that have neither begun nor failed, oldest first; phones may still join some."""
         rows = self._database.query(
-            "SELECT phase, parameters, least, until, joined FROM gatherings g"
+            "SELECT phase, wanted, least, until, joined, parameters FROM gatherings g"
             " WHERE failure IS NULL AND NOT EXISTS (SELECT FROM phases p WHERE p.phase = g.phase)"
             " ORDER BY position"
         )
-        return tuple(
-            Gathering(phase, msgspec.msgpack.decode(parameters, type=AnyParameters), *others)
-            for phase, parameters, *others in rows
-        )
+        return tuple(Gathering(*row) for row in rows)
 
     def join(self, phase: bytes, phone: int) -> int | None:
         """Let the phone join; once more changes nothing.
@@ -238,6 +246,16 @@ class Registry:
                 " SET owner = excluded.owner, expires = excluded.expires"
                 " WHERE l.owner = excluded.owner OR l.expires < seconds_now() RETURNING true",
                 (phase, owner, seconds),
+            )
+        )
+
+    def renew(self, phase: bytes, owner: str, seconds: float) -> bool:
+        """Keep a lease for so many seconds from now, unless somebody else has taken it since."""
+        return bool(
+            self._database.query(
+                "UPDATE leases SET expires = seconds_now() + %s WHERE phase = %s AND owner = %s"
+                " RETURNING true",
+                (seconds, phase, owner),
             )
         )
 

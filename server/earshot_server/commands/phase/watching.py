@@ -16,6 +16,7 @@ from earshot_server.commands.options import DEFAULT_DATA, DEFAULT_SERVER, AsJson
 from earshot_server.dashboard.outcomes import words_for
 from earshot_server.dashboard.wording import from_now
 from earshot_server.operator_client import OperatorClient, read_token
+from earshot_server.records import MOST_TRIES
 
 Phase = Annotated[
     str,
@@ -53,6 +54,13 @@ def show(
     typer.echo(_line(everything.phase))
     for step in everything.phase.steps:
         typer.echo(f"  {step.step:<32} {step.answered} of {step.expected}")
+    trouble = everything.phase.trouble
+    if trouble is not None:
+        again = from_now(trouble.next_try, time.time())
+        typer.echo(
+            f"  in trouble: {trouble.reason}, {trouble.attempts} of {MOST_TRIES} tries; "
+            f"the next one {again}; the driver's log has the rest"
+        )
     if isinstance(everything.ending, Failed):
         typer.echo(f"  {everything.phase.status}: {everything.ending.reason}")
     elif everything.ending is not None:

@@ -1,0 +1,42 @@
+"""How a phase ends when nothing can be made of it any more."""
+
+from __future__ import annotations
+
+from earshot_protocol.messages import Failed
+from earshot_protocol.phases.plan import FAILED
+from earshot_protocol.wire import encode
+from earshot_server.store.interface import PhaseStore, PresentStep
+
+_LARGEST_REASON = 1024
+
+
+def end_unread(store: PhaseStore, phase: bytes, reason: str) -> bool:
+    """End a phase as failed without reading what is known of it, which may be what is wrong.
+
+    Args:
+        store: keeps the phase.
+        phase: which one.
+        reason: what phones are told.
+
+    Returns:
+        Whether the phase was still under way.
+
+    Raises:
+        WrongStateError: another process has closed the step in the meantime.
+    """
+    step = store.present_step(phase)
+    if step.over:
+        return False
+    number, unread = store.snapshot(phase)
+    ending = Failed(phase=phase, reason=reason[:_LARGEST_REASON])
+    last = PresentStep(
+        number=number + 1,
+        name=FAILED,
+        deadline=step.deadline,
+        expected=0,
+        common=encode(ending),
+        over=True,
+        wait=step.wait,
+    )
+    store.replace(phase, unread, last, ())
+    return True
