@@ -61,11 +61,17 @@ def default_encoder() -> Encoder:
     return LiteRtEncoder(data)
 
 
-def encoder_in(file: Path | str | None) -> Encoder:
-    """The encoder of a file, such as one that `earshot train` wrote; without one, the shipped one.
+def open_encoder(encoder: Encoder | str | Path | None = None) -> Encoder:
+    """What a phone embeds with: the shipped encoder, that of a file, or one that runs already.
+
+    Args:
+        encoder: the path of an encoder file, such as one that `earshot train` wrote, or an encoder;
+            None for the shipped one.
 
     Raises:
         DamagedEncoderError: there is no such file, or it is damaged.
         MissingRuntimeError: LiteRT is not installed.
     """
-    return default_encoder() if file is None else LiteRtEncoder.open(file)
+    if encoder is None:
+        return default_encoder()
+    return LiteRtEncoder.open(encoder) if isinstance(encoder, str | Path) else encoder

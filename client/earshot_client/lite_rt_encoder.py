@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import os
 import sys
+import threading
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ class MissingRuntimeError(LocalError):
 
 
 class LiteRtEncoder:
-    """Embeds with the model of an encoder file, on one thread.
+    """Embeds with the model of an encoder file, one thread at a time.
 
     Args:
         data: of an encoder file.
@@ -114,6 +115,7 @@ class _Network:
             raise MissingRuntimeError(
                 f"encoder files need LiteRT ({error}): {installation('phone')}"
             ) from error
+        self._lock = threading.Lock()
         try:
             with _no_chatter():
                 self._interpreter: Any = Interpreter(model_content=model, num_threads=1)
@@ -127,12 +129,13 @@ class _Network:
             )
 
     def __call__(self, spectra: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Spectra float32 (batch, 61, 64) → float32 (batch, 128)."""
-        if len(spectra) != self._batch:
-            self._resize(len(spectra))
-        self._interpreter.set_tensor(self._input, spectra[..., np.newaxis])
-        self._interpreter.invoke()
-        return np.asarray(self._interpreter.get_tensor(self._output), dtype=np.float32)
+        """Spectra float32 (batch, 61, 64) → float32 (batch, 128); threads wait for each other."""
+        with self._lock:
+            if len(spectra) != self._batch:
+                self._resize(len(spectra))
+            self._interpreter.set_tensor(self._input, spectra[..., np.newaxis])
+            self._interpreter.invoke()
+            return np.asarray(self._interpreter.get_tensor(self._output), dtype=np.float32)
 
     def _resize(self, batch: int) -> None:
         self._input = self._interpreter.get_input_details()[0]["index"]

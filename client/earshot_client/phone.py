@@ -16,7 +16,7 @@ from typing import Self
 
 import msgspec
 
-from earshot_client.encoder import Encoder, encoder_in
+from earshot_client.encoder import Encoder, open_encoder
 from earshot_client.expiry import KEEP_DAYS
 from earshot_client.labels import LabelHierarchy
 from earshot_client.listener import Listener
@@ -46,6 +46,8 @@ from earshot_protocol.wire import Answer, Ending, Task, encode
 
 SECONDS_BETWEEN_STEPS = 0.0
 """After an answer: ask again at once, the next step may be open."""
+LEAST_WAIT = 1.0
+"""However little a server asks for that has nothing to do."""
 SECONDS_AFTER_PHASE = 86_400.0
 """After a result: ask again the next day."""
 
@@ -124,10 +126,12 @@ class Phone(Listener):
             DamagedEncoderError: the encoder file is damaged.
             MissingRuntimeError: an encoder file needs LiteRT, which is not installed.
         """
-        if encoder is None or isinstance(encoder, str | Path):
-            encoder = encoder_in(encoder)
         return cls(
-            EncryptedStore(path, key), encoder, policy, hierarchy=hierarchy, keep_days=keep_days
+            EncryptedStore(path, key),
+            open_encoder(encoder),
+            policy,
+            hierarchy=hierarchy,
+            keep_days=keep_days,
         )
 
     # ------------------------------------------------------------------------- taking part
@@ -147,7 +151,7 @@ class Phone(Listener):
         if answer is not None:
             transport.send(answer)
             return SECONDS_BETWEEN_STEPS
-        return task.seconds if isinstance(task, Wait) else SECONDS_AFTER_PHASE
+        return max(task.seconds, LEAST_WAIT) if isinstance(task, Wait) else SECONDS_AFTER_PHASE
 
     def answer(self, task: Task) -> Answer | None:
         """Answer a task; None where it asks for nothing.

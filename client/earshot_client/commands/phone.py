@@ -5,14 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, fields
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from earshot_client.client import Client
 from earshot_client.commands.report import Report
 from earshot_client.commands.termination import EndingTransport, Terminated, Termination
-from earshot_client.encoder import default_encoder
+from earshot_client.encoder import open_encoder
+from earshot_client.expiry import KEEP_DAYS
 from earshot_client.hearing import Hearing, Second, Source
 from earshot_client.labels import LabelHierarchy, Poll, UnknownLabelError, default_hierarchy
 from earshot_client.phone import Phone
@@ -20,11 +23,11 @@ from earshot_client.policy import Policy
 from earshot_client.store.encrypted import EncryptedStore
 from earshot_client.store.interface import Store
 from earshot_client.store.key_file import key_in
-from earshot_client.transport.enrolment import enrol, signing_key
-from earshot_client.transport.http import HttpTransport, UnavailableError
-from earshot_client.visits.conditions import Condition, Hours
+from earshot_client.transport.enrolment import signing_key
+from earshot_client.transport.http import UnavailableError
+from earshot_client.visits.conditions import Hours
 from earshot_client.visits.endings import Endings
-from earshot_client.visits.participation import Event, Participation, Visit
+from earshot_client.visits.participation import Event, Visit
 from earshot_protocol.errors import InvalidInputError
 
 app = typer.Typer(add_completion=False)
@@ -66,6 +69,13 @@ def phone(
     labels: Annotated[
         str | None, typer.Option(help="a,b,c: the labels, instead of everyday environments.")
     ] = None,
+    encoder: Annotated[
+        Path | None,
+        typer.Option(help="Encoder file of `earshot train`, instead of the shipped encoder."),
+    ] = None,
+    keep_days: Annotated[
+        int, typer.Option(help="Days after which a recording is forgotten.")
+    ] = KEEP_DAYS,
     least_phones: Annotated[
         int, typer.Option(help="Phones of a phase, at least.")
     ] = Policy.least_phones,
@@ -111,26 +121,35 @@ def phone(
         raise InvalidInputError("--server: give the server's URL, such as http://127.0.0.1:8000")
     condition = None if hours is None else Hours.parse(hours)
     hierarchy = default_hierarchy() if labels is None else LabelHierarchy.flat(labels.split(","))
+    hears = open_encoder(encoder)
     store = _open(data)
     with (
-        Phone(store, default_encoder(), policy, hierarchy=hierarchy) as reference,
+        Phone(store, hears, policy, hierarchy=hierarchy, keep_days=keep_days) as reference,
         Termination() as termination,
     ):
-        report = Report(reference, store, as_json)
+        report = Report(reference, as_json)
         if server is None or ledger:
             report.ledger()
             return
         asks = _asked(hierarchy, termination) if ask else None
         hearing = Hearing(reference, store, most=recordings, labelled=labelled, seed=seed, ask=asks)
-        day = _Day(reference, store, report, termination, poll, once)
+        client = Client(
+            reference,
+            store,
+            partial(_line, server, termination),
+            invitation=invitation,
+            condition=condition,
+            longest_pause=poll,
+        )
+        day = _Day(client, report, termination, poll, once)
         last = None
         try:
             day.hear(hearing, _sources(hear, hierarchy, microphone, recordings))
-            last = day.visit(server, invitation, condition, until_result)
+            last = day.visit(until_result)
         except Terminated:
             report.say("stopped")
         report.finish()
-        Endings(store).told()
+        client.told()
     if last is not None and last.event in (Event.REFUSED, Event.TROUBLE, Event.LATE):
         raise typer.Exit(1)
 
@@ -142,6 +161,10 @@ def _open(data: Path) -> EncryptedStore:
         raise InvalidInputError(f"--data {data}: no folder can be made there: {error}") from error
     path = data / _STORE
     return EncryptedStore(path, key_in(data / _KEY, may_create=not path.exists()))
+
+
+def _line(server: str, termination: Termination, store: Store) -> EndingTransport:
+    return EndingTransport(termination, server, signing_key(store), Endings(store).known)
 
 
 def _sources(
@@ -185,8 +208,7 @@ def _asked(hierarchy: LabelHierarchy, termination: Termination) -> Callable[[Sec
 class _Day:
     """What a phone does from its start to its end."""
 
-    phone: Phone
-    store: Store
+    client: Client
     report: Report
     termination: Termination
     poll: float
@@ -202,37 +224,29 @@ class _Day:
                 self.termination.check()
             self.report.say(f"heard {count} seconds that were new")
 
-    def visit(
-        self, server: str, invitation: str | None, condition: Condition | None, until_result: bool
-    ) -> Visit | None:
+    def visit(self, until_result: bool) -> Visit | None:
         """Visit the server until there is a reason to end; returns the last visit."""
-        endings = Endings(self.store)
-        transport = HttpTransport(
-            server, signing_key(self.store), known=endings.known, pause=self.termination.pause
-        )
-        line = EndingTransport(transport, self.termination)
-        part = Participation(self.phone, self.store, line, condition=condition, poll=self.poll)
-        self._enrol(transport, invitation)
+        self._enrol()
         visit = None
         while True:
-            ending = endings.untold()
+            ending = self.client.ending
             if ending is not None:
                 self.report.end(ending)
                 if until_result:
                     return None
-                endings.told()
+                self.client.told()
             if self.once and visit is not None:
                 return visit
-            visit = part.visit(datetime.now().astimezone())
+            visit = self.client.step(datetime.now().astimezone())
             if visit.event is not Event.ENDED:
                 self.report.say(f"{visit.event}: {visit.detail}")
             if not self.once:
                 self.termination.pause(visit.seconds)
 
-    def _enrol(self, transport: HttpTransport, invitation: str | None) -> None:
+    def _enrol(self) -> None:
         while True:
             try:
-                name = enrol(self.store, transport, invitation)
+                name = self.client.enrol()
             except UnavailableError as error:
                 if self.once:
                     raise

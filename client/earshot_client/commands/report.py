@@ -6,11 +6,7 @@ import json
 import sys
 from typing import Any
 
-from earshot_client.phases.kinds import kind_ending
 from earshot_client.phone import Phone
-from earshot_client.store.interface import Store
-from earshot_protocol.messages import Failed
-from earshot_protocol.wire import Ending
 
 
 class Report:
@@ -18,15 +14,13 @@ class Report:
 
     Args:
         phone: whose it is.
-        store: the phone's.
         as_json: whether a JSON object is all that goes to standard output.
     """
 
-    def __init__(self, phone: Phone, store: Store, as_json: bool) -> None:
+    def __init__(self, phone: Phone, as_json: bool) -> None:
         self._phone = phone
-        self._store = store
         self._as_json = as_json
-        self._ending: Ending | None = None
+        self._ending: dict[str, Any] | None = None
         self._last = ""
 
     def say(self, line: str) -> None:
@@ -35,20 +29,20 @@ class Report:
             print(line, file=sys.stderr if self._as_json else sys.stdout, flush=True)
         self._last = line
 
-    def end(self, ending: Ending) -> None:
-        """How a phase ended."""
+    def end(self, ending: dict[str, Any]) -> None:
+        """How a phase ended, in plain types."""
         self._ending = ending
-        kind, _, outcome = _described(ending).values()
+        kind, _, outcome = ending.values()
         self.say(f"phase over: {kind}: {outcome}")
 
     def finish(self) -> None:
         """The JSON object, if one is wanted."""
         if self._as_json:
-            choices = self._store.recordings()[1]
+            kept = self._phone.recordings()
             summary = {
-                "recordings": len(choices),
-                "labelled": sum(choice is not None for choice in choices),
-                "ending": None if self._ending is None else _described(self._ending),
+                "recordings": len(kept),
+                "labelled": sum(recording.labelled for recording in kept),
+                "ending": self._ending,
                 "ledger": self._phone.ledger.export(),
                 "spent": self._spent(),
             }
@@ -73,11 +67,3 @@ class Report:
             unit.value: {"epsilon": cost.epsilon, "delta": cost.delta}
             for unit, cost in self._phone.ledger.spent().items()
         }
-
-
-def _described(ending: Ending) -> dict[str, Any]:
-    described = {"type": str(ending.__struct_config__.tag), "phase": ending.phase.hex()}
-    if isinstance(ending, Failed):
-        return described | {"reason": ending.reason}
-    kind = kind_ending(ending)
-    return described if kind is None else described | kind.describe(ending)

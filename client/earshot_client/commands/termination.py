@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import signal
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from types import FrameType
 
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
 from earshot_client.transport.http import HttpTransport
-from earshot_protocol.wire import Answer, Task
 
 
 # Nothing is wrong, so it is no Exception that somebody may catch.
@@ -41,13 +42,13 @@ class Termination:
     @contextlib.contextmanager
     def allowed(self) -> Iterator[None]:
         """A stretch in which the process may end at any point."""
-        self._allowed = True
+        before, self._allowed = self._allowed, True
         try:
             if self._asked:
                 raise Terminated
             yield
         finally:
-            self._allowed = False
+            self._allowed = before
 
     def check(self) -> None:
         """End here, if the process was asked to."""
@@ -60,19 +61,19 @@ class Termination:
             time.sleep(seconds)
 
 
-class EndingTransport:
+class EndingTransport(HttpTransport):
     """A transport that does not keep a process from ending."""
 
-    def __init__(self, transport: HttpTransport, termination: Termination) -> None:
-        self._transport = transport
+    def __init__(
+        self,
+        termination: Termination,
+        server: str,
+        key: Ed25519PrivateKey,
+        known: Callable[[], tuple[bytes, ...]],
+    ) -> None:
+        super().__init__(server, key, known=known, pause=termination.pause)
         self._termination = termination
 
-    def task(self) -> Task:
-        """See `Transport.task`."""
+    def _call(self, path: str, body: bytes, limit: int) -> bytes:
         with self._termination.allowed():
-            return self._transport.task()
-
-    def send(self, answer: Answer) -> None:
-        """See `Transport.send`."""
-        with self._termination.allowed():
-            self._transport.send(answer)
+            return super()._call(path, body, limit)

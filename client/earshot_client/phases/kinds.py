@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from earshot_client.phases import learning, statistics
 from earshot_client.phases.kind import PhoneKind
+from earshot_protocol.messages import Failed
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.wire import Ending
 
@@ -18,3 +21,12 @@ def kind_of(parameters: Parameters) -> PhoneKind:
 def kind_ending(ending: Ending) -> PhoneKind | None:
     """The kind of phase that ends like this; None if it failed."""
     return next((kind for kind in KINDS if isinstance(ending, kind.kind.outcome)), None)
+
+
+def described(ending: Ending) -> dict[str, Any]:
+    """An ending in plain types, for the phone's user: its `type`, its `phase`, what came of it."""
+    about = {"type": str(ending.__struct_config__.tag), "phase": ending.phase.hex()}
+    if isinstance(ending, Failed):
+        return about | {"reason": ending.reason}
+    kind = kind_ending(ending)
+    return about if kind is None else about | kind.describe(ending)

@@ -29,6 +29,11 @@ def signing_key(store: Store) -> Ed25519PrivateKey:
     return Ed25519PrivateKey.from_private_bytes(saved)
 
 
+def is_enrolled(store: Store) -> bool:
+    """Whether a server has given this phone a name."""
+    return store.get(_NAME) is not None
+
+
 def enrol(store: Store, transport: HttpTransport, attestation: str | None) -> str:
     """See to it that the server knows this phone, once; the transport speaks in its name then.
 

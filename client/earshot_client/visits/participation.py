@@ -9,7 +9,7 @@ import enum
 from dataclasses import KW_ONLY, dataclass
 from datetime import datetime
 
-from earshot_client.phone import Phone
+from earshot_client.phone import LEAST_WAIT, Phone
 from earshot_client.store.interface import Store
 from earshot_client.transport.http import UnavailableError
 from earshot_client.transport.interface import Transport
@@ -29,7 +29,8 @@ from earshot_protocol.wire import Answer, Task
 SECONDS_AFTER_REFUSAL = 3600.0
 """A server seldom changes its mind."""
 _FIRST_PAUSE = 1.0
-_LONGEST_PAUSE = 3600.0
+LONGEST_PAUSE = 3600.0
+"""Between visits, in seconds, unless an app says otherwise."""
 
 
 class Event(enum.StrEnum):
@@ -77,7 +78,7 @@ class Participation:
     transport: Transport
     _: KW_ONLY
     condition: Condition | None = None
-    poll: float = _LONGEST_PAUSE
+    poll: float = LONGEST_PAUSE
 
     def __post_init__(self) -> None:
         self._endings = Endings(self.store)
@@ -120,7 +121,8 @@ class Participation:
         if answer is not None:
             return self._send(answer)
         if isinstance(task, Wait):
-            return Visit(Event.WAITING, "nothing to do now", min(task.seconds, self.poll))
+            seconds = min(max(task.seconds, LEAST_WAIT), self.poll)
+            return Visit(Event.WAITING, "nothing to do now", seconds)
         if not news:
             raise UnexpectedMessageError("the server tells again of a phase that is known")
         # The next phase may be gathering phones already.
@@ -137,7 +139,7 @@ class Participation:
 
     def _pause(self) -> float:
         """The longer, the more visits in a row have failed."""
-        return min(_FIRST_PAUSE * 2.0 ** min(self._failures, 12), self.poll, _LONGEST_PAUSE)
+        return min(_FIRST_PAUSE * 2.0 ** min(self._failures, 12), self.poll, LONGEST_PAUSE)
 
 
 def _name(message: Task | Answer) -> str:

@@ -1,0 +1,259 @@
+"""What an app needs of Earshot in one object: a phone, its server, and the visits between them."""
+
+from __future__ import annotations
+
+import os
+import ssl
+import threading
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from datetime import datetime
+from pathlib import Path
+from typing import Any, Self
+
+from earshot_client.encoder import Encoder, open_encoder
+from earshot_client.expiry import KEEP_DAYS
+from earshot_client.labels import LabelHierarchy
+from earshot_client.phases.kinds import described
+from earshot_client.phone import Phone
+from earshot_client.policy import Policy
+from earshot_client.store.encrypted import EncryptedStore
+from earshot_client.store.interface import Store
+from earshot_client.transport.enrolment import enrol, is_enrolled, signing_key
+from earshot_client.transport.http import HttpTransport, InvitationRefusedError, UnavailableError
+from earshot_client.visits.conditions import Condition
+from earshot_client.visits.endings import Endings
+from earshot_client.visits.participation import LONGEST_PAUSE, Event, Participation, Visit
+from earshot_protocol.errors import RemoteError
+
+MOST_STEPS = 64
+"""Of one visit, and twice as many as any phase has: a server has no reason to ask for more."""
+SECONDS_AFTER_TOO_MANY = 60.0
+SECONDS_FOR_ANOTHER_VISIT = 60.0
+SECONDS_AFTER_ENROLMENT_FAILED = 30.0
+
+_REFUSAL = "refusal"
+"""Name of a value: why this phone refused what its server asked last."""
+
+Line = Callable[[Store], HttpTransport]
+"""Makes the line to the server out of the phone's store, which holds its identity."""
+
+
+class Client:
+    """A phone that is enrolled with one server, and visits it when its condition allows.
+
+    Any thread of a process may call it, and one client is enough for all: what the phone keeps is
+    guarded by its store, and of two visits at the same time the second one comes back at once. A
+    process that is killed at any point goes on where it was.
+
+    Args:
+        phone: hears, labels, lists and forgets; decides what is answered.
+        store: the phone's.
+        line: makes the transport.
+        invitation: the code with which a new phone enrols at its first visit; without effect later.
+        condition: when the phone may visit; by default at any time.
+        longest_pause: between visits, in seconds, except where the condition or a server that is
+            too busy asks for a longer one.
+
+    Attributes:
+        phone: as given.
+    """
+
+    def __init__(
+        self,
+        phone: Phone,
+        store: Store,
+        line: Line,
+        *,
+        invitation: str | None = None,
+        condition: Condition | None = None,
+        longest_pause: float = LONGEST_PAUSE,
+    ) -> None:
+        self.phone = phone
+        self._store = store
+        self._invitation = invitation
+        self._condition = condition
+        self._endings = Endings(store)
+        self._transport = line(store)
+        self._participation = Participation(
+            phone, store, self._transport, condition=condition, poll=longest_pause
+        )
+        self._turn = threading.RLock()
+        self._closing = False
+
+    @classmethod
+    def open(
+        cls,
+        path: str | os.PathLike[str],
+        *,
+        key: bytes,
+        server: str,
+        invitation: str | None = None,
+        condition: Condition | None = None,
+        encoder: Encoder | str | Path | None = None,
+        policy: Policy | None = None,
+        hierarchy: LabelHierarchy | None = None,
+        keep_days: int | None = KEEP_DAYS,
+        tls: ssl.SSLContext | None = None,
+    ) -> Self:
+        """Open, or create, the phone that lives in an encrypted file; nothing is sent yet.
+
+        Args:
+            path: of the file.
+            key: 32 secret bytes, from the platform's key store.
+            server: its URL, https.
+            invitation: the code with which a new phone enrols at its first visit.
+            condition: when the phone may visit; by default at any time.
+            encoder: sound to embeddings, or the path of an encoder file; the shipped one by
+                default.
+            policy: what this phone agrees to.
+            hierarchy: poll choices and their equivalence classes; by default those of everyday
+                life.
+            keep_days: recordings are forgotten after so many days; None keeps them.
+            tls: how the server is authenticated; by default with the certificates that the system
+                trusts.
+
+        Raises:
+            InvalidInputError: not the URL of a server, no key, or no number of days.
+            WrongKeyError: the file was made under another key.
+            DamagedStoreError: the file is not what a phone wrote.
+            NewerStoreError: a newer version of this software wrote the file.
+            StoreUnavailableError: another process has the file open, or the disk is full.
+            DamagedEncoderError: the encoder file is damaged.
+            MissingRuntimeError: an encoder file needs LiteRT, which is not installed.
+        """
+        running = open_encoder(encoder)
+        store = EncryptedStore(path, key)
+        try:
+            phone = Phone(store, running, policy, hierarchy=hierarchy, keep_days=keep_days)
+            return cls(
+                phone,
+                store,
+                lambda kept: HttpTransport(
+                    server, signing_key(kept), known=Endings(kept).known, tls=tls
+                ),
+                invitation=invitation,
+                condition=condition,
+            )
+        except BaseException:
+            store.close()
+            raise
+
+    def close(self) -> None:
+        """Close the file and the connection, once a step that is under way has ended."""
+        self._closing = True
+        with self._turn:
+            self._transport.close()
+            self.phone.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    @property
+    def enrolled(self) -> bool:
+        """Whether the server has given this phone a name."""
+        return is_enrolled(self._store)
+
+    def enrol(self) -> str:
+        """Enrol with the invitation, unless that is done; `visit` does it, too.
+
+        Returns:
+            The name under which the server knows this phone.
+
+        Raises:
+            NotEnrolledError: there is no invitation.
+            InvitationRefusedError: the server admits nobody with it.
+            UnavailableError: the server cannot be reached now.
+        """
+        with self._turn:
+            return enrol(self._store, self._transport, self._invitation)
+
+    def visit(self) -> Visit:
+        """Do whatever the server needs of this phone now, as a background job does.
+
+        Returns:
+            What came of the last step, and after how many seconds to call again.
+
+        Raises:
+            NotEnrolledError: a phone that is new, and no invitation.
+            InvitationRefusedError: the server admits nobody with the invitation.
+            LocalError: something is wrong on this phone; whatever is wrong with the network or the
+                server is told by the `Visit`.
+        """
+        with self._alone() as alone:
+            if not alone:
+                return Visit(
+                    Event.POSTPONED, "another visit is under way", SECONDS_FOR_ANOTHER_VISIT
+                )
+            for _ in range(MOST_STEPS):
+                visit = self.step(datetime.now().astimezone())
+                if visit.seconds > 0 or self._closing:
+                    return visit
+        return Visit(
+            Event.TROUBLE, "the server asks for more than a phase has", SECONDS_AFTER_TOO_MANY
+        )
+
+    def step(self, now: datetime) -> Visit:
+        """One task and its answer: a part of `visit`, for whoever wants to watch.
+
+        Args:
+            now: the phone's local time.
+
+        Raises:
+            As `visit`.
+        """
+        with self._turn:
+            visit = self._enrolment(now) or self._participation.visit(now)
+            if visit.event is Event.REFUSED:
+                self._store.put(_REFUSAL, visit.detail.encode())
+            elif visit.event in (Event.ANSWERED, Event.ENDED):
+                self._store.delete(_REFUSAL)
+            return visit
+
+    @property
+    def ending(self) -> dict[str, Any] | None:
+        """The newest ending of a phase that the user was not told of, until `told`.
+
+        Its `type` is that of the message (`result`, `statistics` or `failed`), its `phase` in
+        hexadecimal; the rest says what was found, or why nothing was.
+        """
+        ending = self._endings.untold()
+        return None if ending is None else described(ending)
+
+    def told(self) -> None:
+        """The user knows of the ending."""
+        self._endings.told()
+
+    @property
+    def refusal(self) -> str | None:
+        """Why this phone refused what its server asked last; None once it took part again."""
+        saved = self._store.get(_REFUSAL)
+        return None if saved is None else saved.decode()
+
+    def _enrolment(self, now: datetime) -> Visit | None:
+        """What came of an attempt to enrol; None where the phone is enrolled."""
+        if not self.enrolled and self._invitation is not None and self._condition is not None:
+            postponed = self._condition.check(now)
+            if postponed is not None:
+                return Visit(Event.POSTPONED, postponed.reason, postponed.seconds)
+        try:
+            self.enrol()
+        except InvitationRefusedError:
+            raise
+        except RemoteError as error:
+            least = error.seconds if isinstance(error, UnavailableError) else 0.0
+            return Visit(Event.TROUBLE, str(error), max(least, SECONDS_AFTER_ENROLMENT_FAILED))
+        return None
+
+    @contextmanager
+    def _alone(self) -> Iterator[bool]:
+        """Whether no other thread is in a visit; keeps others out."""
+        alone = self._turn.acquire(blocking=False)
+        try:
+            yield alone
+        finally:
+            if alone:
+                self._turn.release()

@@ -1,0 +1,380 @@
+"""The one object of an app: enrols once, visits, tells; from any thread, whenever it is killed."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from datetime import datetime
+from itertools import count
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+from support.parameters import learning_parameters
+from support.phone_server import PhoneServer, Reply, problem, serving
+
+import earshot_client
+from earshot_client import (
+    Client,
+    DamagedStoreError,
+    Event,
+    InvitationRefusedError,
+    NotEnrolledError,
+    Policy,
+    StoreUnavailableError,
+    When,
+    WrongKeyError,
+)
+from earshot_client.client import MOST_STEPS
+from earshot_client.encoder import default_encoder
+from earshot_client.lite_rt_encoder import LiteRtEncoder
+from earshot_client.phone import Phone
+from earshot_client.store.memory import MemoryStore
+from earshot_protocol.api import ANSWER, ENROL, TASK
+from earshot_protocol.errors import InvalidInputError, WrongStateError
+from earshot_protocol.messages import Failed, Wait
+from earshot_protocol.phases.learning import Cluster
+from earshot_protocol.wire import Task, encode
+
+KEY = bytes(range(32))
+RATE = 8000
+NOISE = np.random.default_rng(1).normal(0, 0.1, RATE)
+WAIT = Wait(seconds=500.0)
+PARAMETERS = learning_parameters(phones=100, encoder="contrast-1", corrupted=0.05)
+
+
+def identifier(number: int) -> bytes:
+    return number.to_bytes(16)
+
+
+def cluster(number: int, phones: int = 100) -> Cluster:
+    parameters = msgspec.structs.replace(PARAMETERS, phones=phones)
+    return Cluster(phase=identifier(number), index=1, parameters=parameters)
+
+
+def failed(number: int) -> Failed:
+    return Failed(phase=identifier(number), reason="only 2 phones joined")
+
+
+class Script:
+    """A server that hands out these tasks, and goes on with the last."""
+
+    def __init__(self, *tasks: Task) -> None:
+        self.tasks = list(tasks)
+        self.server = PhoneServer(self.reply)
+
+    def reply(self, path: str, phone: str, body: bytes) -> Reply:
+        if path == TASK:
+            return Reply(encode(self.tasks.pop(0) if len(self.tasks) > 1 else self.tasks[0]))
+        return Reply(status=204)
+
+    def asked(self, path: str) -> int:
+        return sum(each == path for each, _ in self.server.requests)
+
+
+@pytest.fixture
+def open_client(tmp_path: Path) -> Iterator[Callable[..., Client]]:
+    opened: list[Client] = []
+
+    def make(script: Script | None = None, **options: object) -> Client:
+        url = "http://127.0.0.1:9" if script is None else script.server.url
+        given = {"invitation": "welcome", "key": KEY, "server": url, **options}
+        opened.append(Client.open(tmp_path / "phone.db", **given))  # type: ignore[arg-type]
+        return opened[-1]
+
+    yield make
+    for client in opened:
+        client.close()
+
+
+# ------------------------------------------------------------------------------- what is exported
+
+
+def test_everything_an_app_needs_is_named_in_one_place() -> None:
+    assert sorted(earshot_client.__all__) == sorted(earshot_client._PLACES)
+    for name in earshot_client.__all__:
+        assert getattr(earshot_client, name).__name__ == name
+    assert dir(earshot_client) == earshot_client.__all__
+    with pytest.raises(AttributeError, match="no attribute 'Clinet'"):
+        _ = earshot_client.Clinet
+
+
+def test_importing_the_client_loads_nothing_before_it_is_used() -> None:
+    program = (
+        "import sys, earshot_client\n"
+        "assert not {'numpy', 'cryptography', 'msgspec', 'sqlite3', 'ssl'} & sys.modules.keys()\n"
+        "earshot_client.Client\n"
+        "assert 'numpy' in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)  # noqa: S603
+
+
+# ------------------------------------------------------------------------------------- one visit
+
+
+def test_a_visit_enrols_once_and_does_whatever_the_server_needs(
+    open_client: Callable[..., Client],
+) -> None:
+    script = Script(cluster(1), failed(1), WAIT)
+    with serving(script.server):
+        client = open_client(script)
+        assert not client.enrolled
+        client.phone.hear(NOISE, RATE)
+        visit = client.visit()
+        assert (visit.event, visit.seconds) == (Event.WAITING, 500.0)
+        assert [path for path, _ in script.server.requests] == [ENROL, TASK, ANSWER, TASK, TASK]
+        assert len(client.phone.ledger.export()) > 0
+        assert client.enrolled
+        client.close()
+        again = open_client(script, invitation=None)
+        assert again.enrol() == "1"
+        assert again.visit().event is Event.WAITING
+        assert script.asked(ENROL) == 1
+
+
+def test_an_ending_is_told_once_however_often_the_app_is_started(
+    open_client: Callable[..., Client],
+) -> None:
+    script = Script(WAIT, failed(7), WAIT)
+    with serving(script.server):
+        for _ in range(2):
+            with open_client(script) as client:
+                client.visit()
+        with open_client(script) as client:
+            assert client.ending == {
+                "type": "failed",
+                "phase": identifier(7).hex(),
+                "reason": "only 2 phones joined",
+            }
+            client.told()
+        with open_client(script) as client:
+            assert client.ending is None
+
+
+def test_a_refusal_is_known_until_the_phone_takes_part_again(
+    open_client: Callable[..., Client],
+) -> None:
+    script = Script(cluster(1, phones=99), WAIT, cluster(2), WAIT)
+    with serving(script.server):
+        with open_client(script) as client:
+            assert client.refusal is None
+            visit = client.visit()
+            assert visit.event is Event.REFUSED
+            assert client.refusal == visit.detail
+            assert "least_phones" in visit.detail
+        with open_client(script) as client:
+            assert client.visit().event is Event.WAITING
+            assert client.refusal == visit.detail
+            client.visit()
+            assert client.refusal is None
+        assert script.asked(ANSWER) == 1
+
+
+def test_the_policy_is_the_apps(open_client: Callable[..., Client]) -> None:
+    script = Script(cluster(1), WAIT)
+    with serving(script.server):
+        client = open_client(script, policy=Policy(least_phones=1000))
+        assert "at least 1000" in client.visit().detail
+
+
+@pytest.mark.parametrize("first", [0, 1])
+def test_a_server_that_never_stops_asking_is_left_for_a_while(
+    open_client: Callable[..., Client], first: int
+) -> None:
+    numbers = count(1)
+    script = Script(WAIT)
+    script.reply = lambda path, phone, body: (  # type: ignore[method-assign]
+        Reply(encode((failed if first else cluster)(next(numbers))))
+        if path == TASK
+        else Reply(status=204)
+    )
+    script.server.reply = script.reply
+    policy = Policy(largest_lifetime_epsilon=1e9, largest_lifetime_delta=1.0)
+    with serving(script.server):
+        visit = open_client(script, policy=policy).visit()
+    assert (visit.event, visit.seconds) == (Event.TROUBLE, 60.0)
+    assert script.asked(TASK) == MOST_STEPS
+
+
+def test_a_server_that_has_nothing_to_do_cannot_keep_a_phone_busy(
+    open_client: Callable[..., Client],
+) -> None:
+    script = Script(Wait(seconds=0.0))
+    with serving(script.server):
+        client = open_client(script)
+        visit = client.visit()
+        assert (visit.event, visit.seconds) == (Event.WAITING, 1.0)
+        assert script.asked(TASK) == 1
+        assert client.phone.take_part(client._transport) == 1.0
+
+
+# ------------------------------------------------------------------------------- what is in the way
+
+
+def test_a_new_phone_without_an_invitation_says_so(open_client: Callable[..., Client]) -> None:
+    with pytest.raises(NotEnrolledError, match="invitation"):
+        open_client(invitation=None, condition=When(lambda: False, "busy")).visit()
+
+
+def test_the_condition_is_asked_before_the_server_is(open_client: Callable[..., Client]) -> None:
+    script, charging = Script(WAIT), [False]
+    with serving(script.server):
+        client = open_client(script, condition=When(lambda: charging[0], "not charging"))
+        assert client.visit().detail == "not charging"
+        assert script.server.requests == []
+        charging[0] = True
+        assert client.visit().event is Event.WAITING
+        charging[0] = False
+        assert client.visit().event is Event.POSTPONED
+
+
+def test_an_invitation_that_is_refused_is_told_and_another_one_serves(
+    open_client: Callable[..., Client],
+) -> None:
+    script = Script(WAIT)
+    with serving(script.server):
+        with open_client(script, invitation="stale") as client:
+            with pytest.raises(InvitationRefusedError, match="not an invitation code"):
+                client.visit()
+            assert not client.enrolled
+        assert open_client(script).visit().event is Event.WAITING
+
+
+def test_a_server_in_trouble_while_a_phone_enrols_is_visited_again(
+    open_client: Callable[..., Client],
+) -> None:
+    script = Script(WAIT)
+    replies = iter(
+        [
+            Reply(b"", 503, fields={"Retry-After": "900"}),
+            problem(500, "internal", "see the log"),
+        ]
+    )
+    script.server.trap = lambda path, body: next(replies, None)
+    with serving(script.server):
+        client = open_client(script)
+        visits = [client.visit() for _ in range(3)]
+    assert [visit.event for visit in visits] == [Event.TROUBLE, Event.TROUBLE, Event.WAITING]
+    assert [visit.seconds for visit in visits] == [900.0, 30.0, 500.0]
+    assert script.asked(ENROL) == 3
+
+
+def test_what_is_wrong_with_the_file_is_named_and_nothing_stays_open(
+    open_client: Callable[..., Client], tmp_path: Path
+) -> None:
+    client = open_client()
+    with pytest.raises(StoreUnavailableError, match="open elsewhere"):
+        open_client()
+    client.close()
+    with pytest.raises(WrongKeyError):
+        open_client(key=bytes(32))
+    for options in ({"server": "http://earshot.example"}, {"keep_days": 0}):
+        with pytest.raises(InvalidInputError):
+            open_client(**options)
+    open_client().close()
+    (tmp_path / "phone.db").write_bytes(b"diary" * 2000)
+    with pytest.raises(DamagedStoreError):
+        open_client()
+
+
+# ------------------------------------------------------------------------------------- threads
+
+
+class Slow(Script):
+    """A server that keeps a phone waiting for its task."""
+
+    def __init__(self, *tasks: Task) -> None:
+        super().__init__(*tasks)
+        self.asked_for, self.go_on = threading.Event(), threading.Event()
+        self.server.trap = self.keep_waiting
+
+    def keep_waiting(self, path: str, body: bytes) -> Reply | None:
+        if path == TASK:
+            self.asked_for.set()
+            assert self.go_on.wait(60)
+        return None
+
+
+def test_while_one_thread_visits_others_hear_label_and_come_back_at_once(
+    open_client: Callable[..., Client],
+) -> None:
+    script = Slow(cluster(1), WAIT)
+    seen: list[Event] = []
+    with serving(script.server):
+        client = open_client(script)
+        worker = threading.Thread(target=lambda: seen.append(client.visit().event))
+        worker.start()
+        assert script.asked_for.wait(60)
+        recording = client.phone.hear(NOISE, RATE)
+        client.phone.label(recording, "train")
+        assert [each.choice for each in client.phone.recordings()] == ["train"]
+        second = client.visit()
+        assert (second.event, second.detail) == (Event.POSTPONED, "another visit is under way")
+        assert second.seconds > 0
+        assert client.refusal is None
+        script.go_on.set()
+        worker.join(60)
+    assert seen == [Event.WAITING]
+    assert script.asked(ANSWER) == 1
+
+
+def test_closing_waits_for_the_step_that_is_under_way(open_client: Callable[..., Client]) -> None:
+    script = Slow(cluster(1), cluster(2), WAIT)
+    with serving(script.server):
+        client = open_client(script)
+        seen: list[Event] = []
+        worker = threading.Thread(target=lambda: seen.append(client.visit().event))
+        worker.start()
+        assert script.asked_for.wait(60)
+        closer = threading.Thread(target=client.close)
+        closer.start()
+        closer.join(0.2)
+        assert closer.is_alive()
+        script.go_on.set()
+        closer.join(60)
+        worker.join(60)
+    assert seen == [Event.ANSWERED]
+    with pytest.raises(WrongStateError, match="closed"):
+        client.phone.recordings()
+
+
+def test_threads_that_share_an_encoder_get_their_own_embeddings() -> None:
+    random = np.random.default_rng(2)
+    sounds = [random.normal(0, 0.1, (size, RATE)).astype(np.float32) for size in (1, 2, 3, 1)]
+    encoder = default_encoder()
+    assert isinstance(encoder, LiteRtEncoder)
+    alone = [encoder.embed(sound) for sound in sounds]
+    together: dict[int, list[np.ndarray]] = {}
+
+    def embed(number: int) -> None:
+        together[number] = [encoder.embed(sounds[number]) for _ in range(30)]
+
+    threads = [threading.Thread(target=embed, args=(number,)) for number in range(len(sounds))]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    for number, expected in enumerate(alone):
+        for got in together[number]:
+            np.testing.assert_array_equal(got, expected)
+
+
+def test_a_client_is_made_of_any_phone_and_line(tmp_path: Path) -> None:
+    script = Script(WAIT)
+    store = MemoryStore()
+    with serving(script.server):
+        from earshot_client.transport.enrolment import signing_key
+        from earshot_client.transport.http import HttpTransport
+
+        with Client(
+            Phone(store, default_encoder()),
+            store,
+            lambda kept: HttpTransport(script.server.url, signing_key(kept)),
+            invitation="welcome",
+            longest_pause=20.0,
+        ) as client:
+            assert client.visit().seconds == 20.0
+            assert client.step(datetime.now().astimezone()).event is Event.WAITING
