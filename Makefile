@@ -4,7 +4,7 @@ PYTHON ?= python3
 V := .venv/bin
 PIP := $(V)/python -m pip --quiet --disable-pip-version-check
 OUT := out/demo
-DEMO := simulate --phones 500 --recordings 100 --data soundscapes --dropout 0.1 --summation real --out $(OUT)
+DEMO := simulate --phones 500 --recordings 100 --data soundscapes --dropout 0.1 --summation real --out $(OUT) --overwrite
 SELECT := not slow
 
 .PHONY: help demo test test-all browser lint types imports unit format lock clean

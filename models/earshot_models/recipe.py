@@ -22,7 +22,7 @@ from earshot_models.datasets.waveforms import waveforms
 from earshot_models.pairs import Pairs, Pool
 from earshot_models.training_schedule import Schedule
 from earshot_models.voice_removal import remove_voice
-from earshot_protocol.checks import positive, share
+from earshot_protocol.checks import between, positive, share, whole
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 
 if TYPE_CHECKING:
@@ -39,6 +39,9 @@ PROJECTIONS = (8, 16, 32, 64, 128)
 
 WHITENINGS = (0.0, 0.25, 0.5)
 """Exponents of the public projection to choose from."""
+
+_LARGEST_BATCH = 8192
+"""More pairs than that do not fit into a machine's memory."""
 
 _MOST_ATOMS = 128
 """More would make the file larger than a phone should carry."""
@@ -93,6 +96,9 @@ class Recipe:
                 f"objective must be one of {', '.join(OBJECTIVES)}; not {self.objective!r}"
             )
         share("synthesized", self.synthesized)
+        between("width", self.width, 0.25, 2)
+        whole("batch", self.batch, 2, _LARGEST_BATCH)
+        whole("seed", self.seed, 0, 2**32 - 1)
         positive("held_out", self.held_out, 0.5)
         if self.atoms and not 2 <= self.atoms <= _MOST_ATOMS:
             raise InvalidParametersError(
@@ -111,6 +117,9 @@ class Source:
 
     dataset: Dataset
     share: float = 1.0
+
+    def __post_init__(self) -> None:
+        positive("share", self.share)
 
 
 @dataclass(frozen=True)

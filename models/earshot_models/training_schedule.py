@@ -35,6 +35,8 @@ class Schedule:
         whole("warm_up", self.warm_up, 0)
         positive("learning_rate", self.learning_rate)
         between("weight_decay", self.weight_decay, 0)
+        if self.patience is not None:
+            whole("patience", self.patience)
 
     def rate(self, step: int) -> float:
         """The learning rate of a step."""

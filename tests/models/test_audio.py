@@ -136,6 +136,11 @@ def test_all_files_that_do_not_decode_are_counted_and_nothing_is_kept(
 ) -> None:
     for index in range(5):
         (sounds / "a" / f"broken{index}.wav").write_bytes(b"no sound")
+    decoded = waveforms(folder.load(sounds), tmp_path / "cache")
+    assert [len(decoded.clip(number)) > 0 for number in range(len(decoded))] == [
+        not wrong for wrong in decoded.unreadable
+    ]
+    assert sum("does not decode" in wrong for wrong in decoded.unreadable) == 5
     with pytest.raises(UnreadableFileError, match=r"broken0\.wav.*and 2 more files"):
-        waveforms(folder.load(sounds), tmp_path / "cache")
+        decoded.all()
     assert not list((tmp_path / "cache").glob("*"))

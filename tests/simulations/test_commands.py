@@ -35,7 +35,10 @@ FIELDS = {
     "version",
 }
 """Of result.json, as the design promises them."""
-SMALL = ("--phones", "24", "--recordings", "10", "--scenes", "3", "--jobs", "1", "--seed", "3")
+SMALL = (
+    *("--phones", "24", "--recordings", "10", "--scenes", "3", "--jobs", "1", "--seed", "3"),
+    *("--corrupted", "0", "--policy", "anything"),  # fewer phones than any would join
+)
 BUDGET = "clustering=4,selection=2,centroid-vote=1,label-vote=1"
 
 
@@ -150,6 +153,7 @@ def test_options_reach_the_simulation(
         "labelled": 0.75,
         "dropout": 0.1,
         "corrupted": 0.05,
+        "policy": "anything",
         "summation": "ideal",
         "jobs": 1,
         "seed": 4,
@@ -191,6 +195,19 @@ MISTAKES: dict[str, tuple[tuple[str, ...], str]] = {
     "no folder": (("--data", "{empty}/nowhere"), "there is no folder"),
     "file for data": (("--data", "{file}"), "there is no folder"),
     "file for results": (("--out", "{file}"), "name a folder"),
+    "below a file": (("--out", "{file}/deeper"), "name a folder"),
+    "folder that takes nothing": (("--out", "/proc/x"), "nothing can be written there"),
+    "folder in use": (("--out", "{used}"), "notes.txt. Name a new folder, or add --overwrite"),
+    "blobs need no encoder": (("--encoder", "{file}"), "points already"),
+    "no encoder": (("--data", "soundscapes", "--encoder", "{file}"), "encoder"),
+    "a thousand jobs": (("--jobs", "1000"), "jobs=1000: must be a whole number, from 1 to"),
+    "unknown difference": (("--heterogeneity", "skew=1"), "quantity-skew=number"),
+    "difference out of range": (("--heterogeneity", "concentration=nan"), "concentration=nan"),
+    "difference twice": (("--heterogeneity", "quantity-skew=1,quantity-skew=1"), "at most once"),
+    "unknown attack": (("--adversary", "magic=1"), "ballot-stuffing=number"),
+    "attack by more than all": (("--adversary", "garbage=1.5"), "garbage=1.5"),
+    "attack by nobody knows": (("--adversary", "garbage=some"), "garbage=some"),
+    "policy of phones as they come": (("--policy", "default"), "least_phones"),
     "negative seed": (("--seed", "-1"), "seed=-1"),
     "labelled twice": (("--labelled", "2"), "labelled=2.0"),
     "no jobs": (("--jobs", "0"), "jobs=0"),
@@ -209,7 +226,10 @@ def test_a_mistake_is_one_line_and_exit_status_2_before_any_work(
     (tmp_path / "empty").mkdir()
     (tmp_path / "file").write_text("in the way")
     options, message = MISTAKES[mistake]
-    given = [option.format(empty=tmp_path / "empty", file=tmp_path / "file") for option in options]
+    (tmp_path / "used").mkdir()
+    (tmp_path / "used" / "notes.txt").write_text("mine")
+    places = {name: tmp_path / name for name in ("empty", "file", "used")}
+    given = [option.format(**places) for option in options]
 
     def work(*arguments: object) -> None:
         raise AssertionError("work began")
@@ -223,7 +243,7 @@ def test_a_mistake_is_one_line_and_exit_status_2_before_any_work(
     assert len(lines) == 1
     assert lines[0].startswith("earshot: ")
     assert message in lines[0]
-    assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "file"]
+    assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "file", "used"]
 
 
 def test_a_choice_that_there_is_not_is_named(

@@ -21,14 +21,14 @@ from earshot_protocol.secure_sum.interface import Summation
 from earshot_protocol.secure_sum.messages import AdvertiseKeys
 from earshot_protocol.wire import Matrix, encode
 from earshot_simulations.engine.ideal import IDEAL
-from earshot_simulations.engine.interface import HeardPoints, Outcome, Scenario
+from earshot_simulations.engine.interface import AGREES, HeardPoints, Outcome, Scenario
 from earshot_simulations.engine.local import LocalEngine
 from earshot_simulations.learning.settings import Settings
 from earshot_simulations.populations import Blobs, Recordings
 
 PHASE = bytes(16)
 PHONES = 30
-SETTINGS = Settings(phones=PHONES, recordings=10, scenes=3)
+SETTINGS = Settings(phones=PHONES, recordings=10, scenes=3, corrupted=0.0)
 POPULATION = Blobs(PHONES, 10, 3, labelled=0.5, seed=4)
 PARAMETERS = SETTINGS.parameters(POPULATION)
 
@@ -39,7 +39,7 @@ def engine(
     processes: int = 1,
     summation: Summation = BELL,
 ) -> LocalEngine:
-    return LocalEngine(Scenario(population, seed, summation), processes)
+    return LocalEngine(Scenario(population, seed, summation, AGREES), processes)
 
 
 def cluster_tasks(budget: Budget = SETTINGS.budget) -> dict[int, bytes]:

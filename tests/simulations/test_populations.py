@@ -212,7 +212,7 @@ def test_sound_answers_between_prepare_and_close_only() -> None:
 def test_sound_refuses_bad_parameters(folder: Path) -> None:
     with pytest.raises(InvalidParametersError, match="at most 10"):
         Soundscapes(3, 2, 11, 0.5, 3)
-    with pytest.raises(InvalidParametersError, match="1 to the encoder's 128"):
+    with pytest.raises(InvalidParametersError, match="must be 1 to 128"):
         Soundscapes(3, 2, 2, 0.5, 3, dimensions=129)
     with pytest.raises(InvalidParametersError, match="jobs"):
         SoundFolder(folder, 3, 2, 0.5, 3, jobs=0)

@@ -12,7 +12,7 @@ from earshot_protocol.geometry import Geometry
 from earshot_protocol.phases.learning import Budget
 from earshot_protocol.privacy.accounting import total
 from earshot_protocol.privacy.mechanisms import Unit
-from earshot_simulations.learning.settings import Settings, default_budget, whole_budget
+from earshot_simulations.learning.settings import Agreement, Settings, default_budget, whole_budget
 from earshot_simulations.populations import Blobs
 
 positive = st.floats(1e-3, 1e3)
@@ -50,6 +50,9 @@ def test_a_budget_that_is_none_is_refused(text: str, message: str) -> None:
 
 def test_no_budget_is_no_noise_worth_the_name() -> None:
     settings = Settings(budget=whole_budget(" none "))
+    with pytest.raises(InvalidParametersError, match="largest_epsilon"):
+        settings.check()
+    settings = dataclasses.replace(settings, policy=Agreement.ANYTHING)
     settings.check()
     spent = settings.parameters(Blobs(500, 200, 10, 0.3, 0)).plan().releases()
     assert min(release.epsilon for release in spent) >= 1e5

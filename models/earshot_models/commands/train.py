@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from earshot_models.commands.output import prepare_folder
 from earshot_models.commands.progress import shown
 from earshot_protocol.errors import InvalidParametersError
 
@@ -75,6 +76,9 @@ def train(
     cache: Annotated[
         Path | None, typer.Option(help="Folder that keeps decoded sound between runs.")
     ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace the encoder files where --out has them.")
+    ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print what came of it as JSON, and nothing else.")
     ] = False,
@@ -98,6 +102,9 @@ def train(
         changes = _PARTS.get(part) or {"augmentations": recipe.augmentations.without(part)}
         recipe = replace(recipe, **changes)
     sources = _sources(data or [], kind, share, hold_out_fold, hold_out_group)
+    prepare_folder(
+        out, ("encoder.tflite", "encoder-float32.tflite"), overwrite, resumes=("checkpoint", "logs")
+    )
     with shown() as progress:
 
         def told(done: int, total: int, line: str) -> None:

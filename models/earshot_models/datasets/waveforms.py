@@ -31,10 +31,13 @@ class Waveforms:
     Attributes:
         samples: float32 (all samples,), mapped from disk where it is cached.
         ends: int64 (clips,), where each clip ends.
+        unreadable: for each clip what is wrong with its file, empty if nothing is; such a clip has
+            no samples.
     """
 
     samples: NDArray[np.float32]
     ends: NDArray[np.int64]
+    unreadable: tuple[str, ...]
 
     def __len__(self) -> int:
         return len(self.ends)
@@ -45,7 +48,15 @@ class Waveforms:
         return self.samples[start : int(self.ends[index])]
 
     def all(self) -> list[NDArray[np.float32]]:
-        """Every clip, in order."""
+        """Every clip, in order.
+
+        Raises:
+            UnreadableFileError: some files do not decode; names the first ones.
+        """
+        errors = [error for error in self.unreadable if error]
+        if errors:
+            more = f", and {len(errors) - 3} more files" if len(errors) > 3 else ""
+            raise UnreadableFileError("; ".join(errors[:3]) + more)
         return np.split(self.samples, self.ends[:-1])
 
 
@@ -56,12 +67,11 @@ def waveforms(
 
     Args:
         dataset: whose clips.
-        cache: folder for decoded sound; nothing is kept if None. The key is made of each file's
-            path, size and time of change.
+        cache: folder for decoded sound; nothing is kept if None, or if a file does not decode. The
+            key is made of each file's path, size and time of change.
         progress: told after each file.
 
     Raises:
-        UnreadableFileError: some files do not decode; names the first ones.
         OSError: if the cache cannot be written.
     """
     if cache is None:
@@ -70,22 +80,24 @@ def waveforms(
     decoded = _open(folder)
     if decoded is None:
         decoded = _decode(dataset.clips, progress)
-        _keep(decoded, folder)
+        if not any(decoded.unreadable):
+            _keep(decoded, folder)
     return decoded
 
 
 def _decode(clips: Sequence[Clip], progress: Progress) -> Waveforms:
     sounds, errors = [], []
     for done, clip in enumerate(clips, start=1):
+        sound, wrong = np.empty(0, dtype=np.float32), ""
         try:
-            sounds.append(read_mono(clip.path))
+            sound = read_mono(clip.path)
         except UnreadableFileError as error:
-            errors.append(str(error))
+            wrong = str(error)
+        sounds.append(sound)
+        errors.append(wrong)
         progress(done, len(clips))
-    if errors:
-        more = f", and {len(errors) - 3} more files" if len(errors) > 3 else ""
-        raise UnreadableFileError("; ".join(errors[:3]) + more)
-    return Waveforms(np.concatenate(sounds), np.cumsum([len(sound) for sound in sounds]))
+    ends = np.cumsum([len(sound) for sound in sounds])
+    return Waveforms(np.concatenate(sounds), ends, tuple(errors))
 
 
 def _key(clips: Sequence[Clip]) -> str:
@@ -105,7 +117,7 @@ def _open(folder: Path) -> Waveforms | None:
         return None
     if samples.dtype != np.float32 or not len(ends) or ends[-1] != len(samples):
         return None
-    return Waveforms(samples, ends)
+    return Waveforms(samples, ends, ("",) * len(ends))
 
 
 def _keep(decoded: Waveforms, folder: Path) -> None:

@@ -33,6 +33,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from earshot_client.labels import LabelHierarchy
 from earshot_client.phone import Phone
+from earshot_client.policy import Policy
 from earshot_client.store.memory import MemoryStore
 from earshot_client.transport.http import HttpTransport
 from earshot_protocol.api import ANSWER, ENROL, TASK, Invite, StartPhase
@@ -41,7 +42,7 @@ from earshot_protocol.messages import Wait
 from earshot_protocol.phases.learning import PhaseParameters, Result
 from earshot_protocol.wire import Ending
 from earshot_server.api.views import PhaseExport
-from earshot_simulations.engine.interface import AGREES, HeardPoints
+from earshot_simulations.engine.interface import HeardPoints
 from earshot_simulations.learning.settings import Settings
 from earshot_simulations.populations import Blobs, Population
 
@@ -283,6 +284,11 @@ def _population(phones: int, seed: int) -> Population:
     return Blobs(phones, _RECORDINGS, _SCENES, 0.5, seed)
 
 
+def _policy(phones: int) -> Policy:
+    """Of phones as they come; a benchmark may have a smaller crowd than they would join."""
+    return Policy(least_phones=min(phones, Policy.least_phones))
+
+
 class _Member:
     """One phone: its key, its recordings, its line to the server, and when it vanishes."""
 
@@ -292,8 +298,8 @@ class _Member:
         self.transport = HttpTransport(address, Ed25519PrivateKey.generate(), tries=8)
         self._phone = Phone(
             MemoryStore(recordings.points, choices),
-            HeardPoints(population.name, population.dimensions),
-            AGREES,
+            HeardPoints(population.encoder, population.dimensions),
+            _policy(population.phones),
             hierarchy=LabelHierarchy.flat(population.labels),
         )
         self._answers = answers

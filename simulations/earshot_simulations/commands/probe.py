@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from earshot_models.commands.output import prepare_folder
 from earshot_models.commands.progress import shown
 from earshot_protocol.errors import InvalidInputError
 
@@ -18,6 +19,8 @@ if TYPE_CHECKING:
     from earshot_client.encoder import Encoder
 
 app = typer.Typer(add_completion=False)
+
+_MOST_FILES = 10
 
 
 @app.callback(invoke_without_command=True)
@@ -37,7 +40,12 @@ def probe(
     cache: Annotated[
         Path | None, typer.Option(help="Folder that keeps decoded sound between runs.")
     ] = None,
-    out: Annotated[Path | None, typer.Option(help="Folder for probe.json and pictures.")] = None,
+    out: Annotated[
+        Path | None, typer.Option(help="New folder for probe.json and pictures.")
+    ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace these files where --out has them.")
+    ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print probe.json, and nothing else.")
     ] = False,
@@ -50,6 +58,8 @@ def probe(
     from earshot_simulations.probing.probe import probe as measure
 
     dataset = open_dataset(data, kind)
+    if out is not None:
+        prepare_folder(out, ("probe.json", "the pictures"), overwrite)
     if encoder is None and not raw:
         default_encoder()  # says so if the packaged file is not the one that all phones share
     shipped = resources.files("earshot_client") / "data" / "encoder.tflite"
@@ -71,7 +81,6 @@ def probe(
             from earshot_simulations.probing.pictures import draw
 
             progress("pictures", 0, 1)
-            out.mkdir(parents=True, exist_ok=True)
             draw(probed, out)
             (out / "probe.json").write_text(json.dumps(figures, indent=2))
             progress("pictures", 1, 1)
@@ -93,6 +102,13 @@ def _summarize(figures: dict[str, Any]) -> None:
     from earshot_simulations.probing.probe import MEASURES
 
     print(f"{figures['encoder']} on {figures['dataset']}: {figures['seconds']} seconds")
+    bad = figures["unreadable"]
+    if bad["count"]:
+        print(f"{'left out':<20} {bad['count']} unreadable files")
+        for file in bad["files"][:_MOST_FILES]:
+            print(f"{'':<20} {file}")
+        if bad["count"] > _MOST_FILES:
+            print(f"{'':<20} and {bad['count'] - _MOST_FILES} more, in --json")
     print(f"{'held out':<20} {'  '.join(figures['held_out'])}")
     for name in MEASURES:
         of = figures[name]

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from earshot_models.commands.output import prepare_folder
 from earshot_models.commands.progress import shown
 
 if TYPE_CHECKING:
@@ -17,7 +18,12 @@ if TYPE_CHECKING:
 app = typer.Typer(add_completion=False)
 
 Data = Annotated[Path, typer.Option(help="Folder of the labelled data set that is measured.")]
-Out = Annotated[Path, typer.Option(help="Folder for the CSV, the picture and the Markdown note.")]
+Out = Annotated[
+    Path, typer.Option(help="New folder for the CSV, the picture and the Markdown note.")
+]
+Overwrite = Annotated[
+    bool, typer.Option("--overwrite", help="Replace these files where --out has them.")
+]
 Cache = Annotated[Path | None, typer.Option(help="Folder that keeps decoded sound between runs.")]
 
 
@@ -39,18 +45,21 @@ def linear_accuracy(
     steps: Annotated[
         int | None, typer.Option(help="Batches that each encoder is trained for.")
     ] = None,
+    overwrite: Overwrite = False,
     cache: Cache = None,
 ) -> None:
     """Linear accuracy by training set, and by pre-processing. Trains many encoders."""
     from earshot_models.datasets.opening import open_dataset
     from earshot_models.recipe import Recipe
     from earshot_simulations.reproductions import liebenow_9_1
+    from earshot_simulations.reproductions.outcome import files_of
 
     dataset = open_dataset(data)
     others = [open_dataset(folder) for folder in other or ()]
     recipe = Recipe()
     if steps is not None:
         recipe = replace(recipe, schedule=replace(recipe.schedule, steps=steps))
+    prepare_folder(out, files_of("liebenow-9.1"), overwrite, resumes=["encoders"])
     with shown() as progress:
         outcome = liebenow_9_1.reproduce(dataset, others, out / "encoders", recipe, cache, progress)
     _write(outcome, out)
@@ -63,17 +72,19 @@ def embedding_space(
     encoder: Annotated[
         Path | None, typer.Option(help="Encoder file; by default the shipped one.")
     ] = None,
+    overwrite: Overwrite = False,
     cache: Cache = None,
 ) -> None:
     """An embedding space by PCA and t-SNE."""
-    from earshot_client.encoder import default_encoder
-    from earshot_client.lite_rt_encoder import LiteRtEncoder
+    from earshot_client.encoder import encoder_in
     from earshot_models.datasets.opening import open_dataset
     from earshot_simulations.reproductions import liebenow_9_2
+    from earshot_simulations.reproductions.outcome import files_of
 
-    whose = default_encoder() if encoder is None else LiteRtEncoder.open(encoder)
+    dataset, whose = open_dataset(data), encoder_in(encoder)
+    prepare_folder(out, files_of("liebenow-9.2"), overwrite)
     with shown() as progress:
-        outcome = liebenow_9_2.reproduce(open_dataset(data), whose, cache, progress)
+        outcome = liebenow_9_2.reproduce(dataset, whose, cache, progress)
     _write(outcome, out)
 
 

@@ -10,15 +10,20 @@ from typing import Annotated
 
 import typer
 
+from earshot_models.commands.output import prepare_folder
 from earshot_models.commands.progress import shown
+from earshot_simulations.adversary.adversary import Adversary
 from earshot_simulations.learning.settings import (
+    Agreement,
     Discovery,
     Engine,
     Settings,
     Summation,
     default_budget,
+    named_numbers,
     whole_budget,
 )
+from earshot_simulations.populations import Heterogeneity
 
 app = typer.Typer(add_completion=False)
 
@@ -35,14 +40,35 @@ def simulate(
     data: Annotated[
         str, typer.Option(help="blobs, soundscapes, or a folder of class/*.wav|ogg|flac.")
     ] = _DEFAULT.data,
+    encoder: Annotated[
+        str | None, typer.Option(help="Encoder file for sound; by default the shipped one.")
+    ] = None,
     labelled: Annotated[
         float, typer.Option(help="Fraction of recordings that carry a label.")
     ] = _DEFAULT.labelled,
+    heterogeneity: Annotated[
+        str,
+        typer.Option(
+            help="How phones differ: concentration=α of the Dirichlet mix of scenes, "
+            "quantity-skew=σ of the log-normal number of recordings, labelled-correlation=ρ within "
+            "a phone."
+        ),
+    ] = "",
+    adversary: Annotated[
+        str,
+        typer.Option(
+            help="Fractions of phones that attack: poisoning=…,ballot-stuffing=…,wrong-shares=…,"
+            "garbage=…,dropouts=…; equal fractions are the same phones."
+        ),
+    ] = "",
     dropout: Annotated[
         float, typer.Option(help="Fraction of phones that vanish during the phase.")
     ] = _DEFAULT.dropout,
     corrupted: Annotated[
-        float, typer.Option(help="Fraction of phones an adversary may control.")
+        float,
+        typer.Option(
+            help="Fraction of phones an adversary may control; noise and graph are made for it."
+        ),
     ] = _DEFAULT.corrupted,
     budget: Annotated[
         str | None,
@@ -51,6 +77,10 @@ def simulate(
             "no noise at all; the default depends on the data.",
         ),
     ] = None,
+    policy: Annotated[
+        Agreement,
+        typer.Option(help="What phones agree to: what a phone as it comes accepts, or anything."),
+    ] = _DEFAULT.policy,
     discovery: Annotated[
         Discovery, typer.Option(help="How global centroids are found.")
     ] = _DEFAULT.discovery,
@@ -79,8 +109,11 @@ def simulate(
         int, typer.Option(help="Ones in a ballot of the second vote.")
     ] = _DEFAULT.label_votes,
     out: Annotated[
-        Path | None, typer.Option(help="Folder for result.json and report.html.")
+        Path | None, typer.Option(help="New folder for result.json and report.html.")
     ] = None,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Replace these two files where --out has them.")
+    ] = False,
     as_json: Annotated[
         bool, typer.Option("--json", help="Print result.json, and nothing else.")
     ] = False,
@@ -89,15 +122,17 @@ def simulate(
     given = dict(locals())  # every setting is an option of its name
     options = {field.name: given[field.name] for field in fields(Settings)}
     options["budget"] = default_budget(data) if budget is None else whole_budget(budget)
+    options["heterogeneity"] = named_numbers(Heterogeneity, heterogeneity)
+    options["adversary"] = named_numbers(Adversary, adversary)
     settings = Settings(**options)
     settings.check()
 
-    from earshot_simulations.learning.files import check_folder, write
+    from earshot_simulations.learning.files import FILES, write
     from earshot_simulations.learning.run import result
     from earshot_simulations.learning.simulation import simulate as run_phase
 
     if out is not None:
-        check_folder(out)
+        prepare_folder(out, FILES, overwrite)
     with shown() as progress:
         run = run_phase(settings, progress)
     if out is not None:

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable
+from collections import Counter
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -69,6 +70,7 @@ class Course:
         at: the step that is under way; empty before the first.
         failure: why the phase failed; None if it did not.
         notes: refusals, and what the server refused, in sentences.
+        refused: how many answers of each phone the server refused.
     """
 
     def __init__(
@@ -79,6 +81,7 @@ class Course:
         discovery: Discovery,
         seed: int,
         progress: Progress = lambda what, done, total: None,
+        dropouts: Mapping[str, tuple[int, ...]] | None = None,
     ) -> None:
         """Start the phase.
 
@@ -89,6 +92,7 @@ class Course:
             discovery: finds global centroids.
             seed: of the dropouts: ⌊ρn⌋ phones, each in a step of its own.
             progress: called as work goes on.
+            dropouts: who vanishes before each step, in place of those drawn.
 
         Raises:
             InvalidParametersError: parameters under which no phase can run.
@@ -102,7 +106,8 @@ class Course:
         self.at = ""
         self._parameters = parameters
         self._engine = engine
-        self._dropouts = draw_dropouts(parameters, seed)
+        self._dropouts = draw_dropouts(parameters, seed) if dropouts is None else dropouts
+        self.refused: Counter[int] = Counter()
         self._progress = progress
         self._server_cpu = 0.0
 
@@ -176,6 +181,7 @@ class Course:
             self.coordinator.accept(outcome.phone, decode_answer(outcome.answer))
         except RemoteError as error:
             self._note(f"server, {step.name}: {error}")
+            self.refused[outcome.phone] += 1
             return 0
         return len(outcome.answer)
 

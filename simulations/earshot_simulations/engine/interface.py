@@ -7,7 +7,7 @@ its state where it runs, and goes back to bytes. So memory holds states, never a
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Set
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 import numpy as np
@@ -16,6 +16,7 @@ import numpy.typing as npt
 from earshot_client.policy import Policy
 from earshot_protocol.errors import WrongStateError
 from earshot_protocol.secure_sum.interface import Summation
+from earshot_simulations.adversary.attack import Attack
 from earshot_simulations.populations import Population
 
 AGREES = Policy(
@@ -28,7 +29,7 @@ AGREES = Policy(
     least_corrupted=0.0,
     least_threshold=1,
 )
-"""The researcher sets the parameters of a simulation, so its phones agree to any that are valid."""
+"""For phases that no phone as it comes would take part in; a report says so."""
 
 
 @dataclass(frozen=True)
@@ -61,11 +62,15 @@ class Scenario:
         population: what each phone has heard.
         seed: of the phones' noise; keys come from the operating system all the same.
         summation: how ballots are added up.
+        policy: what phones agree to; by default that of every phone.
+        attack: the corrupted ones among them; by default none.
     """
 
     population: Population
     seed: int
     summation: Summation
+    policy: Policy = field(default_factory=Policy)
+    attack: Attack = field(default_factory=Attack)
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,7 @@ from earshot_client.store.memory import MemoryStore
 from earshot_protocol.errors import EarshotError
 from earshot_protocol.messages import decode_task
 from earshot_protocol.phases.plan import PartTask
-from earshot_protocol.wire import encode
-from earshot_simulations.engine.interface import AGREES, HeardPoints, Outcome, Outcomes, Scenario
-from earshot_simulations.populations import Population
+from earshot_simulations.engine.interface import HeardPoints, Outcome, Outcomes, Scenario
 
 _LARGEST_BATCH = 128
 
@@ -102,31 +100,32 @@ def _answer(scenario: Scenario, step: int, job: _Job, states: dict[int, bytes]) 
     number, state, encoded_task = job
     population, task = scenario.population, decode_task(encoded_task)
     # Only what begins a part of the phase looks at recordings.
-    points, choices = _recordings(population, number, isinstance(task, PartTask))
+    points, choices = _recordings(scenario, number, isinstance(task, PartTask))
     started = time.process_time()
     store = MemoryStore.from_bytes(state, points, choices)
     phone = Phone(
         store,
-        HeardPoints(population.name, population.dimensions),
-        AGREES,
+        HeardPoints(population.encoder, population.dimensions),
+        scenario.policy,
         hierarchy=LabelHierarchy.flat(population.labels),
         random=np.random.default_rng([scenario.seed, 0xA, number, step]).bytes,
-        summation=scenario.summation,
+        summation=scenario.attack.summation(number, scenario.summation),
     )
     try:
         answer = phone.answer(task)
     except EarshotError as error:
         return Outcome(number, b"", time.process_time() - started, str(error))
-    encoded = encode(answer) if answer is not None else b""
+    encoded = scenario.attack.sent(number, answer) if answer is not None else b""
     states[number] = store.to_bytes()
     return Outcome(number, encoded, time.process_time() - started)
 
 
 def _recordings(
-    population: Population, phone: int, wanted: bool
+    scenario: Scenario, phone: int, wanted: bool
 ) -> tuple[npt.NDArray[np.float32], tuple[str | None, ...]]:
+    population = scenario.population
     if not wanted:
         return np.empty((0, population.dimensions), dtype=np.float32), ()
-    recordings = population.recordings(phone)
+    recordings = scenario.attack.heard(phone, population.recordings(phone))
     names = (*population.labels, None)  # so that -1, unlabelled, is None
     return recordings.points, tuple(names[label] for label in recordings.labels.tolist())

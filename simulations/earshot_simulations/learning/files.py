@@ -6,19 +6,10 @@ import json
 import os
 from pathlib import Path
 
-from earshot_protocol.errors import InvalidInputError
 from earshot_simulations.learning.run import Run, result
 
-
-def check_folder(folder: Path) -> None:
-    """Refuse a path that is a file, or lies below one.
-
-    Raises:
-        InvalidInputError: it is one.
-    """
-    there = next(part for part in (folder.absolute(), *folder.absolute().parents) if part.exists())
-    if not there.is_dir():
-        raise InvalidInputError(f"--out {folder}: {there} is a file; name a folder")
+FILES = ("result.json", "report.html")
+"""All that `write` writes."""
 
 
 def write(run: Run, folder: Path) -> None:
@@ -28,15 +19,11 @@ def write(run: Run, folder: Path) -> None:
 
     Args:
         run: finished or ended early.
-        folder: created if it is not there.
-
-    Raises:
-        InvalidInputError: see `check_folder`.
+        folder: created if it is not there; other files in it stay as they are.
     """
     # What words and draws a report is not loaded while a run is measured.
     from earshot_simulations.learning.report import render
 
-    check_folder(folder)
     folder.mkdir(parents=True, exist_ok=True)
     _replace(folder / "result.json", json.dumps(result(run), indent=2, allow_nan=False) + "\n")
     _replace(folder / "report.html", render(run))

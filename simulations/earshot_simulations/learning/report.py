@@ -15,6 +15,7 @@ from earshot_protocol.privacy.mechanisms import Cost, Unit
 from earshot_server.dashboard.tables import VACUOUS_EPSILON, by_mechanism, is_vacuous
 from earshot_server.dashboard.wording import NOTHING, byte_size, counted, real, whole
 from earshot_simulations.learning import charts, plane
+from earshot_simulations.learning.attacks import adversary_section
 from earshot_simulations.learning.markup import (
     alert,
     details,
@@ -44,6 +45,7 @@ def render(run: Run) -> str:
     sections = (
         _learning_phase(run),
         _environments(run),
+        adversary_section(run.adversary),
         _privacy(run.privacy),
         _dropouts(run),
         _costs(run),
@@ -76,16 +78,24 @@ def headline(run: Run) -> str:
             f"a new recording gets the right name {percent(run.label_accuracy)} of the time"
         )
     if run.privacy:
-        cost = total(run.privacy)[Unit.RECORDING]
-        clauses.append(f"total privacy cost ε = {real(cost.epsilon)} per recording")
+        clauses.append(f"total privacy cost {_in_both_units(run.privacy)}")
     return "; ".join(clauses) + "."
+
+
+def _in_both_units(spent: Sequence[Release]) -> str:
+    costs = total(spent)
+    return " and ".join(
+        f"ε = {real(costs[unit].epsilon)} per {unit.value}"
+        + (" (vacuous)" if is_vacuous(costs[unit]) else "")
+        for unit in (Unit.RECORDING, Unit.PHONE)
+    )
 
 
 def command_line(configuration: Mapping[str, object]) -> str:
     """The command that repeats the run, quoted for a shell, one option a line."""
     parts = ["earshot simulate"]
     for name, value in configuration.items():
-        if value is None or value is False:
+        if value is None or value is False or value == {}:
             continue
         words = ["--" + name.replace("_", "-")]
         if isinstance(value, Mapping):
@@ -98,7 +108,7 @@ def command_line(configuration: Mapping[str, object]) -> str:
 
 
 def _figures(run: Run) -> str:
-    cost = total(run.privacy)[Unit.RECORDING]
+    costs = total(run.privacy)
     top = NOTHING if run.centroid_votes is None else len(run.top)
     centroids = run.global_centroids
     figures = {
@@ -107,7 +117,11 @@ def _figures(run: Run) -> str:
         "clustering (ARI), held out": _optional(run.ari_test, "{:.2f}".format),
         "clustering (ARI), heard": _optional(run.ari_train, "{:.2f}".format),
         "right name, held out": _optional(run.label_accuracy, percent),
-        "ε per recording": real(cost.epsilon) if run.privacy else NOTHING,
+        "ε per recording / phone": " / ".join(
+            real(costs[unit].epsilon) for unit in (Unit.RECORDING, Unit.PHONE)
+        )
+        if run.privacy
+        else NOTHING,
         "wall-clock time": duration(run.seconds),
         "peak memory": f"{whole(run.peak_memory_mb)} MB",
     }

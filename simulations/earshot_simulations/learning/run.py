@@ -13,6 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from earshot_protocol.privacy.accounting import Release, total
+from earshot_simulations.adversary.success import Success
 from earshot_simulations.engine.course import StepRecord
 from earshot_simulations.populations.population import Skipped
 
@@ -52,6 +53,7 @@ class Run:
         ari_train: adjusted Rand index of the kept centroids on the phones' own recordings.
         ari_test: the same on held-out recordings.
         label_accuracy: fraction of held-out recordings that get the right name.
+        adversary: what corrupted phones achieved; None if there were none.
         privacy: every release, in each unit.
         label_histogram: int (L,), recordings that the published centroids assign to each label
             (thesis 7.2).
@@ -82,6 +84,7 @@ class Run:
     ari_train: float | None = None
     ari_test: float | None = None
     label_accuracy: float | None = None
+    adversary: Success | None = None
     privacy: tuple[Release, ...] = ()
     label_histogram: Integers = field(default_factory=_no_integers)
     true_histogram: Integers = field(default_factory=_no_integers)
@@ -115,7 +118,8 @@ def result(run: Run) -> dict[str, object]:
         "label_accuracy": run.label_accuracy,
         "global_centroids": None if run.global_centroids is None else len(run.global_centroids),
         "top_global_centroids": None if run.centroid_votes is None else len(run.top),
-        "labels": _labelled_centroids(run),
+        "centroids": _kept_centroids(run),
+        "adversary": None if run.adversary is None else vars(run.adversary),
         "privacy": {
             "releases": msgspec.to_builtins(run.privacy),
             "total": {
@@ -138,17 +142,18 @@ def result(run: Run) -> dict[str, object]:
     return {name: plain(value) for name, value in described.items()}
 
 
-def _labelled_centroids(run: Run) -> list[dict[str, object]]:
+def _kept_centroids(run: Run) -> list[dict[str, object]]:
     if run.global_centroids is None:
         return []
     return [
         {
+            "index": index,
             "label": name,
             "votes": None
             if run.label_votes is None
             else dict(zip(run.label_names, run.label_votes[row], strict=True)),
             "centroid_votes": None if run.centroid_votes is None else run.centroid_votes[index],
-            "centroid": [round(float(value), 4) for value in run.global_centroids[index]],
+            "centroid": run.global_centroids[index],
         }
         for row, (index, name) in enumerate(zip(run.top, run.names, strict=True))
     ]

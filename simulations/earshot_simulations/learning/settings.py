@@ -4,29 +4,37 @@ from __future__ import annotations
 
 import enum
 import os
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
+from typing import TypeVar
 
+from earshot_client.policy import Policy
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.phases.learning import Budget, PhaseParameters
 from earshot_protocol.phases.parameters import parse_budget
-from earshot_simulations.populations import Population
+from earshot_protocol.privacy.accounting import total
+from earshot_simulations.adversary.adversary import Adversary
+from earshot_simulations.populations import Heterogeneity, Population
+
+_T = TypeVar("_T")
 
 BLOBS = "blobs"
 SOUNDSCAPES = "soundscapes"
 
 _POINTS_BUDGET = Budget(clustering=1.0, selection=0.25, centroid_vote=0.5, label_vote=0.5)
-# Sound needs more: private clustering pays for every dimension, from one phone's recordings alone.
-_SOUND_BUDGET = Budget(clustering=2.0, selection=0.5, centroid_vote=0.5, label_vote=0.5)
-
+# Sound needs all that a phone allows: private clustering pays for every dimension, from one phone's
+# recordings alone.
+_SOUND_BUDGET = Budget(clustering=2.0, selection=0.125, centroid_vote=0.5, label_vote=0.25)
 
 _NO_NOISE = 1e6
 """Far above any ε that promises anything; the reports say that it promises nothing."""
+_JOBS_PER_CORE = 4
+"""More processes than that only wait for each other, and each takes its memory."""
 
 
 def default_budget(data: str) -> Budget:
-    """The budget where none is given: total ε = 2.5 per recording for points."""
+    """The budget where none is given: per recording, total ε = 2.5 for points and 3 for sound."""
     return _POINTS_BUDGET if data == BLOBS else _SOUND_BUDGET
 
 
@@ -49,18 +57,58 @@ class Engine(enum.StrEnum):
     LOCAL = "local"
 
 
+class Agreement(enum.StrEnum):
+    """What the phones agree to."""
+
+    DEFAULT = "default"
+    """Only what a phone as it comes accepts."""
+    ANYTHING = "anything"
+    """Whatever is valid."""
+
+
 @dataclass(frozen=True)
 class Settings:
-    """One simulated learning phase; the names are those of the command's options."""
+    """One simulated learning phase; the names are those of the command's options.
+
+    Attributes:
+        phones: that take part.
+        recordings: of a phone, on average; a public number.
+        scenes: of generated data.
+        data: `blobs`, `soundscapes`, or the path of a folder of class/*.wav|ogg|flac.
+        encoder: path of an encoder file for sound; None for the shipped one.
+        labelled: fraction of recordings that carry a label.
+        heterogeneity: how phones differ.
+        adversary: which phones do what to the phase.
+        dropout: ρ, fraction of phones that vanish during the phase.
+        corrupted: γ, the fraction of phones that an adversary may control, for which noise and
+            graph are made; who really is corrupted, `adversary` says.
+        budget: ε of each private step, in the recording unit.
+        policy: what the phones agree to.
+        discovery: how global centroids are found.
+        summation: how ballots are added up.
+        engine: where phones run.
+        jobs: processes.
+        seed: of everything but keys.
+        dimensions: of the projection in which sound is clustered.
+        local_centroids: k.
+        top_local_centroids: k*.
+        top_global_centroids: g*.
+        centroid_votes: ones in a ballot of the first vote.
+        label_votes: ones in a ballot of the second vote.
+    """
 
     phones: int = 500
     recordings: int = 200
     scenes: int = 10
     data: str = BLOBS
+    encoder: str | None = None
     labelled: float = 0.3
+    heterogeneity: Heterogeneity = field(default_factory=Heterogeneity)
+    adversary: Adversary = field(default_factory=Adversary)
     dropout: float = 0.0
-    corrupted: float = 0.0
+    corrupted: float = 0.05
     budget: Budget = _POINTS_BUDGET
+    policy: Agreement = Agreement.DEFAULT
     discovery: Discovery = Discovery.LOCAL
     summation: Summation = Summation.REAL
     engine: Engine = Engine.LOCAL
@@ -79,16 +127,40 @@ class Settings:
         Raises:
             InvalidParametersError: says which setting is wrong and what would be accepted.
         """
-        for name in ("recordings", "scenes", "jobs"):
+        for name in ("recordings", "scenes"):
             checks.whole(name, getattr(self, name))
+        checks.whole("jobs", self.jobs, 1, _JOBS_PER_CORE * (os.cpu_count() or 1))
         checks.share("labelled", self.labelled)
         checks.whole("seed", self.seed, 0)
-        self._parameters("", Geometry.EUCLIDEAN, self.dimensions, ("any label",)).check_feasible()
+        if self.encoder is not None and self.data == BLOBS:
+            raise InvalidParametersError(
+                f"encoder={self.encoder}: blobs are points already; an encoder is for soundscapes "
+                "or a folder of sound"
+            )
+        self._any_parameters().check_feasible()
+        refusals = self.refusals()
+        if refusals and self.policy is Agreement.DEFAULT:
+            raise InvalidParametersError(
+                f"no phone as it comes would take part: {'; '.join(refusals)} (--policy "
+                f"{Agreement.ANYTHING} simulates phones that agree all the same, and the report "
+                "says so)"
+            )
+
+    def refusals(self) -> tuple[str, ...]:
+        """Everything for which a phone as it comes would not take part."""
+        parameters = self._any_parameters()
+        cost = total(parameters.plan().releases())
+        return tuple(map(str, Policy().refusals_of_phase(parameters, cost, {})))
+
+    def _any_parameters(self) -> PhaseParameters:
+        """Those of a phase over any population that the settings may name."""
+        geometry = Geometry.EUCLIDEAN if self.data == BLOBS else Geometry.SPHERICAL
+        return self._parameters("", geometry, self.dimensions, ("any label",))
 
     def parameters(self, population: Population) -> PhaseParameters:
         """The parameters of a phase over this population."""
         return self._parameters(
-            population.name,
+            population.encoder,
             population.geometry,
             population.dimensions,
             population.labels,
@@ -131,3 +203,26 @@ def whole_budget(text: str) -> Budget:
         expected = ",".join(f"{name}=ε" for name in names)
         raise InvalidParametersError(f"budget '{text}': give each once, as {expected}, or none")
     return Budget(*(values[name] for name in names))
+
+
+def named_numbers(kind: type[_T], text: str) -> _T:
+    """Read `name=number,…` into a dataclass of numbers; what is not named keeps its default.
+
+    Raises:
+        InvalidParametersError: a name that is unknown or repeated, or a value that is no number or
+            out of range.
+    """
+    known = [each.name.replace("_", "-") for each in fields(kind)]  # type: ignore[arg-type]
+    given: dict[str, float] = {}
+    for part in text.split(",") if text.strip() else ():
+        name, _, value = (word.strip() for word in part.partition("="))
+        if name not in known or name in given:
+            raise InvalidParametersError(
+                f"{kind.__name__.lower()} '{text}': give each at most once, as "
+                + ",".join(f"{each}=number" for each in known)
+            )
+        try:
+            given[name] = float(value)
+        except ValueError:
+            raise InvalidParametersError(f"{name}={value}: must be a number") from None
+    return kind(**{name.replace("-", "_"): value for name, value in given.items()})

@@ -13,20 +13,24 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from earshot_client.policy import Policy
 from earshot_protocol import distribution
-from earshot_protocol.geometry import Geometry
-from earshot_protocol.phases.learning import Result
+from earshot_protocol.phases.learning import PhaseParameters, Result
 from earshot_protocol.phases.plan import PUBLISHED
 from earshot_protocol.secure_sum.bell import BELL
 from earshot_protocol.secure_sum.interface import Summation
 from earshot_server.discovery.interface import Discovery
 from earshot_server.discovery.optics import Optics
 from earshot_server.phases.learning import LearningPhase
+from earshot_simulations.adversary.attack import Attack, far_place
+from earshot_simulations.adversary.success import Success, measure
 from earshot_simulations.engine.course import Course, Progress
+from earshot_simulations.engine.dropouts import draw_dropouts
 from earshot_simulations.engine.ideal import IDEAL
-from earshot_simulations.engine.interface import Scenario
+from earshot_simulations.engine.interface import AGREES, Scenario
 from earshot_simulations.engine.local import LocalEngine
 from earshot_simulations.learning import settings as names
+from earshot_simulations.learning.reading import reading
 from earshot_simulations.learning.run import Run
 from earshot_simulations.learning.scoring import score
 from earshot_simulations.learning.settings import Settings
@@ -38,6 +42,10 @@ SUMMATIONS: Mapping[names.Summation, Summation] = {
 }
 DISCOVERIES: Mapping[names.Discovery, type[Discovery]] = {names.Discovery.LOCAL: Optics}
 ENGINES: Mapping[names.Engine, type[LocalEngine]] = {names.Engine.LOCAL: LocalEngine}
+POLICIES: Mapping[names.Agreement, Policy] = {
+    names.Agreement.DEFAULT: Policy(),
+    names.Agreement.ANYTHING: AGREES,
+}
 """What the settings name."""
 
 HEAR = "hear"
@@ -65,25 +73,34 @@ def simulate(settings: Settings, progress: Progress = lambda what, done, total: 
     started = time.perf_counter()
     # Closing, not entering: what is heard on entering could not be interrupted.
     with closing(_open_population(settings, progress)) as population:
+        parameters = settings.parameters(population)
+        parameters.check_feasible()
+        interrupted, attack = None, Attack()
+        try:
+            population.prepare()
+            attack = _attack(settings, population)
+        except KeyboardInterrupt:
+            interrupted = f"interrupted in the step '{HEAR}'"
         summation = SUMMATIONS[settings.summation]
-        scenario = Scenario(population, settings.seed, summation)
+        scenario = Scenario(population, settings.seed, summation, POLICIES[settings.policy], attack)
         engine = ENGINES[settings.engine](scenario, settings.jobs)
         course = Course(
-            settings.parameters(population),
+            parameters,
             engine,
             summation,
             DISCOVERIES[settings.discovery](),
             settings.seed,
             progress,
+            attack.dropouts(draw_dropouts(parameters, settings.seed), parameters.plan()),
         )
-        interrupted = None
         try:
-            population.prepare()
-            course.run()
+            if interrupted is None:
+                course.run()
         except KeyboardInterrupt:
             interrupted = f"interrupted in the step '{course.at or HEAR}'"
         if course.failure is not None:
             interrupted = f"the phase failed: {course.failure}"
+        achieved = _achieved(attack, parameters, population, course)
         return Run(
             version=distribution.version(),
             configuration=_configuration(settings),
@@ -92,25 +109,50 @@ def simulate(settings: Settings, progress: Progress = lambda what, done, total: 
             survivors=len(engine.present),
             label_names=population.labels,
             **_outcome(settings, population, course),
+            adversary=achieved,
             privacy=course.spent(),
             steps=tuple(course.steps),
             skipped=population.skipped,
-            notes=(*_reading(settings, population), *course.notes),
+            notes=(*reading(settings, population, achieved), *course.notes),
             interrupted=interrupted,
             peak_memory_mb=engine.peak_memory() / 2**20,
             seconds=time.perf_counter() - started,
         )
 
 
+def _attack(settings: Settings, population: Population) -> Attack:
+    """The corrupted phones, and their target."""
+    adversary = settings.adversary
+    members = adversary.members(settings.phones, settings.seed)
+    if not any(members.values()):
+        return Attack()
+    return Attack(members, far_place(population, settings.seed), settings.recordings)
+
+
+def _achieved(
+    attack: Attack, parameters: PhaseParameters, population: Population, course: Course
+) -> Success | None:
+    """What the adversary achieved; None if there was none."""
+    if not attack.corrupted:
+        return None
+    refused = sum(course.refused[phone] for phone in attack.corrupted)
+    expected = parameters.corrupted * parameters.phones
+    result = course.coordinator.result() if course.coordinator.step == PUBLISHED else None
+    published = result if isinstance(result, Result) else None
+    return measure(attack, expected, refused, published, population.held_out().points)
+
+
 def _open_population(settings: Settings, progress: Progress) -> Population:
     phones, recordings, scenes = settings.phones, settings.recordings, settings.scenes
-    labelled, seed = settings.labelled, settings.seed
+    labelled, seed, differ = settings.labelled, settings.seed, settings.heterogeneity
     if settings.data == names.BLOBS:
-        return Blobs(phones, recordings, scenes, labelled, seed)
+        return Blobs(phones, recordings, scenes, labelled, seed, differ)
     sound = settings.dimensions, settings.jobs, partial(progress, HEAR)
+    how: dict[str, Any] = {"heterogeneity": differ}
+    how["encoder"] = None if settings.encoder is None else Path(settings.encoder)
     if settings.data == names.SOUNDSCAPES:
-        return Soundscapes(phones, recordings, scenes, labelled, seed, *sound)
-    return SoundFolder(Path(settings.data), phones, recordings, labelled, seed, *sound)
+        return Soundscapes(phones, recordings, scenes, labelled, seed, *sound, **how)
+    return SoundFolder(Path(settings.data), phones, recordings, labelled, seed, *sound, **how)
 
 
 def _outcome(settings: Settings, population: Population, course: Course) -> dict[str, Any]:
@@ -146,22 +188,6 @@ def _heard(settings: Settings, population: Population) -> Recordings:
     sample = [population.recordings(int(phone)) for phone in some]
     mixed = generator.permutation(sum(len(recordings.points) for recordings in sample))
     return Recordings(*(np.concatenate(column)[mixed] for column in zip(*sample, strict=True)))
-
-
-def _reading(settings: Settings, population: Population) -> list[str]:
-    """What a reader should know before trusting the figures."""
-    notes = []
-    if settings.summation is names.Summation.IDEAL:
-        notes.append("The secure sum was replaced by plain addition: nothing was protected.")
-    if population.geometry is Geometry.SPHERICAL:
-        notes.append(
-            "The shipped encoder was trained without labels on synthesized scenes, four folds "
-            "of ESC-10 and spoken digits: it flatters sound that it knows. "
-            "The local route spends each phone's budget on that phone's recordings alone, "
-            "which leaves little of the clustering at a realistic ε: read these figures as a "
-            "baseline."
-        )
-    return notes
 
 
 def _configuration(settings: Settings) -> dict[str, object]:

@@ -3,8 +3,17 @@
 from __future__ import annotations
 
 from earshot_simulations.populations.blobs import Blobs
+from earshot_simulations.populations.heterogeneity import Heterogeneity
 from earshot_simulations.populations.population import Population, Recordings, Skipped
 from earshot_simulations.populations.sound_folder import SoundFolder
 from earshot_simulations.populations.soundscapes import Soundscapes
 
-__all__ = ["Blobs", "Population", "Recordings", "Skipped", "SoundFolder", "Soundscapes"]
+__all__ = [
+    "Blobs",
+    "Heterogeneity",
+    "Population",
+    "Recordings",
+    "Skipped",
+    "SoundFolder",
+    "Soundscapes",
+]

@@ -7,6 +7,7 @@ from numpy.typing import NDArray
 
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.geometry import Geometry
+from earshot_simulations.populations.heterogeneity import Heterogeneity
 from earshot_simulations.populations.population import Crowd, Population, Stream
 
 DEVIATION = 0.05
@@ -27,12 +28,18 @@ _DARTS = 2000
 class Blobs(Population):
     """Phones whose recordings are points of [-1, 1]², scattered around one centre per scene."""
 
-    name = "blobs"
+    name = encoder = "blobs"
     geometry = Geometry.EUCLIDEAN
     dimensions = 2
 
     def __init__(
-        self, phones: int, recordings: int, scenes: int, labelled: float, seed: int
+        self,
+        phones: int,
+        recordings: int,
+        scenes: int,
+        labelled: float,
+        seed: int,
+        heterogeneity: Heterogeneity = Heterogeneity(),  # noqa: B008 - it cannot be changed
     ) -> None:
         """Place the centres of 1 to 20 scenes; the parameters are those of `Crowd`.
 
@@ -41,7 +48,7 @@ class Blobs(Population):
         """
         if scenes > MOST_SCENES:
             raise InvalidParametersError(f"scenes must be at most {MOST_SCENES}, not {scenes}")
-        crowd = Crowd(phones, recordings, scenes, labelled, seed)
+        crowd = Crowd(phones, recordings, scenes, labelled, seed, heterogeneity)
         super().__init__(crowd, tuple(f"scene {scene + 1}" for scene in range(scenes)))
         self.centres = _centres(scenes, crowd.generator(Stream.CENTRES))
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -12,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from earshot_client.encoder import default_encoder
+from earshot_client.encoder import Encoder, encoder_in
 from earshot_protocol.checks import whole
 from earshot_protocol.errors import InvalidParametersError, WrongStateError
 from earshot_protocol.geometry import Geometry
@@ -38,6 +39,7 @@ class EmbeddedSound(Population):
         dimensions: int,
         jobs: int,
         progress: Progress,
+        encoder: Path | None,
     ) -> None:
         """Check the parameters.
 
@@ -47,16 +49,21 @@ class EmbeddedSound(Population):
             dimensions: of the projected embeddings, 1 to the encoder's.
             jobs: processes that embed, at least 1; the result does not depend on it.
             progress: called with the recordings or files that are done and all of them.
+            encoder: an encoder file; None for the shipped one.
 
         Raises:
             InvalidParametersError: if one of them is out of range.
+            DamagedEncoderError: there is no such encoder file, or it is damaged.
         """
         super().__init__(crowd, labels)
-        largest = default_encoder().dimensions
-        if not 1 <= dimensions <= largest:
+        opened = encoder_in(encoder)
+        if not 1 <= dimensions <= opened.dimensions:
             raise InvalidParametersError(
-                f"dimensions must be 1 to the encoder's {largest}, not {dimensions}"
+                f"dimensions={dimensions}: must be 1 to {opened.dimensions}, the length of an "
+                f"embedding of the encoder '{opened.name}'"
             )
+        self.encoder = opened.name
+        self._encoder_file = encoder
         self.dimensions = dimensions
         self._jobs = whole("jobs", jobs)
         self._progress = progress
@@ -133,10 +140,18 @@ POINTS = "points"
 """The file of all points, float32."""
 
 
-def embedded(sound: NDArray[np.float32], dimensions: int) -> NDArray[np.float32]:
+def embedded(
+    sound: NDArray[np.float32], dimensions: int, encoder: Path | None
+) -> NDArray[np.float32]:
     """Points of seconds, one a row."""
-    encoder = default_encoder()
-    return encoder.project(encoder.embed(sound), dimensions)
+    opened = _opened(encoder, encoder.stat().st_mtime_ns if encoder else 0)
+    return opened.project(opened.embed(sound), dimensions)
+
+
+@lru_cache(maxsize=1)
+def _opened(encoder: Path | None, changed: int) -> Encoder:
+    """Once in each process, and anew when the file has changed."""
+    return encoder_in(encoder)
 
 
 def no_progress(done: int, total: int) -> None:

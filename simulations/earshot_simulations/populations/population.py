@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import IntEnum
 from typing import NamedTuple, Self
 
@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from earshot_protocol.checks import share, whole
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.geometry import Geometry
+from earshot_simulations.populations.heterogeneity import Heterogeneity
 
 UNLABELLED = -1
 
@@ -21,9 +22,6 @@ HELD_OUT_PER_SCENE = 200
 
 IDLE = 0.01
 """Fraction of the phones that have heard nothing."""
-
-CONCENTRATION = 0.5
-"""Of the Dirichlet distribution: small for phones that hear few scenes each."""
 
 
 class Stream(IntEnum):
@@ -70,8 +68,8 @@ class Crowd:
     """How much each phone hears of which scene, and what of it gets a label.
 
     Every phone has its own number of recordings, uniform from half to one and a half times
-    `recordings` (one phone in a hundred has none), and its own mix of scenes, drawn from a
-    symmetric Dirichlet distribution.
+    `recordings` (one phone in a hundred has none), and its own mix of scenes; `heterogeneity` says
+    how far they differ beyond that.
 
     Attributes:
         phones: number of phones, at least 1.
@@ -79,6 +77,7 @@ class Crowd:
         scenes: number of scenes, at least 1.
         labelled: fraction of the recordings that carry their true label, 0 to 1.
         seed: at least 0.
+        heterogeneity: how phones differ.
 
     Raises:
         InvalidParametersError: if one of them is out of range.
@@ -89,6 +88,7 @@ class Crowd:
     scenes: int
     labelled: float
     seed: int
+    heterogeneity: Heterogeneity = field(default_factory=Heterogeneity)
 
     def __post_init__(self) -> None:
         for name, least in (("phones", 1), ("recordings", 1), ("scenes", 1), ("seed", 0)):
@@ -118,10 +118,11 @@ class Crowd:
         """
         generator = self._of(phone)
         count = self._count(generator)
-        mix = np.cumsum(generator.dirichlet(np.full(self.scenes, CONCENTRATION)))
+        mix = np.cumsum(self.heterogeneity.mix(self.scenes, generator))
         drawn = np.searchsorted(mix[:-1], generator.random(count), side="right")
         scenes = drawn.astype(np.int16)
-        named = generator.random(count) < self.labelled
+        labelled = self.heterogeneity.labelled(self.labelled, generator)
+        named = generator.random(count) < labelled
         return scenes, np.where(named, scenes, np.int16(UNLABELLED)), generator
 
     def _of(self, phone: int) -> np.random.Generator:
@@ -133,7 +134,8 @@ class Crowd:
         if generator.random() < IDLE:
             return 0
         least, most = max(1, (self.recordings + 1) // 2), 3 * self.recordings // 2
-        return int(generator.integers(least, most, endpoint=True))
+        count = int(generator.integers(least, most, endpoint=True))
+        return self.heterogeneity.quantity(count, self.recordings, generator)
 
 
 class Population(ABC):
@@ -143,6 +145,7 @@ class Population(ABC):
 
     Attributes:
         name: what the phones hear, in a word or two.
+        encoder: name of what made points of it, which a phase over them must ask for.
         geometry: spherical where the points have unit length.
         dimensions: length of a point.
         phones: number of phones.
@@ -151,6 +154,7 @@ class Population(ABC):
     """
 
     name: str
+    encoder: str
     geometry: Geometry
     dimensions: int
     skipped: tuple[Skipped, ...] = ()

@@ -25,6 +25,7 @@ from earshot_simulations.populations.embedded import (
     no_progress,
     starts,
 )
+from earshot_simulations.populations.heterogeneity import Heterogeneity
 from earshot_simulations.populations.population import HELD_OUT_PER_SCENE, Crowd, Skipped, Stream
 
 HELD_OUT_FRACTION = 0.25
@@ -51,6 +52,9 @@ class SoundFolder(EmbeddedSound):
         dimensions: int = 8,
         jobs: int = 1,
         progress: Progress = no_progress,
+        *,
+        heterogeneity: Heterogeneity = Heterogeneity(),  # noqa: B008 - it cannot be changed
+        encoder: Path | None = None,
     ) -> None:
         """List the folder, laid out as `datasets.folder` accepts it; `prepare` reads and embeds it.
 
@@ -64,8 +68,8 @@ class SoundFolder(EmbeddedSound):
         self.name = Path(folder).resolve().name
         dataset = load(Path(folder))
         labels = dataset.labels
-        crowd = Crowd(phones, recordings, len(labels), labelled, seed)
-        super().__init__(crowd, labels, dimensions, jobs, progress)
+        crowd = Crowd(phones, recordings, len(labels), labelled, seed, heterogeneity)
+        super().__init__(crowd, labels, dimensions, jobs, progress, encoder)
         training, held_out = split(dataset, HELD_OUT_FRACTION, crowd.generator(Stream.SPLIT))
         self._sides = training.clips, held_out.clips
         self._seconds = _Seconds.index([[] for _ in labels])
@@ -78,7 +82,7 @@ class SoundFolder(EmbeddedSound):
         training, held_out = self._sides
         files = training + held_out
         tasks = (
-            (files[first : first + _BATCH], self.dimensions)
+            (files[first : first + _BATCH], self.dimensions, self._encoder_file)
             for first in range(0, len(files), _BATCH)
         )
         clips: list[_EmbeddedClip] = []
@@ -150,12 +154,15 @@ class _EmbeddedClip:
     skipped: list[Skipped]
 
 
-def _embed_clips(clips: tuple[Clip, ...], dimensions: int) -> list[_EmbeddedClip]:
+def _embed_clips(
+    clips: tuple[Clip, ...], dimensions: int, encoder: Path | None
+) -> list[_EmbeddedClip]:
     results = []
     for clip in clips:
         seconds, skipped = _cut(clip)
         sound = np.array(seconds, np.float32).reshape(-1, SAMPLE_RATE)
-        results.append(_EmbeddedClip(clip.label or "", embedded(sound, dimensions), skipped))
+        points = embedded(sound, dimensions, encoder)
+        results.append(_EmbeddedClip(clip.label or "", points, skipped))
     return results
 
 

@@ -20,6 +20,7 @@ from earshot_simulations.populations.embedded import (
     no_progress,
     starts,
 )
+from earshot_simulations.populations.heterogeneity import Heterogeneity
 from earshot_simulations.populations.population import HELD_OUT_PER_SCENE, Crowd, Stream
 
 _BATCH = 256
@@ -43,6 +44,9 @@ class Soundscapes(EmbeddedSound):
         dimensions: int = 8,
         jobs: int = 1,
         progress: Progress = no_progress,
+        *,
+        heterogeneity: Heterogeneity = Heterogeneity(),  # noqa: B008 - it cannot be changed
+        encoder: Path | None = None,
     ) -> None:
         """Check the parameters of the `Crowd` and of `EmbeddedSound`.
 
@@ -54,8 +58,8 @@ class Soundscapes(EmbeddedSound):
         """
         if scenes > len(SCENES):
             raise InvalidParametersError(f"scenes must be at most {len(SCENES)}, not {scenes}")
-        crowd = Crowd(phones, recordings, scenes, labelled, seed)
-        super().__init__(crowd, SCENES[:scenes], dimensions, jobs, progress)
+        crowd = Crowd(phones, recordings, scenes, labelled, seed, heterogeneity)
+        super().__init__(crowd, SCENES[:scenes], dimensions, jobs, progress, encoder)
 
     def _embed_all(self, folder: Path) -> int:
         crowd, held_out = self._crowd, HELD_OUT_PER_SCENE * len(self.labels)
@@ -64,13 +68,14 @@ class Soundscapes(EmbeddedSound):
         done, on_phones = 0, int(first[-1])
         # Not through a memory map, where a full disk would end the process.
         with (folder / POINTS).open("wb") as file:
-            tasks = ((crowd, phones, self.dimensions) for phones in _batches(first))
+            how = self.dimensions, self._encoder_file
+            tasks = ((crowd, phones, *how) for phones in _batches(first))
             for points in self._in_parallel(_embed_phones, tasks):
                 file.write(points.tobytes())
                 done += len(points)
                 self._progress(done, on_phones + held_out)
             generator = crowd.generator(Stream.HELD_OUT)
-            file.write(_embed_scenes(self._each_scene(), generator, self.dimensions).tobytes())
+            file.write(_embed_scenes(self._each_scene(), generator, *how).tobytes())
         self._progress(on_phones + held_out, on_phones + held_out)
         return on_phones
 
@@ -89,13 +94,19 @@ def _batches(first: NDArray[np.int64]) -> Iterator[range]:
         start = end
 
 
-def _embed_phones(crowd: Crowd, phones: range, dimensions: int) -> NDArray[np.float32]:
+def _embed_phones(
+    crowd: Crowd, phones: range, dimensions: int, encoder: Path | None
+) -> NDArray[np.float32]:
     scenes = np.concatenate([crowd.heard(phone)[0] for phone in phones])
-    return _embed_scenes(scenes, crowd.generator(Stream.SOUND, phones.start), dimensions)
+    generator = crowd.generator(Stream.SOUND, phones.start)
+    return _embed_scenes(scenes, generator, dimensions, encoder)
 
 
 def _embed_scenes(
-    scenes: NDArray[np.int16], generator: np.random.Generator, dimensions: int
+    scenes: NDArray[np.int16],
+    generator: np.random.Generator,
+    dimensions: int,
+    encoder: Path | None,
 ) -> NDArray[np.float32]:
     """Synthesize and embed one second of each scene."""
     points = np.empty((len(scenes), dimensions), dtype=np.float32)
@@ -105,5 +116,5 @@ def _embed_scenes(
         for scene in np.unique(part):
             clips = synthesize(SCENES[scene], int(np.sum(part == scene)), generator)
             sound[part == scene] = [one_second(clip, SAMPLE_RATE) for clip in clips]
-        points[start : start + _BATCH] = embedded(sound, dimensions)
+        points[start : start + _BATCH] = embedded(sound, dimensions, encoder)
     return points

@@ -50,6 +50,10 @@ class Probe:
             "clips": len(self.seconds.clip_labels),
             "seconds": int(self.seconds.disjoint.sum()),
             "silent_seconds": self.seconds.silent,
+            "unreadable": {
+                "count": len(self.seconds.unreadable),
+                "files": list(self.seconds.unreadable),
+            },
             "classes": len(self.seconds.labels),
             "held_out": list(self.seconds.names),
         }

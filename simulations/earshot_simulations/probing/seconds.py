@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from earshot_client.encoder import Encoder
 from earshot_models import audio
-from earshot_models.datasets.dataset import Dataset
+from earshot_models.datasets.dataset import Clip, Dataset
 from earshot_models.datasets.splits import folds
 from earshot_models.datasets.waveforms import waveforms
 from earshot_protocol.errors import InvalidInputError
@@ -43,6 +43,7 @@ class Seconds:
         labels: names of the classes.
         names: of the sides.
         silent: seconds that were left out.
+        unreadable: what is wrong with each file that was left out.
     """
 
     sound: NDArray[np.float32]
@@ -54,12 +55,14 @@ class Seconds:
     labels: tuple[str, ...]
     names: tuple[str, ...]
     silent: int
+    unreadable: tuple[str, ...] = ()
 
 
 def cut(dataset: Dataset, cache: Path | None = None, progress: Progress = no_progress) -> Seconds:
     """Cut all labelled clips of a data set, and note in which of its folds each is tested.
 
-    A clip shorter than a second lies in the middle of a second of silence.
+    A clip shorter than a second lies in the middle of a second of silence. Files that do not
+    decode are left out.
 
     Args:
         dataset: with labels, and of at least two folds, speakers or groups.
@@ -67,16 +70,21 @@ def cut(dataset: Dataset, cache: Path | None = None, progress: Progress = no_pro
         progress: told after each file.
 
     Raises:
-        InvalidInputError: if a clip has no label, all are silent, or there is but one fold.
+        InvalidInputError: if a clip has no label, all are silent, a class has no file that
+            decodes, or there is but one fold.
     """
     if any(clip.label is None for clip in dataset.clips):
         raise InvalidInputError(f"{dataset.name} has clips without a label: they cannot be probed")
-    sides = [test for _, test in folds(dataset)]
+    folds(dataset)  # refuses before files are read what cannot be held out
     decoded = waveforms(dataset, cache, partial(progress, "reading"))
+    unreadable = tuple(filter(None, decoded.unreadable))
+    numbers = [number for number, wrong in enumerate(decoded.unreadable) if not wrong]
+    dataset = _readable(dataset, [dataset.clips[number] for number in numbers], unreadable)
+    sides = [test for _, test in folds(dataset)]
     side_of = {clip: side for side, part in enumerate(sides) for clip in part.clips}
     sound, index, disjoint, silent = [], [], [], 0
-    for number in range(len(decoded)):
-        windows = audio.windows(decoded.clip(number), HOP)
+    for number, place in enumerate(numbers):
+        windows = audio.windows(decoded.clip(place), HOP)
         loud = audio.loud(windows)
         whole = np.arange(len(windows)) % 2 == 0
         silent += int((~loud & whole).sum())
@@ -97,7 +105,21 @@ def cut(dataset: Dataset, cache: Path | None = None, progress: Progress = no_pro
         dataset.labels,
         tuple(map(side_name, sides)),
         silent,
+        unreadable,
     )
+
+
+def _readable(dataset: Dataset, clips: Collection[Clip], unreadable: Sequence[str]) -> Dataset:
+    """The data set without the files that do not decode."""
+    if not unreadable:
+        return dataset
+    kept = set(clips)
+    empty = sorted(set(dataset.labels) - {clip.label for clip in kept})
+    if empty:
+        raise InvalidInputError(
+            f"no file of {', '.join(empty)} decodes: {'; '.join(unreadable[:3])}"
+        )
+    return dataset.where(lambda clip: clip in kept)
 
 
 def embed(encoder: Encoder, sound: NDArray[np.float32]) -> NDArray[np.float32]:

@@ -30,6 +30,11 @@ class Outcome:
     note: str
 
 
+def files_of(name: str) -> tuple[str, ...]:
+    """What `write` writes for a reproduction of this name."""
+    return tuple(f"{name}.{suffix}" for suffix in ("csv", "md", "png"))
+
+
 def write(outcome: Outcome, folder: Path) -> list[Path]:
     """Write NAME.csv, NAME.png and NAME.md, each whole or not at all.
 

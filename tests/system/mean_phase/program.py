@@ -62,7 +62,7 @@ def parameters(phones: int, dropout: float, epsilon: float) -> shared.MeanParame
 
 def simulated(epsilon: float) -> dict[str, Any]:
     population = Blobs(200, 10, 3, labelled=0.5, seed=4)
-    engine = LocalEngine(Scenario(population, 2, BELL), 1)
+    engine = LocalEngine(Scenario(population, 2, BELL, AGREES), 1)
     course = Course(parameters(200, 0.1, epsilon), engine, BELL, Optics(), seed=1)
     course.run()
     outcome = course.coordinator.result()

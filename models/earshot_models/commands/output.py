@@ -1,0 +1,48 @@
+"""Folders that commands write their results to: checked before any work, never emptied."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Collection
+from pathlib import Path
+
+from earshot_protocol.errors import InvalidInputError
+
+_MOST_NAMED = 3
+
+
+def prepare_folder(
+    folder: Path, writes: Collection[str], overwrite: bool, resumes: Collection[str] = ()
+) -> None:
+    """Make the folder that `--out` names, if its owner would not lose anything by it.
+
+    Args:
+        folder: made if it is not there.
+        writes: the names of the files that will be written, or replaced; all else stays.
+        overwrite: whether a folder that holds something may be used.
+        resumes: what an interrupted run leaves, and a later one goes on from.
+
+    Raises:
+        InvalidInputError: the folder holds something already, cannot be made, or nothing can be
+            written there.
+    """
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        held = sorted(entry.name for entry in folder.iterdir())
+        with tempfile.TemporaryFile(dir=folder):
+            pass  # a folder that is there may still refuse files
+    except (FileExistsError, NotADirectoryError):
+        parts = (folder.absolute(), *folder.absolute().parents)
+        file = next((part for part in parts if part.exists() and not part.is_dir()), folder)
+        raise InvalidInputError(f"--out {folder}: {file} is a file; name a folder") from None
+    except OSError as error:
+        raise InvalidInputError(
+            f"--out {folder}: nothing can be written there ({error.strerror}); name another folder"
+        ) from error
+    others = [name for name in held if name not in resumes]
+    if others and not overwrite:
+        named = ", ".join(others[:_MOST_NAMED]) + (", …" if len(others) > _MOST_NAMED else "")
+        raise InvalidInputError(
+            f"--out {folder} is not empty: it holds {named}. Name a new folder, or add --overwrite "
+            f"to replace {' and '.join(writes)} there and nothing else"
+        )

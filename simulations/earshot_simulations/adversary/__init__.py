@@ -1,0 +1,1 @@
+"""An adversary among the simulated phones: who it controls, what they do, what comes of it."""

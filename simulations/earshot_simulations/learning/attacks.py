@@ -1,0 +1,63 @@
+"""What a report says of an adversary."""
+
+from __future__ import annotations
+
+from earshot_server.dashboard.wording import NOTHING, counted, real, whole
+from earshot_simulations.adversary.success import Success
+from earshot_simulations.learning.markup import alert, lead, section, table
+from earshot_simulations.learning.wording import percent
+
+ATTACKS = {
+    "poisoning": "heard nothing but a place that nobody else heard, and published it without noise",
+    "ballot_stuffing": "cast ballots as large as a sum can carry, without noise",
+    "wrong_shares": "revealed wrong shares of their neighbours' secrets",
+    "garbage": "answered every task with random bytes",
+    "dropouts": "vanished together before the last round of the last secure sum",
+}
+"""What phones do that make an attack, by its name in `Adversary`."""
+
+
+def outcome(success: Success) -> str:
+    """What came of it, in one sentence."""
+    if success.published is None:
+        return "The phase ended without a result."
+    if not success.published:
+        return "The adversary's place was not published."
+    named = "under the label that the adversary wanted" if success.named else "under no such label"
+    return (
+        f"The adversary's place was published {named}; {percent(success.share)} of recordings, "
+        "none of which belongs there, would be counted to it."
+    )
+
+
+def adversary_section(success: Success | None) -> str:
+    """The part of the report; empty where no phone was corrupted."""
+    if success is None:
+        return ""
+    words = (
+        f"An adversary controlled {counted(success.controlled, 'phone')}; noise and graph were "
+        f"made for at most {real(success.expected)}. It wanted a place that nobody heard to be "
+        "published under the first label."
+    )
+    attacks = table(
+        "What its phones did; a phone may make several attacks.",
+        ("Attack", "#Phones", "They"),
+        [
+            [name.replace("_", " "), whole(count), ATTACKS[name]]
+            for name, count in success.phones.items()
+        ],
+    )
+    came = table(
+        "What came of it.",
+        ("", "#Count"),
+        [
+            ["Answers of theirs that the server refused", whole(success.refused)],
+            ["Votes to keep the adversary's place", _optional(success.votes)],
+            ["Other kept centroids left without a name", whole(success.displaced)],
+        ],
+    )
+    return section("The adversary", lead(words) + alert(outcome(success)) + attacks + came)
+
+
+def _optional(votes: int | None) -> str:
+    return NOTHING if votes is None else whole(votes)

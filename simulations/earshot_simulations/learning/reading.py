@@ -1,0 +1,40 @@
+"""What a reader should know before trusting the figures of a simulation."""
+
+from __future__ import annotations
+
+from earshot_protocol.geometry import Geometry
+from earshot_simulations.adversary.success import Success
+from earshot_simulations.learning.settings import SOUNDSCAPES, Settings, Summation
+from earshot_simulations.populations import Population
+
+
+def reading(settings: Settings, population: Population, success: Success | None) -> list[str]:
+    """Notes on a run, in plain sentences, what matters most first."""
+    notes = []
+    refusals = settings.refusals()
+    if refusals:
+        notes.append(f"No phone as it comes would take part in this phase: {'; '.join(refusals)}.")
+    if settings.summation is Summation.IDEAL:
+        notes.append("The secure sum was replaced by plain addition: nothing was protected.")
+    if success is not None and success.controlled > success.expected:
+        notes.append(
+            f"An adversary controlled {success.controlled} phones, and noise and graph were made "
+            f"for at most {success.expected:g}: less was protected than is said here."
+        )
+    if settings.data == SOUNDSCAPES and settings.encoder is None:
+        notes.append(
+            "These scenes are synthesized, and the shipped encoder was trained on such: it "
+            "flatters sound that it knows, and real sound gets less."
+        )
+    elif population.geometry is Geometry.SPHERICAL:
+        notes.append(
+            f"The figures hold for sound like this and the encoder '{population.encoder}'. An "
+            "encoder flatters sound that it was trained on, even without labels; the shipped one "
+            "heard four folds of ESC-10, spoken digits and synthesized scenes."
+        )
+    if population.geometry is Geometry.SPHERICAL:
+        notes.append(
+            "The local route spends each phone's budget on that phone's recordings alone, which "
+            "leaves little of the clustering at a realistic ε: read these figures as a baseline."
+        )
+    return notes

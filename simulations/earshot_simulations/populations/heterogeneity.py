@@ -1,0 +1,63 @@
+"""How phones differ from each other: in what they hear, how much, and how much of it they label.
+
+The names are those of federated learning (Hsu et al. 2019; Kairouz et al. 2021, section 3.1) and of
+the beta-binomial distribution.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from earshot_protocol.checks import between, fraction
+
+LARGEST_QUANTITY = 20
+"""Times the mean: no phone has more recordings, whatever the skew."""
+
+
+@dataclass(frozen=True)
+class Heterogeneity:
+    """How phones differ.
+
+    Attributes:
+        concentration: of the symmetric Dirichlet distribution that a phone's mix of scenes is drawn
+            from, 0.01 to 10⁶: small for phones that hear few scenes each, large where all hear the
+            same.
+        quantity_skew: σ of a log-normal factor of mean 1 on a phone's number of recordings, 0 to 2.
+        labelled_correlation: between two recordings of one phone, as to whether they are labelled
+            (the intra-class correlation of a beta-binomial): 0 where all phones label the same
+            fraction, towards 1 where some label all and the others nothing; below 1.
+
+    Raises:
+        InvalidParametersError: if one of them is out of range.
+    """
+
+    concentration: float = 0.5
+    quantity_skew: float = 0.0
+    labelled_correlation: float = 0.0
+
+    def __post_init__(self) -> None:
+        between("concentration", self.concentration, 0.01, 1e6)
+        between("quantity_skew", self.quantity_skew, 0, 2)
+        fraction("labelled_correlation", self.labelled_correlation)
+
+    def mix(self, scenes: int, generator: np.random.Generator) -> NDArray[np.float64]:
+        """A phone's share of each scene, float64 (scenes,), of sum 1."""
+        return generator.dirichlet(np.full(scenes, self.concentration))
+
+    def quantity(self, count: int, mean: int, generator: np.random.Generator) -> int:
+        """A number of recordings after the skew, 1 to 20 times the mean."""
+        if not self.quantity_skew:
+            return count
+        exponent = self.quantity_skew * generator.standard_normal() - self.quantity_skew**2 / 2
+        return int(np.clip(round(count * np.exp(exponent)), 1, LARGEST_QUANTITY * mean))
+
+    def labelled(self, mean: float, generator: np.random.Generator) -> float:
+        """The fraction of its recordings that a phone labels."""
+        if not self.labelled_correlation or mean in (0, 1):
+            return mean
+        # Two shapes whose sum s gives the correlation 1 / (s + 1).
+        total = 1 / self.labelled_correlation - 1
+        return float(generator.beta(mean * total, (1 - mean) * total))

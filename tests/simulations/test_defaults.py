@@ -1,0 +1,112 @@
+"""What every command does by default, a phone as it comes accepts."""
+
+from __future__ import annotations
+
+import inspect
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner
+
+from earshot_client.policy import Policy
+from earshot_protocol.phases.parameters import Parameters
+from earshot_protocol.privacy.accounting import total
+from earshot_protocol.privacy.ledger import Ledger
+from earshot_protocol.privacy.mechanisms import Unit
+from earshot_server.commands import phase as phase_commands
+from earshot_simulations.benchmarks import api
+from earshot_simulations.commands import bench
+from earshot_simulations.commands import simulate as simulate_command
+from earshot_simulations.learning import simulation
+from earshot_simulations.learning.settings import BLOBS, SOUNDSCAPES, Settings, default_budget
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class AskedError(Exception):
+    """A command came as far as asking for these parameters, or settings."""
+
+
+def accept(parameters: Parameters) -> None:
+    Policy().check_phase(parameters, parameters.plan().releases(), Ledger())
+
+
+def settings_of(words: list[str], monkeypatch: pytest.MonkeyPatch) -> Settings:
+    """The settings under which `earshot simulate` with these options would run."""
+    asked: list[Settings] = []
+
+    def instead(settings: Settings, progress: object) -> None:
+        asked.append(settings)
+        raise AskedError
+
+    monkeypatch.setattr(simulation, "simulate", instead)
+    left = CliRunner().invoke(simulate_command.app, words)
+    assert isinstance(left.exception, AskedError), left.exception
+    (settings,) = asked
+    return settings
+
+
+@pytest.mark.parametrize("data", [BLOBS, SOUNDSCAPES, "somewhere/sound"])
+def test_simulations_by_default(data: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    settings = settings_of(["--data", data], monkeypatch)
+    assert settings.budget == default_budget(data)
+    assert settings.corrupted >= Policy.least_corrupted
+    accept(settings._any_parameters())
+    assert settings.refusals() == ()
+
+
+def test_the_demo(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    line = re.search(r"^DEMO := simulate (.*)$", (ROOT / "Makefile").read_text(), re.M)
+    assert line is not None
+    words = shlex.split(line[1].replace("$(OUT)", str(tmp_path)))
+    settings = settings_of(words, monkeypatch)
+    accept(settings._any_parameters())
+    cost = total(settings._any_parameters().plan().releases())[Unit.RECORDING]
+    assert cost.epsilon <= Policy.largest_epsilon
+
+
+def test_what_the_readme_simulates(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    text = (ROOT / "README.md").read_text() + (ROOT / "docs" / "simulating.md").read_text()
+    commands = re.findall(r"earshot simulate((?: .*\\\n)*.*)", text.replace("`", "\n"))
+    given = [command for command in commands if "--data" in command]
+    assert len(given) >= 2
+    for command in given:
+        words = shlex.split(command.replace("\\\n", " "))
+        if "--out" in words:
+            words[words.index("--out") + 1] = str(tmp_path / "new")
+        settings = settings_of(words, monkeypatch)
+        assert settings.refusals() == (), command
+
+
+@pytest.mark.parametrize("words", [["--phones", "500"], ["--phones", "500", "--statistics"]])
+def test_phases_that_an_operator_starts(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[Parameters] = []
+
+    def check(parameters: Parameters) -> None:
+        asked.append(parameters)
+        raise AskedError
+
+    for kind in Parameters.__subclasses__():
+        monkeypatch.setattr(kind, "check_feasible", check)
+        monkeypatch.setattr(kind, "check", check)
+    left = CliRunner().invoke(phase_commands.app, ["start", *words])
+    monkeypatch.undo()
+    assert isinstance(left.exception, AskedError), left.exception
+    accept(asked[0])
+
+
+def test_benchmarks() -> None:
+    phones, dropout, step_seconds = (_default(bench.api, name) for name in (
+        "phones", "dropout", "step_seconds"
+    ))  # fmt: skip
+    accept(api._parameters(phones, dropout, step_seconds))
+    assert _default(bench.secure_sum, "corrupted") >= Policy.least_corrupted
+    assert _default(bench.secure_sum, "dropout") <= Policy.largest_dropout
+    assert _default(bench.secure_sum, "phones") >= Policy.least_phones
+
+
+def _default(command: object, name: str) -> float:
+    default = inspect.signature(command).parameters[name].default  # type: ignore[arg-type]
+    return int(default) if name == "phones" else float(default)
