@@ -257,15 +257,15 @@ def shamir_vectors() -> Vector:
     received[2] ^= 1
     received[7] = 0
     digest = hashlib.sha256(bytes.fromhex(cases[-1]["secret"])).digest()
-    secret = decoding.recover_checked(
-        received, 5, 9, lambda found: hashlib.sha256(found).digest() == digest
+    found = decoding.recover_checked(
+        received, 5, 9, lambda secret: hashlib.sha256(secret).digest() == digest
     )
     return {
         "prime": f"{shamir.PRIME:064x}",
         "cases": cases,
         "two_wrong_of_nine": {
             "shares": [received[point].to_bytes(32).hex() for point in range(1, 10)],
-            "recovered": secret.hex(),
+            "recovered": found.secret.hex(),
         },
     }
 

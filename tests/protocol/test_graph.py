@@ -9,6 +9,7 @@ from collections import Counter
 
 import numpy as np
 import pytest
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
@@ -16,6 +17,7 @@ from scipy import stats
 from earshot_protocol.errors import InvalidInputError, RefusedError
 from earshot_protocol.secure_sum.graph import Graph, check_neighbourhood
 from earshot_protocol.secure_sum.parameters import SumParameters, choose
+from earshot_protocol.secure_sum.points import LOW_ORDER, points
 
 
 def parameters(phones: int, neighbours: int, threshold: int = 1) -> SumParameters:
@@ -136,6 +138,8 @@ def test_a_million_phones_fit_in_eight_bytes_each() -> None:
 
 PHONES, PHONE = 50, 20
 TOLD = parameters(PHONES, 10, threshold=6)
+OWN = (bytes([77]) * 32, bytes([78]) * 32)
+"""Public keys of the phone that checks."""
 
 
 def neighbourhood(size: int = 8, seed: int = 0) -> tuple[list[int], list[bytes], list[bytes]]:
@@ -149,30 +153,30 @@ def neighbourhood(size: int = 8, seed: int = 0) -> tuple[list[int], list[bytes],
 def test_size_lies_between_threshold_and_degree(size: int) -> None:
     told = neighbourhood(size)
     if 6 <= size <= 10:
-        check_neighbourhood(PHONE, *told, TOLD)
+        check_neighbourhood(PHONE, OWN, *told, TOLD)
     else:
         with pytest.raises(RefusedError, match="6 to 10 phones"):
-            check_neighbourhood(PHONE, *told, TOLD)
+            check_neighbourhood(PHONE, OWN, *told, TOLD)
 
 
 def test_degree_of_a_small_crowd_bounds_the_size() -> None:
     crowd = parameters(7, 10, threshold=3)
-    keys = [bytes([i]) * 32 for i in range(14)]
-    check_neighbourhood(0, [1, 2, 3, 4, 5, 6], keys[:6], keys[6:12], crowd)
+    keys = [bytes([i]) * 32 for i in range(2, 16)]
+    check_neighbourhood(0, OWN, [1, 2, 3, 4, 5, 6], keys[:6], keys[6:12], crowd)
     with pytest.raises(RefusedError, match="3 to 6 phones"):
-        check_neighbourhood(0, [1, 2, 3, 4, 5, 6, 7], keys[:7], keys[7:], crowd)
+        check_neighbourhood(0, OWN, [1, 2, 3, 4, 5, 6, 7], keys[:7], keys[7:], crowd)
 
 
 @settings(max_examples=100, deadline=None, derandomize=True)
 @given(seed=st.integers(0, 10**6), first=st.integers(0, 7), second=st.integers(0, 7))
 def test_one_lie_is_enough_to_be_refused(seed: int, first: int, second: int) -> None:
     members, cipher, mask = neighbourhood(seed=seed)
-    check_neighbourhood(PHONE, members, cipher, mask, TOLD)
-    check_neighbourhood(PHONE, tuple(members), tuple(cipher), tuple(mask), TOLD)
+    check_neighbourhood(PHONE, OWN, members, cipher, mask, TOLD)
+    check_neighbourhood(PHONE, OWN, tuple(members), tuple(cipher), tuple(mask), TOLD)
 
     def refused(rule: str, members: list[int], cipher: list[bytes], mask: list[bytes]) -> None:
         with pytest.raises(RefusedError, match=rule):
-            check_neighbourhood(PHONE, members, cipher, mask, TOLD)
+            check_neighbourhood(PHONE, OWN, members, cipher, mask, TOLD)
 
     def put(values: list, place: int, value: object) -> list:  # type: ignore[type-arg]
         return [*values[:place], value, *values[place + 1 :]]
@@ -184,6 +188,11 @@ def test_one_lie_is_enough_to_be_refused(seed: int, first: int, second: int) -> 
         refused("distinct", members, put(cipher, first, cipher[second]), mask)
         refused("distinct", members, cipher, put(mask, first, mask[second]))
     refused("distinct", members, put(cipher, first, mask[second]), mask)
+    # The same point in other bytes: X25519 ignores the top bit and computes modulo p.
+    flipped = mask[second][:31] + bytes([mask[second][31] ^ 128])
+    refused("distinct", members, put(cipher, first, flipped), mask)
+    refused("own key", members, put(cipher, first, OWN[1]), mask)
+    refused("own key", members, cipher, put(mask, first, OWN[0][:31] + bytes([77 ^ 128])))
     refused("its own neighbour", sorted(put(members, first, PHONE)), cipher, mask)
     refused("from 0 to 49", put(members, 7, PHONES), cipher, mask)
     refused("from 0 to 49", put(members, 0, -1), cipher, mask)
@@ -202,7 +211,32 @@ def test_checking_a_hundred_neighbours_takes_microseconds() -> None:
     for _ in range(300):
         keys = [source.randbytes(32) for _ in range(200)]
         start = time.perf_counter()
-        check_neighbourhood(0, members, keys[:100], keys[100:], told)
+        check_neighbourhood(0, OWN, members, keys[:100], keys[100:], told)
         fastest = min(fastest, time.perf_counter() - start)
     # 30 µs is the aim on an idle core; a machine three times slower passes.
     assert fastest < 90e-6
+
+
+def test_a_point_is_the_same_in_all_its_bytes_and_two_points_are_two() -> None:
+    source, private = random.Random(9), X25519PrivateKey.generate()
+    prime = 2**255 - 19
+
+    def agreed(key: bytes) -> bytes:
+        return private.exchange(X25519PublicKey.from_public_bytes(key))
+
+    for u in (2, 9, 18, *(source.randrange(19, prime) for _ in range(20))):
+        written = [u, u + 2**255, *((u + prime, u + prime + 2**255) if u < 19 else ())]
+        keys = [number.to_bytes(32, "little") for number in written]
+        assert len({agreed(key) for key in keys}) == 1
+        assert points(keys) == {u}
+        assert points([*keys, (u + 1).to_bytes(32, "little")]) == {u, u + 1}
+
+
+def test_a_neighbour_of_low_order_is_refused_in_either_list(low_order_keys: list[bytes]) -> None:
+    members, cipher, mask = neighbourhood()
+    for key in low_order_keys:
+        for written in (key, key[:31] + bytes([key[31] ^ 128])):
+            for keys in (([written, *cipher[1:]], mask), (cipher, [written, *mask[1:]])):
+                with pytest.raises(RefusedError, match="low order"):
+                    check_neighbourhood(PHONE, OWN, members, *keys, TOLD)
+    assert points(low_order_keys) == LOW_ORDER

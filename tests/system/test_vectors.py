@@ -305,7 +305,8 @@ def test_two_wrong_shares_of_nine_are_corrected() -> None:
     found = decoding.recover_checked(
         numbers, 5, 9, lambda secret: hashlib.sha256(secret).digest() == digest
     )
-    assert found.hex() == case["recovered"]
+    assert found.secret.hex() == case["recovered"]
+    assert found.wrong == {2, 7}
 
 
 def test_key_streams_and_packing() -> None:

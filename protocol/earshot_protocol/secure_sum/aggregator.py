@@ -31,6 +31,7 @@ from earshot_protocol.randomness import RandomBytes
 from earshot_protocol.secure_sum import answers, encoding, masks, messages
 from earshot_protocol.secure_sum.graph import Graph
 from earshot_protocol.secure_sum.parameters import SumParameters
+from earshot_protocol.secure_sum.points import points
 from earshot_protocol.secure_sum.rounds import FORMER_SUM, NEXT, Round
 from earshot_protocol.secure_sum.unmasking import Unmasking, split
 from earshot_protocol.wire import Answer
@@ -82,7 +83,7 @@ class Aggregator:
         self._senders: dict[int, tuple[int, ...]] = {}
         self._ciphertexts: dict[int, tuple[bytes, ...]] = {}
         self._total = np.zeros(parameters.length, dtype=masks.word_type(parameters.modulus_bits))
-        self._advertised: set[bytes] = set()
+        self._advertised: set[int] = set()
         self._state = _State(
             round=Round.ADVERTISE_KEYS,
             sum_id=sum_id,
@@ -139,7 +140,7 @@ class Aggregator:
         aggregator._state = state
         aggregator._graph = Graph.from_bytes(state.graph, state.parameters)
         aggregator._total = np.frombuffer(state.total, dtype=word).copy()
-        aggregator._advertised = {key for pair in state.keys.values() for key in pair}
+        aggregator._advertised = points(key for pair in state.keys.values() for key in pair)
         aggregator._index()
         return aggregator
 
@@ -255,10 +256,11 @@ class Aggregator:
         answers.check_keys(phone, answer)
         keys = (answer.cipher_key, answer.mask_key)
         # A key that stands twice would make honest phones refuse their neighbourhood.
-        if not self._advertised.isdisjoint(keys):
+        advertised = points(keys)
+        if not self._advertised.isdisjoint(advertised):
             raise MalformedMessageError(f"phone {phone}: another phone has advertised this key")
         self._state.keys[phone] = keys
-        self._advertised |= set(keys)
+        self._advertised |= advertised
 
     def _take_shares(self, phone: int, answer: messages.SharedKeys) -> None:
         answers.check_ciphertexts(phone, answer, len(self._neighbours[phone]))

@@ -2,10 +2,6 @@
 
 from __future__ import annotations
 
-import functools
-
-from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
-
 from earshot_protocol.errors import (
     MalformedMessageError,
     TooManyDropoutsError,
@@ -14,6 +10,7 @@ from earshot_protocol.errors import (
 from earshot_protocol.secure_sum import encoding, messages
 from earshot_protocol.secure_sum.messages import REVEALED_SHARE_BYTES
 from earshot_protocol.secure_sum.parameters import SumParameters
+from earshot_protocol.secure_sum.points import LOW_ORDER, points
 from earshot_protocol.secure_sum.rounds import Round
 from earshot_protocol.wire import Answer
 
@@ -92,13 +89,11 @@ def check_keys(phone: int, answer: messages.AdvertisedKeys) -> None:
     Raises:
         MalformedMessageError: the two are the same, or one is of low order.
     """
-    if answer.cipher_key == answer.mask_key:
+    keys = points((answer.cipher_key, answer.mask_key))
+    if len(keys) != 2:
         raise MalformedMessageError(f"phone {phone}: the two public keys are the same")
-    for key in (answer.cipher_key, answer.mask_key):
-        try:
-            _probe().exchange(X25519PublicKey.from_public_bytes(key))
-        except ValueError as error:
-            raise MalformedMessageError(f"phone {phone}: not a usable X25519 key") from error
+    if not keys.isdisjoint(LOW_ORDER):
+        raise MalformedMessageError(f"phone {phone}: not a usable X25519 key")
 
 
 def check_ciphertexts(phone: int, answer: messages.SharedKeys, neighbours: int) -> None:
@@ -124,9 +119,3 @@ def check_shares(phone: int, answer: messages.Unmasked, neighbours: int) -> None
         raise MalformedMessageError(
             f"phone {phone}: {len(answer.shares)} bytes of shares instead of {size}"
         )
-
-
-@functools.cache
-def _probe() -> X25519PrivateKey:
-    """A key of this process alone, to try others with."""
-    return X25519PrivateKey.generate()

@@ -7,6 +7,7 @@ codes" (2003), finds the polynomial as long as at most (shares − threshold) / 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from typing import NamedTuple
 
 from earshot_protocol.errors import RemoteError
 from earshot_protocol.secure_sum.shamir import PRIME, recover
@@ -19,9 +20,21 @@ class UnrecoverableSecretError(RemoteError):
     """Too few shares, or too many wrong ones."""
 
 
+class Recovered(NamedTuple):
+    """A shared secret, and which shares of it were wrong.
+
+    Attributes:
+        secret: 32 bytes.
+        wrong: the points whose shares do not belong to it.
+    """
+
+    secret: bytes
+    wrong: frozenset[int] = frozenset()
+
+
 def recover_checked(
     shares: Mapping[int, int], threshold: int, count: int, is_right: Callable[[bytes], bool]
-) -> bytes:
+) -> Recovered:
     """The secret, tried first as if all shares were right, then with wrong ones corrected.
 
     Args:
@@ -31,7 +44,7 @@ def recover_checked(
         is_right: whether 32 bytes are the secret.
 
     Returns:
-        The secret, 32 bytes.
+        The secret, and the points of wrong shares.
 
     Raises:
         UnrecoverableSecretError: fewer than `threshold` shares, or too many of them are wrong.
@@ -40,15 +53,17 @@ def recover_checked(
         raise UnrecoverableSecretError(f"{len(shares)} shares; {threshold} are needed")
     secret = recover(shares, count).to_bytes(32)
     if is_right(secret):
-        return secret
-    corrected = _correct(shares, threshold).to_bytes(32)
+        return Recovered(secret)
+    polynomial = _nearest(shares, threshold)
+    corrected = (polynomial[0] if polynomial else 0).to_bytes(32)
     if is_right(corrected):
-        return corrected
+        wrong = (x for x, y in shares.items() if _evaluate(polynomial, x) != y % PRIME)
+        return Recovered(corrected, frozenset(wrong))
     raise UnrecoverableSecretError(f"more than {(len(shares) - threshold) // 2} shares are wrong")
 
 
-def _correct(shares: Mapping[int, int], threshold: int) -> int:
-    """The constant of the polynomial nearest to the shares (Gao's algorithm), or 0 if none is."""
+def _nearest(shares: Mapping[int, int], threshold: int) -> Polynomial:
+    """The polynomial nearest to the shares (Gao's algorithm), or the zero one if none is."""
     points = list(shares)
     vanishing: Polynomial = [1]
     for point in points:
@@ -67,7 +82,7 @@ def _correct(shares: Mapping[int, int], threshold: int) -> int:
         step = _multiply(quotient, newer_factor)
         older_factor, newer_factor = newer_factor, _add(older_factor, [-c for c in step])
     message, remainder = _divide(newer, newer_factor)
-    return message[0] if message and not remainder else 0
+    return [] if remainder else message
 
 
 def _trim(polynomial: Polynomial) -> Polynomial:

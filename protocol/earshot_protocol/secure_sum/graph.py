@@ -11,9 +11,7 @@ from numpy.typing import NDArray
 from earshot_protocol.errors import InvalidInputError, RefusedError
 from earshot_protocol.randomness import RandomBytes
 from earshot_protocol.secure_sum.parameters import SumParameters
-
-KEY_BYTES = 32
-"""Length of an X25519 public key (RFC 7748)."""
+from earshot_protocol.secure_sum.points import KEY_BYTES, LOW_ORDER, points
 
 
 class Graph:
@@ -95,6 +93,7 @@ class Graph:
 
 def check_neighbourhood(
     phone: int,
+    own_keys: Sequence[bytes],
     neighbours: Sequence[int],
     cipher_keys: Sequence[bytes],
     mask_keys: Sequence[bytes],
@@ -107,6 +106,7 @@ def check_neighbourhood(
 
     Args:
         phone: the phone that checks.
+        own_keys: its two public keys.
         neighbours: its neighbours that advertised keys, ascending.
         cipher_keys: their public keys for sealing shares, in that order.
         mask_keys: their public keys for masks, in that order.
@@ -132,8 +132,13 @@ def check_neighbourhood(
             f"{count} neighbours need as many cipher and mask keys, not {len(cipher_keys)} and "
             f"{len(mask_keys)}"
         )
-    keys = {*cipher_keys, *mask_keys}
-    if len(keys) != 2 * count:
-        raise RefusedError("the neighbours' cipher and mask keys must all be distinct")
+    keys = (*cipher_keys, *mask_keys)
     if set(map(len, keys)) != {KEY_BYTES}:
         raise RefusedError(f"a neighbour's public key must have {KEY_BYTES} bytes")
+    theirs = points(keys)
+    if not theirs.isdisjoint(LOW_ORDER):
+        raise RefusedError("a neighbour's key is not a usable X25519 key: it is of low order")
+    if len(theirs) != 2 * count:
+        raise RefusedError("the neighbours' cipher and mask keys must all be distinct")
+    if not theirs.isdisjoint(points(own_keys)):
+        raise RefusedError("a neighbour is listed with this phone's own key")

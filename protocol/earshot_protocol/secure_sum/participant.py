@@ -180,17 +180,12 @@ def _advertise_keys(state: _State, task: AdvertiseKeys) -> AdvertisedKeys:
 def _share_keys(state: _State, task: ShareKeys) -> SharedKeys:
     us, sum_id, neighbours = state.index, state.sum_id, task.neighbours
     cipher_keys, mask_keys = _split_keys(task.cipher_keys), _split_keys(task.mask_keys)
-    check_neighbourhood(us, neighbours, cipher_keys, mask_keys, state.parameters)
-    if not {*cipher_keys, *mask_keys}.isdisjoint(state.public_keys):
-        raise RefusedError("a neighbour is listed with this phone's own key")
+    check_neighbourhood(us, state.public_keys, neighbours, cipher_keys, mask_keys, state.parameters)
     cipher = X25519PrivateKey.from_private_bytes(state.cipher_private)
-    try:
-        keys = tuple(
-            masks.agree(cipher, key, masks.CIPHER, state.salt, us, them)
-            for them, key in zip(neighbours, cipher_keys, strict=True)
-        )
-    except ValueError as error:
-        raise RefusedError("a neighbour's cipher key is not a usable X25519 key") from error
+    keys = tuple(
+        masks.agree(cipher, key, masks.CIPHER, state.salt, us, them)
+        for them, key in zip(neighbours, cipher_keys, strict=True)
+    )
     seed = _fresh_secret()
     count = len(neighbours)
     shares = shamir.split((seed, state.mask_private), state.parameters.threshold, count)
@@ -234,13 +229,10 @@ def _mask_input(state: _State, task: MaskInput) -> MaskedInput:
     mask = X25519PrivateKey.from_private_bytes(state.mask_private)
     added: list[bytes] = [state.seed]
     removed: list[bytes] = []
-    try:
-        for them in task.senders:
-            key = state.mask_keys[places[them]]
-            key = masks.agree(mask, key, masks.MASK, state.salt, us, them)
-            (added if them > us else removed).append(key)
-    except ValueError as error:
-        raise RefusedError("a neighbour's mask key is not a usable X25519 key") from error
+    for them in task.senders:
+        key = state.mask_keys[places[them]]
+        key = masks.agree(mask, key, masks.MASK, state.salt, us, them)
+        (added if them > us else removed).append(key)
     word = masks.word_type(parameters.modulus_bits)
     masked = np.frombuffer(state.words, dtype=word) + masks.expand_sum(
         added, parameters.length, word
