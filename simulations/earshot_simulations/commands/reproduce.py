@@ -76,12 +76,12 @@ def embedding_space(
     cache: Cache = None,
 ) -> None:
     """An embedding space by PCA and t-SNE."""
-    from earshot_client.encoder import encoder_in
+    from earshot_client.encoder import open_encoder
     from earshot_models.datasets.opening import open_dataset
     from earshot_simulations.reproductions import liebenow_9_2
     from earshot_simulations.reproductions.outcome import files_of
 
-    dataset, whose = open_dataset(data), encoder_in(encoder)
+    dataset, whose = open_dataset(data), open_encoder(encoder)
     prepare_folder(out, files_of("liebenow-9.2"), overwrite)
     with shown() as progress:
         outcome = liebenow_9_2.reproduce(dataset, whose, cache, progress)

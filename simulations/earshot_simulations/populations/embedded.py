@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from earshot_client.encoder import Encoder, encoder_in
+from earshot_client.encoder import Encoder, open_encoder
 from earshot_protocol.checks import whole
 from earshot_protocol.errors import InvalidParametersError, WrongStateError
 from earshot_protocol.geometry import Geometry
@@ -56,7 +56,7 @@ class EmbeddedSound(Population):
             DamagedEncoderError: there is no such encoder file, or it is damaged.
         """
         super().__init__(crowd, labels)
-        opened = encoder_in(encoder)
+        opened = open_encoder(encoder)
         if not 1 <= dimensions <= opened.dimensions:
             raise InvalidParametersError(
                 f"dimensions={dimensions}: must be 1 to {opened.dimensions}, the length of an "
@@ -151,7 +151,7 @@ def embedded(
 @lru_cache(maxsize=1)
 def _opened(encoder: Path | None, changed: int) -> Encoder:
     """Once in each process, and anew when the file has changed."""
-    return encoder_in(encoder)
+    return open_encoder(encoder)
 
 
 def no_progress(done: int, total: int) -> None:
