@@ -16,6 +16,7 @@ from typing import Self
 
 import msgspec
 
+from earshot_client import refusals
 from earshot_client.encoder import Encoder, open_encoder
 from earshot_client.expiry import KEEP_DAYS
 from earshot_client.labels import LabelHierarchy
@@ -147,7 +148,11 @@ class Phone(Listener):
             RemoteError: the server's task makes no sense to this phone.
         """
         task = transport.task()
-        answer = self.answer(task)
+        try:
+            answer = self.answer(task)
+        except RefusedError as error:
+            self.tell_refusal(task, error, transport)
+            raise
         if answer is not None:
             transport.send(answer)
             return SECONDS_BETWEEN_STEPS
@@ -179,6 +184,13 @@ class Phone(Listener):
             if answer is not None:
                 self._store.put(_ANSWERED, digest + encode(answer))
         return answer
+
+    def tell_refusal(self, task: Task, refused: RefusedError, transport: Transport) -> None:
+        """Say by which rule this phone refuses a task, if its policy allows; see `refusals`."""
+        if self._policy.tell_refusals:
+            member = self._membership()
+            present = None if member is None else member.phase
+            refusals.tell(self._store, transport, task, refused, present)
 
     def _do(self, task: Task) -> Answer | None:
         if isinstance(task, PartTask):

@@ -19,11 +19,17 @@ from earshot_protocol.secure_sum.parameters import SumParameters
 
 @dataclass(frozen=True)
 class Policy(Limits):
-    """The limits that this phone keeps, see `Limits`.
+    """The limits that this phone keeps, see `Limits`, and whether it says by which it refuses.
+
+    Attributes:
+        tell_refusals: whether the server is told the name of the rule by which this phone refuses
+            a phase, once, and nothing else; so operators learn why their phases fail.
 
     Raises:
         InvalidParametersError: a limit is negative or not a number.
     """
+
+    tell_refusals: bool = True
 
     def check_phase(
         self, parameters: Parameters, planned: Sequence[Release], ledger: Ledger

@@ -5,7 +5,7 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 
-from earshot_protocol.api import AskTask, Enrol, Enrolled, Problem
+from earshot_protocol.api import AskTask, Enrol, Enrolled, Problem, Refuse
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.messages import Failed, Wait
 from earshot_protocol.phases.learning import (
@@ -20,6 +20,7 @@ from earshot_protocol.phases.learning import (
 from earshot_protocol.phases.statistics import CountContacts, Statistics, StatisticsParameters
 from earshot_protocol.privacy.accounting import Release
 from earshot_protocol.privacy.mechanisms import Unit
+from earshot_protocol.rules import Rule
 from earshot_protocol.secure_sum.messages import (
     AdvertisedKeys,
     AdvertiseKeys,
@@ -128,6 +129,7 @@ BODIES: tuple[msgspec.Struct, ...] = (
     Enrolled(phone="7"),
     AskTask(),
     AskTask(known=(_PHASE,)),
+    *(Refuse(phase=_PHASE, rule=rule) for rule in Rule),
     Problem(
         type="urn:earshot:problem:stale-signature",
         title="The signature is too old, or too new",

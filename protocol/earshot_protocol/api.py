@@ -12,6 +12,7 @@ from msgspec import Meta
 
 from earshot_protocol.errors import InvalidParametersError, MalformedMessageError
 from earshot_protocol.messages import AnyParameters
+from earshot_protocol.rules import Rule
 from earshot_protocol.wire import Identifier, PublicKey
 
 MESSAGEPACK = "application/msgpack"
@@ -21,10 +22,12 @@ PROBLEM = "application/problem+json"
 ENROL = "/v1/phones"
 TASK = "/v1/task"
 ANSWER = "/v1/answer"
+REFUSAL = "/v1/refusal"
 RESULTS = "/v1/results"
 STATISTICS = "/v1/statistics"
 INVITATIONS = "/v1/invitations"
 PHASES = "/v1/phases"
+COHORTS = "/v1/cohorts"
 OPENAPI = "/v1/openapi.json"
 
 NEW_PHONE = "new"
@@ -38,6 +41,16 @@ LARGEST_ENROLMENT = 32 * 2**10
 """Bytes of a request from somebody who is not known yet."""
 LARGEST_INVITED = 10**8
 LONGEST_GATHERING = 365 * 86_400.0
+LARGEST_REFUSAL = 512
+"""Bytes of a refusal."""
+
+_COHORT = "[a-z0-9][a-z0-9-]{0,31}"
+# In Python, a dollar sign alone takes a line break at the end.
+CohortName = Annotated[str, Meta(pattern=rf"^{_COHORT}$(?!\n)")]
+"""Of phones that enrolled with invitations for it: a region, a pilot."""
+OptionalCohort = Annotated[str, Meta(pattern=rf"^({_COHORT})?$(?!\n)")]
+PhaseName = Annotated[str, Meta(max_length=64)]
+"""What an operator calls a phase; not unique."""
 
 
 class _Body(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -65,6 +78,13 @@ class AskTask(_Body, frozen=True, kw_only=True):
     known: Annotated[tuple[Identifier, ...], Meta(max_length=8)] = ()
 
 
+class Refuse(_Body, frozen=True, kw_only=True):
+    """A phone says by which rule it refuses a phase, and nothing else of why."""
+
+    phase: Identifier
+    rule: Rule
+
+
 class Problem(_Body, frozen=True, kw_only=True, omit_defaults=True):
     """An error (RFC 9457); `type` is a fixed name for each kind."""
 
@@ -83,6 +103,8 @@ class Invite(_Body, frozen=True, kw_only=True):
     """Phones that may enrol with it."""
     days: Annotated[float, Meta(gt=0, le=3650)] = 30.0
     """How long it is valid."""
+    cohort: OptionalCohort = ""
+    """To which the phones belong that enrol with it; empty: to none."""
 
 
 class Invitation(_Body, frozen=True, kw_only=True):
@@ -92,6 +114,7 @@ class Invitation(_Body, frozen=True, kw_only=True):
     uses: int
     expires: float
     """Seconds since 1970."""
+    cohort: OptionalCohort = ""
 
 
 class StartPhase(_Body, frozen=True, kw_only=True):
@@ -102,6 +125,21 @@ class StartPhase(_Body, frozen=True, kw_only=True):
     least_phones: Annotated[int, Meta(ge=3, le=10**8)] | None = None
     """What must have joined when the gathering ends; by default all that are wanted."""
     gather_seconds: Annotated[float, Meta(gt=0, le=LONGEST_GATHERING)] = 86_400.0
+    name: PhaseName = ""
+    """What people call it; results carry it in public."""
+    cohorts: Annotated[tuple[CohortName, ...], Meta(max_length=64)] = ()
+    """The phase gathers phones of these alone; none named: any phone."""
+
+    def check_name(self) -> None:
+        """Refuse a name that would not be read as one.
+
+        Raises:
+            InvalidParametersError: it begins or ends with a space, or holds what is not printed.
+        """
+        if self.name != self.name.strip() or not self.name.isprintable():
+            raise InvalidParametersError(
+                f"name={self.name!r}: give printable text without spaces around it"
+            )
 
     def least(self) -> int:
         """The phones that must have joined when the gathering ends.

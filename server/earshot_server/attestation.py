@@ -27,7 +27,7 @@ from earshot_protocol.api import Invitation, Invite
 from earshot_protocol.errors import RemoteError
 
 _CODE = struct.Struct(">16sQQ")
-"""Identifier, uses, expiry in seconds since 1970."""
+"""Identifier, uses, expiry in seconds since 1970; then comes the cohort's name, if there is one."""
 _SIGNATURE_BYTES = 64
 _PURPOSE = b"earshot invitation\x00"
 """Goes before what is signed: the key's signatures mean nothing elsewhere."""
@@ -44,10 +44,12 @@ class Admission:
     Attributes:
         invitation: 16 bytes that are the same for all phones that one attestation admits.
         uses: how many phones that may be.
+        cohort: to which they belong; empty: to none.
     """
 
     invitation: bytes
     uses: int
+    cohort: str = ""
 
 
 class Attestation(Protocol):
@@ -80,19 +82,22 @@ class InvitationCodes:
     def issue(self, invite: Invite, now: float) -> Invitation:
         """Sign a new code; nothing about it is stored until it is used."""
         expires = int(now + invite.days * 86_400.0)
-        body = _CODE.pack(os.urandom(16), invite.uses, expires)
+        body = _CODE.pack(os.urandom(16), invite.uses, expires) + invite.cohort.encode("ascii")
         code = base64.urlsafe_b64encode(body + self._key.sign(_PURPOSE + body))
-        return Invitation(code=code.decode(), uses=invite.uses, expires=float(expires))
+        return Invitation(
+            code=code.decode(), uses=invite.uses, expires=float(expires), cohort=invite.cohort
+        )
 
     def check(self, attestation: str, public_key: bytes, now: float) -> Admission:
         """See `Attestation.check`; a code admits any key."""
         try:
             signed = base64.b64decode(attestation.encode("ascii"), b"-_", validate=True)
-            body, signature = signed[: _CODE.size], signed[_CODE.size :]
+            body, signature = signed[:-_SIGNATURE_BYTES], signed[-_SIGNATURE_BYTES:]
             self._verifier.verify(signature, _PURPOSE + body)
-            invitation, uses, expires = _CODE.unpack(body)
-        except (UnicodeEncodeError, binascii.Error, InvalidSignature, struct.error) as error:
+            invitation, uses, expires = _CODE.unpack_from(body)
+            cohort = body[_CODE.size :].decode("ascii")
+        except (UnicodeError, binascii.Error, InvalidSignature, struct.error) as error:
             raise InvitationError("not an invitation code of this server") from error
         if now >= expires:
             raise InvitationError("this invitation has expired: ask for a new one")
-        return Admission(invitation, uses)
+        return Admission(invitation, uses, cohort)

@@ -11,6 +11,7 @@ from urllib import error, parse, request
 import msgspec
 
 from earshot_protocol.api import (
+    COHORTS,
     INVITATIONS,
     JSON,
     PHASES,
@@ -22,8 +23,9 @@ from earshot_protocol.api import (
     encode_body,
 )
 from earshot_protocol.errors import LocalError
-from earshot_server.api.views import PhaseExport, Phases, PhaseView, Started, Stopped
+from earshot_server.api.views import Cohorts, PhaseExport, Phases, PhaseView, Started, Stopped
 from earshot_server.credentials import TOKEN_FILE
+from earshot_server.records import CohortRecord
 
 TOKEN_VARIABLE = "EARSHOT_OPERATOR_TOKEN"  # noqa: S105 - the name of a variable
 _TIMEOUT = 60.0
@@ -67,6 +69,10 @@ class OperatorClient:
     def phases(self) -> tuple[PhaseView, ...]:
         """All phases, newest first."""
         return self._call(PHASES, Phases).phases
+
+    def cohorts(self) -> tuple[CohortRecord, ...]:
+        """All cohorts that have phones."""
+        return self._call(COHORTS, Cohorts).cohorts
 
     def phase(self, phase: str) -> PhaseView:
         """One phase."""

@@ -76,6 +76,9 @@ class PhaseRecord(msgspec.Struct, frozen=True):
         steps: the history, oldest first.
         ending: what is told to phones; None before the phase is over.
         trouble: what keeps it from moving on; None where nothing does.
+        name: what people call it; empty: nothing.
+        cohorts: whose phones it gathers; empty: all phones.
+        refusals: by rule, how many phones have said that they refuse by it.
     """
 
     phase: bytes
@@ -92,3 +95,25 @@ class PhaseRecord(msgspec.Struct, frozen=True):
     steps: tuple[StepRecord, ...]
     ending: AnyEnding | None
     trouble: Trouble | None = None
+    name: str = ""
+    cohorts: tuple[str, ...] = ()
+    refusals: dict[str, int] = {}
+
+    @property
+    def least_answers(self) -> int:
+        """How many phones must answer every step: those that joined, less the fraction ρ."""
+        return msgspec.structs.replace(self.parameters, phones=self.joined).least_survivors
+
+
+class CohortRecord(msgspec.Struct, frozen=True):
+    """Phones that enrolled with invitations for one cohort.
+
+    Attributes:
+        name: empty for phones that belong to none.
+        phones: how many are enrolled.
+        free: of those, how many are in no phase that is under way.
+    """
+
+    name: str
+    phones: int
+    free: int

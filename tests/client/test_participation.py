@@ -18,6 +18,7 @@ from earshot_client.transport.http import ServerProblemError, UnavailableError
 from earshot_client.visits.conditions import Hours
 from earshot_client.visits.endings import Endings
 from earshot_client.visits.participation import Event, Participation, Visit
+from earshot_protocol.api import Refuse
 from earshot_protocol.errors import (
     EarshotError,
     LocalError,
@@ -30,6 +31,7 @@ from earshot_protocol.geometry import Geometry
 from earshot_protocol.messages import Failed, Wait
 from earshot_protocol.phases.learning import Cluster, Result
 from earshot_protocol.phases.statistics import Statistics
+from earshot_protocol.rules import Rule
 from earshot_protocol.signatures import SignatureError, StaleSignatureError
 from earshot_protocol.wire import Answer, Matrix, Task
 
@@ -74,6 +76,7 @@ class Script:
         self.tasks = list(tasks)
         self.refusal = refusal
         self.sent: list[Answer] = []
+        self.refused: list[Refuse] = []
 
     def task(self) -> Task:
         task = self.tasks.pop(0) if len(self.tasks) > 1 else self.tasks[0]
@@ -85,6 +88,9 @@ class Script:
         if self.refusal is not None:
             raise self.refusal
         self.sent.append(answer)
+
+    def refuse(self, refusal: Refuse) -> None:
+        self.refused.append(refusal)
 
 
 def participation(
@@ -122,6 +128,7 @@ def test_a_refusal_names_the_rule_and_is_not_repeated_soon() -> None:
     visit = participation(script, poll=1e5)()
     assert (visit.event, visit.seconds) == (Event.REFUSED, 3600.0)
     assert "least_phones: phones=99; at least 100" in visit.detail
+    assert script.refused == [Refuse(phase=identifier(0), rule=Rule.LEAST_PHONES)]
     assert participation(script, poll=30.0)().seconds == 30.0
     assert script.sent == []
 

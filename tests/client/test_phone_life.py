@@ -19,6 +19,7 @@ from earshot_client.policy import Policy
 from earshot_client.store.encrypted import EncryptedStore
 from earshot_client.store.interface import WrongKeyError
 from earshot_client.store.memory import MemoryStore
+from earshot_protocol.api import Refuse
 from earshot_protocol.errors import (
     InvalidInputError,
     RefusedError,
@@ -27,6 +28,7 @@ from earshot_protocol.errors import (
 )
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.phases.learning import Budget, Result
+from earshot_protocol.rules import Rule
 from earshot_protocol.wire import Answer, Matrix, Task
 from earshot_server.discovery.optics import Optics
 from earshot_server.phases.coordinator import Coordinator
@@ -54,6 +56,7 @@ class Line:
     def __init__(self, coordinator: Coordinator, number: int) -> None:
         self.coordinator, self.number = coordinator, number
         self.sent: list[Answer] = []
+        self.refused: list[Refuse] = []
 
     def task(self) -> Task:
         return self.coordinator.task_for(self.number)
@@ -61,6 +64,9 @@ class Line:
     def send(self, answer: Answer) -> None:
         self.coordinator.accept(self.number, answer)
         self.sent.append(answer)
+
+    def refuse(self, refusal: Refuse) -> None:
+        self.refused.append(refusal)
 
 
 POLICY = Policy(
@@ -169,6 +175,7 @@ def test_what_a_server_may_not_ask_reaches_the_app() -> None:
     with pytest.raises(RefusedError, match="least_phones"):
         phone.take_part(line)
     assert line.sent == []
+    assert [each.rule for each in line.refused] == [Rule.LEAST_PHONES]
 
 
 # ------------------------------------------------------------------------------- everyday life

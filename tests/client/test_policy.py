@@ -113,7 +113,7 @@ def check_phase(
 
 
 def test_every_rule_of_the_policy_is_tested() -> None:
-    assert {rule.name for rule in dataclasses.fields(Policy)} == {*PHASE_RULES, *SUM_RULES}
+    assert {rule.name for rule in dataclasses.fields(Limits)} == {*PHASE_RULES, *SUM_RULES}
 
 
 @pytest.mark.parametrize("rule", PHASE_RULES)
@@ -192,7 +192,7 @@ def test_the_default_policy_takes_a_phase_of_the_default_kind() -> None:
     Policy().check_sum(PHASE, SUM)
 
 
-@pytest.mark.parametrize("rule", [rule.name for rule in dataclasses.fields(Policy)])
+@pytest.mark.parametrize("rule", [rule.name for rule in dataclasses.fields(Limits)])
 def test_limits_are_numbers(rule: str) -> None:
     for value in (-1, math.nan):
         with pytest.raises(InvalidParametersError, match=rule):

@@ -21,6 +21,7 @@ from earshot_protocol.api import (
     Invitation,
     Invite,
     Problem,
+    Refuse,
     StartPhase,
     decode_body,
     encode_body,
@@ -28,6 +29,7 @@ from earshot_protocol.api import (
 from earshot_protocol.errors import InvalidParametersError, MalformedMessageError
 from earshot_protocol.phases.learning import PhaseParameters
 from earshot_protocol.phases.statistics import StatisticsParameters
+from earshot_protocol.rules import Rule
 
 LEARNING = learning_parameters(phones=100)
 STATISTICS = statistics_parameters(phones=100)
@@ -37,8 +39,9 @@ BODIES = [
     Enrolled(phone="12"),
     AskTask(),
     AskTask(known=(bytes(range(16)), b"\xff" * 16)),
+    Refuse(phase=bytes(16), rule=Rule.ENCODER),
     Problem(type="urn:earshot:problem:x", title="x", status=401, detail="ü", now=1.5),
-    Invite(uses=50, days=0.5),
+    Invite(uses=50, days=0.5, cohort="north-1"),
     Invitation(code="c", uses=1, expires=1.8e9),
     *(StartPhase(parameters=parameters, least_phones=50) for parameters in PARAMETERS),
 ]

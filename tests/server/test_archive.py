@@ -176,8 +176,8 @@ def test_statistics_are_told_from_results_and_come_newest_first(
 
 def test_what_there_is_is_counted(archive: Archive, keeper: Keeper, database: Database) -> None:
     keeper.gather(PHASES[0], phones=3)
-    phones, size = archive.counts()
-    assert phones == 3
+    phones, size, refusals = archive.counts()
+    assert (phones, refusals) == (3, {})
     assert size > 10**6
     database.query(
         "INSERT INTO invitations SELECT decode(md5(n::text), 'hex'), 1"

@@ -44,7 +44,9 @@ from earshot_server.api.problems import HTTP_KINDS, INTERNAL, KINDS
 FOLDER = Path(__file__).resolve().parents[2] / "docs" / "vectors"
 DOCUMENT = FOLDER.parent / "protocol.md"
 NAMES = sorted(path.name for path in FOLDER.glob("*.json"))
-BODIES = {body.__name__: body for body in (api.Enrol, api.Enrolled, api.AskTask, api.Problem)}
+BODIES = {
+    body.__name__: body for body in (api.Enrol, api.Enrolled, api.AskTask, api.Refuse, api.Problem)
+}
 
 
 def vectors(name: str) -> Any:

@@ -97,6 +97,9 @@ def phone(
     least_corrupted: Annotated[
         float, typer.Option(help="Fraction of corrupted phones to be safe against, at least.")
     ] = Policy.least_corrupted,
+    tell_refusals: Annotated[
+        bool, typer.Option(help="Tell the server by which of these a phase is refused.")
+    ] = Policy.tell_refusals,
     hours: Annotated[str | None, typer.Option(help="22-6: take part in these hours only.")] = None,
     poll: Annotated[
         float, typer.Option(help="Longest pause between requests, in seconds.")

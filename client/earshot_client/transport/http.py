@@ -27,11 +27,13 @@ from earshot_protocol.api import (
     NEW_PHONE,
     PROBLEM,
     PROBLEM_PREFIX,
+    REFUSAL,
     TASK,
     AskTask,
     Enrol,
     Enrolled,
     Problem,
+    Refuse,
     decode_body,
     encode_body,
 )
@@ -177,6 +179,14 @@ class HttpTransport:
             RepeatedMessageError: the server has another answer of this phone to this step.
         """
         self._call(ANSWER, encode(answer), 0)
+
+    def refuse(self, refusal: Refuse) -> None:
+        """See `Transport.refuse`.
+
+        Raises:
+            UnexpectedMessageError: the phase is over, or this phone is not in it.
+        """
+        self._call(REFUSAL, encode_body(refusal, MESSAGEPACK), 0)
 
     def close(self) -> None:
         """End the connection; the next request makes a new one."""

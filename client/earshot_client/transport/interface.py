@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from earshot_protocol.api import Refuse
 from earshot_protocol.wire import Answer, Task
 
 
@@ -15,3 +16,6 @@ class Transport(Protocol):
 
     def send(self, answer: Answer) -> None:
         """Hand in an answer; returns once the server has it."""
+
+    def refuse(self, refusal: Refuse) -> None:
+        """Say by which rule this phone refuses; returns once the server has it."""

@@ -114,7 +114,9 @@ class Participation:
             with self.store.transaction():
                 answer = self.phone.answer(task)
                 news = self._endings.note(task)
-        except RemoteError:
+        except RemoteError as error:
+            if isinstance(error, RefusedError):
+                self.phone.tell_refusal(task, error, self.transport)
             # An ending that makes no sense to this phone will make none tomorrow either.
             self._endings.note(task)
             raise

@@ -98,8 +98,12 @@ class _Stored:
 
     def collect(self) -> Iterator[Metric]:
         """The figures of this moment."""
-        from prometheus_client.core import GaugeMetricFamily
+        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
 
         counts = self._archive.counts()
         yield GaugeMetricFamily("earshot_phones", "Phones enrolled", counts.phones)
         yield GaugeMetricFamily("earshot_database_bytes", "Size on disk", counts.database_bytes)
+        refusals = CounterMetricFamily("earshot_refusals", "Refusals of phones", labels=("rule",))
+        for rule, phones in counts.refusals.items():
+            refusals.add_metric((rule,), phones)
+        yield refusals

@@ -28,6 +28,7 @@ from earshot_server.api.health import LIVE, READY
 from earshot_server.api.metrics import PATH as METRICS
 from earshot_server.api.problems import FIELDS_TOO_LARGE, HTTP_KINDS, KINDS, VERSION
 from earshot_server.api.views import (
+    Cohorts,
     Histograms,
     PhaseExport,
     Phases,
@@ -112,6 +113,15 @@ OPERATIONS = (
         status=204,
         problem=409,
     ),
+    Operation(
+        "post",
+        api.REFUSAL,
+        "Refuse: say by which rule a phone refuses its phase",
+        _PHONE,
+        api.Refuse,
+        status=204,
+        problem=409,
+    ),
     Operation("get", RESULTS, "List results", gives=Results),
     Operation("get", RESULTS + "/{phase}", "Read a result", gives=Result),
     Operation("get", api.STATISTICS, "List statistics", gives=Histograms),
@@ -134,6 +144,7 @@ OPERATIONS = (
         problem=400,
         query={"prefix": "^[0-9a-f]{1,32}$"},
     ),
+    Operation("get", api.COHORTS, "List cohorts", _OPERATOR, gives=Cohorts),
     Operation("get", _ONE, "Read a phase", _OPERATOR, gives=PhaseView),
     Operation("post", _ONE + "/stop", "Stop a phase", _OPERATOR, gives=Stopped, problem=409),
     Operation(

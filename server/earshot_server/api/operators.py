@@ -11,7 +11,7 @@ from functools import partial
 import msgspec
 from flask import Blueprint, Response, request
 
-from earshot_protocol.api import INVITATIONS, PHASES, Invite, StartPhase
+from earshot_protocol.api import COHORTS, INVITATIONS, PHASES, Invite, StartPhase
 from earshot_protocol.errors import (
     MalformedMessageError,
     UnexpectedMessageError,
@@ -21,7 +21,7 @@ from earshot_server.api import bodies
 from earshot_server.api.authentication import authenticate_operator
 from earshot_server.api.limits import RateLimits
 from earshot_server.api.problems import UnknownPhaseError
-from earshot_server.api.views import PhaseExport, Phases, PhaseView, Started, Stopped
+from earshot_server.api.views import Cohorts, PhaseExport, Phases, PhaseView, Started, Stopped
 from earshot_server.attestation import InvitationCodes
 from earshot_server.credentials import Credentials
 from earshot_server.phases.ending import end_unread
@@ -64,6 +64,7 @@ class Operators:
         blueprint.post(INVITATIONS)(self.invite)
         blueprint.post(PHASES)(self.start)
         blueprint.get(PHASES)(self.phases)
+        blueprint.get(COHORTS)(self.cohorts)
         blueprint.get(one)(self.phase)
         blueprint.post(f"{one}/stop")(self.stop)
         blueprint.get(f"{one}/export")(self.export)
@@ -78,12 +79,15 @@ class Operators:
     def start(self) -> Response:
         """Start a phase: it gathers phones, and the driver does the rest."""
         wanted = bodies.decode(bodies.read(), StartPhase)
+        wanted.check_name()
         least = wanted.least()
         wanted.parameters.check_feasible()
         msgspec.structs.replace(wanted.parameters, phones=least).check_feasible()
         phase = os.urandom(16)
         until = self._database.now() + wanted.gather_seconds
-        self._registry.gather(phase, wanted.parameters, least, until)
+        self._registry.gather(
+            phase, wanted.parameters, least, until, name=wanted.name, cohorts=wanted.cohorts
+        )
         return bodies.respond(Started(phase=phase.hex()), 201)
 
     def phases(self) -> Response:
@@ -97,6 +101,10 @@ class Operators:
             raise MalformedMessageError("prefix: give 1 to 32 hexadecimal digits, in lower case")
         views = tuple(PhaseView.of(record) for record in records)
         return bodies.respond(Phases(phases=views))
+
+    def cohorts(self) -> Response:
+        """Which cohorts there are, and how many phones each has."""
+        return bodies.respond(Cohorts(cohorts=self._archive.cohorts()))
 
     def phase(self, phase: bytes) -> Response:
         """One phase."""

@@ -1,4 +1,4 @@
-"""What phones call: enrol, ask for a task, send an answer.
+"""What phones call: enrol, ask for a task, send an answer, say why they refuse.
 
 A phone is nobody but who its signature says. Its index within a phase comes from the registry,
 never from the request, so that it reads no other phone's tasks and answers for no other phone.
@@ -14,11 +14,14 @@ from earshot_protocol.api import (
     ANSWER,
     ENROL,
     LARGEST_ENROLMENT,
+    LARGEST_REFUSAL,
     LARGEST_SMALL_BODY,
+    REFUSAL,
     TASK,
     AskTask,
     Enrol,
     Enrolled,
+    Refuse,
 )
 from earshot_protocol.errors import InvalidInputError, UnexpectedMessageError, WrongStateError
 from earshot_protocol.messages import AnyAnswer, Wait
@@ -66,6 +69,7 @@ class Phones:
         blueprint.post(ENROL)(self.enrol)
         blueprint.post(TASK)(self.task)
         blueprint.post(ANSWER)(self.answer)
+        blueprint.post(REFUSAL)(self.refuse)
         return blueprint
 
     def enrol(self) -> Response:
@@ -74,7 +78,9 @@ class Phones:
         enrol = bodies.decode(body, Enrol)
         authenticate_new_phone(enrol.public_key, body)
         admission = self._attestation.check(enrol.attestation, enrol.public_key, time.time())
-        phone = self._registry.enrol(enrol.public_key, admission.invitation, admission.uses)
+        phone = self._registry.enrol(
+            enrol.public_key, admission.invitation, admission.uses, admission.cohort
+        )
         return bodies.respond(Enrolled(phone=str(phone)))
 
     def task(self) -> Response:
@@ -94,6 +100,13 @@ class Phones:
             Coordinator(self._store, None, phase).accept(index, answer)
         except InvalidInputError as error:
             raise UnexpectedMessageError("this phone's phase has not begun") from error
+        return Response(status=204)
+
+    def refuse(self) -> Response:
+        """Count a phone's refusal; once more, it changes nothing."""
+        phone, body = self._signed(LARGEST_REFUSAL)
+        refusal = bodies.decode(body, Refuse)
+        self._registry.refuse(refusal.phase, phone, refusal.rule)
         return Response(status=204)
 
     def _signed(self, limit: int) -> tuple[int, bytes]:

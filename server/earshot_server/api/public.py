@@ -37,6 +37,7 @@ def public(archive: Archive) -> Blueprint:
                 finished=record.finished or 0.0,
                 environments=record.ending.centroids.rows,
                 label_names=record.ending.label_names,
+                name=record.name,
             )
             for record in archive.phases()
             if isinstance(record.ending, Result)

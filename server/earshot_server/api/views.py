@@ -11,7 +11,7 @@ import msgspec
 
 from earshot_protocol.messages import AnyEnding, AnyParameters, Failed
 from earshot_protocol.phases.statistics import Statistics
-from earshot_server.records import PhaseRecord, StepRecord, Trouble
+from earshot_server.records import CohortRecord, PhaseRecord, StepRecord, Trouble
 
 
 class Started(msgspec.Struct, frozen=True, kw_only=True):
@@ -42,6 +42,12 @@ class PhaseView(msgspec.Struct, frozen=True, kw_only=True):
     steps: tuple[StepRecord, ...]
     trouble: Trouble | None = None
     """What keeps it from moving on."""
+    name: str = ""
+    """What people call it; empty: nothing."""
+    cohorts: tuple[str, ...] = ()
+    """Whose phones it gathers; empty: all phones."""
+    refusals: dict[str, int] = {}
+    """By rule, how many phones say that they refuse by it: their word."""
 
     @classmethod
     def of(cls, record: PhaseRecord) -> Self:
@@ -73,6 +79,12 @@ class PhaseExport(msgspec.Struct, frozen=True, kw_only=True):
     ending: AnyEnding | None
 
 
+class Cohorts(msgspec.Struct, frozen=True, kw_only=True):
+    """All cohorts that have phones, by name; that of phones without one has none."""
+
+    cohorts: tuple[CohortRecord, ...]
+
+
 class Published(msgspec.Struct, frozen=True, kw_only=True):
     """A published result, in a list."""
 
@@ -82,6 +94,8 @@ class Published(msgspec.Struct, frozen=True, kw_only=True):
     """Seconds since 1970."""
     environments: int
     label_names: tuple[str, ...]
+    name: str = ""
+    """What the operator calls the phase."""
 
 
 class Results(msgspec.Struct, frozen=True, kw_only=True):

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from earshot_protocol.messages import Failed
 from earshot_protocol.phases.plan import LocalRelease, Outcome, Step
 from earshot_server.dashboard.histograms import agreed_parameters
 from earshot_server.dashboard.outcomes import words_for
-from earshot_server.dashboard.wording import counted, from_now, whole
+from earshot_server.dashboard.wording import counted, from_now, printable, whole
 from earshot_server.records import (
     FAILED,
     GATHERING,
@@ -36,6 +34,11 @@ def trouble(found: Trouble, now: float) -> str:
 def kind(record: PhaseRecord) -> str:
     """Which kind of phase it is."""
     return f"{record.parameters.kind.capitalize()} phase"
+
+
+def name(record: PhaseRecord) -> str:
+    """What its operator calls the phase, in quotes; empty without a name."""
+    return f"“{printable(record.name)}”" if record.name else ""
 
 
 def short(phase: bytes) -> str:
@@ -68,7 +71,7 @@ def step_number(record: PhaseRecord) -> int:
 
 def least_answers(record: PhaseRecord) -> int:
     """How many phones must answer every step: those that joined, less the fraction ρ."""
-    return msgspec.structs.replace(record.parameters, phones=record.joined).least_survivors
+    return record.least_answers
 
 
 def stayed(record: PhaseRecord) -> int:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Mapping
 from typing import Any, LiteralString, NamedTuple
 
 import msgspec
@@ -18,6 +19,7 @@ from earshot_server.records import (
     RUNNING,
     STOPPED,
     STOPPED_REASON,
+    CohortRecord,
     PhaseRecord,
     StepRecord,
     Trouble,
@@ -26,7 +28,9 @@ from earshot_server.store.database import Database
 
 _PHASES: LiteralString = """
 SELECT phase, parameters, created, coalesce(finished, CASE WHEN failure IS NOT NULL THEN ended END),
-    wanted, least, joined, until, failure, step, deadline, over, CASE WHEN over THEN common END
+    wanted, least, joined, until, failure, step, deadline, over,
+    CASE WHEN over THEN common END, name, cohorts,
+    (SELECT json_object_agg(rule, r.phones) FROM refusals r WHERE r.phase = gatherings.phase)
 FROM gatherings LEFT JOIN phases p USING (phase)
 """
 _STEPS: LiteralString = """
@@ -41,10 +45,11 @@ WHERE phase = ANY(%s) AND reason <> ''
 
 
 class Counts(NamedTuple):
-    """Sizes: phones that are enrolled, and bytes of the database on its disk."""
+    """Sizes: phones that are enrolled, bytes of the database on its disk, refusals by rule."""
 
     phones: int
     database_bytes: int
+    refusals: Mapping[str, int] = {}
 
 
 class Archive:
@@ -95,7 +100,20 @@ class Archive:
         rows = self._database.query(
             "SELECT (SELECT count(*) FROM phones), pg_database_size(current_database())"
         )
-        return Counts(*rows[0])
+        refusals = self._database.query("SELECT rule, sum(phones) FROM refusals GROUP BY rule")
+        phones, database_bytes = rows[0]
+        return Counts(phones, database_bytes, {rule: int(count) for rule, count in refusals})
+
+    def cohorts(self) -> tuple[CohortRecord, ...]:
+        """All cohorts that have phones, by name; that of phones without one comes first."""
+        rows = self._database.query(
+            "SELECT cohort, count(*), count(*) FILTER (WHERE NOT EXISTS ("
+            " SELECT FROM members JOIN gatherings USING (phase) LEFT JOIN phases USING (phase)"
+            " WHERE members.phone = phones.phone AND failure IS NULL"
+            " AND NOT coalesce(phases.over, false)))"
+            " FROM phones GROUP BY cohort ORDER BY cohort"
+        )
+        return tuple(CohortRecord(*row) for row in rows)
 
     def _records(self, rows: list[tuple[Any, ...]]) -> tuple[PhaseRecord, ...]:
         steps: defaultdict[bytes, list[StepRecord]] = defaultdict(list)
@@ -113,7 +131,7 @@ def _record(
     row: tuple[Any, ...], steps: tuple[StepRecord, ...], trouble: Trouble | None
 ) -> PhaseRecord:
     phase, parameters, created, finished, wanted, least, joined, until, *present = row
-    failure, step, deadline, over, common = present
+    failure, step, deadline, over, common, name, cohorts, refusals = present
     ending: Ending | None = None
     if common is not None:
         ending = _ending(common)
@@ -140,6 +158,9 @@ def _record(
         steps=steps,
         ending=ending,
         trouble=None if ending else trouble,
+        name=name,
+        cohorts=tuple(cohorts),
+        refusals=dict(sorted((refusals or {}).items(), key=lambda each: (-each[1], each[0]))),
     )
 
 

@@ -8,10 +8,11 @@ from typing import Any, NamedTuple
 import msgspec
 from psycopg import errors
 
-from earshot_protocol.errors import InvalidInputError, RemoteError
+from earshot_protocol.errors import InvalidInputError, RemoteError, UnexpectedMessageError
 from earshot_protocol.messages import AnyParameters
 from earshot_protocol.phases.kinds import KINDS
 from earshot_protocol.phases.parameters import Parameters
+from earshot_protocol.rules import Rule
 from earshot_server.store.database import Database
 
 _LARGEST_REASON = 1024
@@ -46,7 +47,24 @@ SELECT
     ),
     (SELECT phase FROM gatherings
         WHERE ended IS NULL AND joined < wanted AND NOT EXISTS (SELECT FROM present)
+        AND (cohorts = '{}' OR (SELECT cohort FROM phones WHERE phone = %(phone)s) = ANY(cohorts))
         ORDER BY position LIMIT 1)
+"""
+
+_REFUSE = """
+WITH mine AS (
+    SELECT failure IS NULL AND NOT coalesce(over, false) AS under_way
+    FROM members JOIN gatherings USING (phase) LEFT JOIN phases USING (phase)
+    WHERE phase = %(phase)s AND phone = %(phone)s
+), first AS (
+    UPDATE members SET refused = true
+    WHERE phase = %(phase)s AND phone = %(phone)s AND NOT refused
+    AND (SELECT under_way FROM mine) RETURNING true
+), counted AS (
+    INSERT INTO refusals AS r (phase, rule, phones) SELECT %(phase)s, %(rule)s, 1 FROM first
+    ON CONFLICT (phase, rule) DO UPDATE SET phones = r.phones + 1
+)
+SELECT under_way FROM mine
 """
 
 
@@ -91,7 +109,7 @@ class Standing(NamedTuple):
         news: a phase that is over, whose ending it should be told before anything else: one of its
             own that ended after all that it knows of, or the newest published result. It stays
             news until the phone names it among those it knows, for a response may be lost.
-        gathering: the oldest phase with room, if it is in none.
+        gathering: the oldest phase with room for phones of its cohort, if it is in none.
     """
 
     member: tuple[bytes, int] | None
@@ -113,8 +131,10 @@ class Registry:
 
     # ----------------------------------------------------------------------------- phones
 
-    def enrol(self, public_key: bytes, invitation: bytes, uses: int) -> int:
+    def enrol(self, public_key: bytes, invitation: bytes, uses: int, cohort: str = "") -> int:
         """Make a phone known by its Ed25519 key, and number it; the same key is the same phone.
+
+        It stays in the cohort with which it enrolled first.
 
         Raises:
             InvitationUsedUpError: as many phones as the invitation's `uses` have enrolled with it.
@@ -126,10 +146,10 @@ class Registry:
                 "  SELECT %(invitation)s, 1 WHERE %(uses)s > 0 AND NOT EXISTS (SELECT FROM known)"
                 "  ON CONFLICT (invitation) DO UPDATE SET used = i.used + 1"
                 "  WHERE i.used < %(uses)s RETURNING invitation),"
-                " enrolled AS (INSERT INTO phones (public_key, invitation)"
-                "  SELECT %(key)s, invitation FROM allowed RETURNING phone)"
+                " enrolled AS (INSERT INTO phones (public_key, invitation, cohort)"
+                "  SELECT %(key)s, invitation, %(cohort)s FROM allowed RETURNING phone)"
                 " SELECT phone FROM known UNION ALL SELECT phone FROM enrolled",
-                {"key": public_key, "invitation": invitation, "uses": uses},
+                {"key": public_key, "invitation": invitation, "uses": uses, "cohort": cohort},
             )
         )
         if not rows:
@@ -158,8 +178,25 @@ class Registry:
 
     # ------------------------------------------------------------------------- gatherings
 
-    def gather(self, phase: bytes, parameters: Parameters, least: int, until: float) -> None:
+    def gather(
+        self,
+        phase: bytes,
+        parameters: Parameters,
+        least: int,
+        until: float,
+        *,
+        name: str = "",
+        cohorts: tuple[str, ...] = (),
+    ) -> None:
         """Let phones join a new phase of `parameters.phones`; see `Gathering`.
+
+        Args:
+            phase: identifier.
+            parameters: of the phase.
+            least: phones that must have joined when it ends.
+            until: when it ends.
+            name: what people call it.
+            cohorts: whose phones may join; empty: all.
 
         Raises:
             InvalidInputError: the phase exists.
@@ -167,9 +204,13 @@ class Registry:
         encoded = msgspec.msgpack.encode(parameters)
         try:
             self._database.query(
-                "INSERT INTO gatherings (phase, parameters, kind, wanted, least, until)"
-                " VALUES (%s, %s, %s, %s, %s, %s)",
-                (phase, encoded, parameters.kind, parameters.phones, least, until),
+                "INSERT INTO gatherings"
+                " (phase, parameters, kind, wanted, least, until, name, cohorts)"
+                " VALUES (%s, %s, %s, %s, %s, %s, %s, %s)",
+                (
+                    *(phase, encoded, parameters.kind, parameters.phones, least, until),
+                    *(name, list(cohorts)),
+                ),
             )
         except errors.UniqueViolation as error:
             raise InvalidInputError(f"phase {phase.hex()} exists already") from error
@@ -195,6 +236,8 @@ class Registry:
                 "  WHERE phase = %(phase)s AND phone = %(phone)s),"
                 " joining AS (UPDATE gatherings SET joined = joined + 1 WHERE phase = %(phase)s"
                 "  AND ended IS NULL AND joined < wanted AND NOT EXISTS (SELECT FROM present)"
+                "  AND (cohorts = '{}' OR (SELECT cohort FROM phones WHERE phone = %(phone)s)"
+                "   = ANY(cohorts))"
                 "  RETURNING joined - 1 AS index),"
                 " joined AS (INSERT INTO members (phase, phone, index)"
                 "  SELECT %(phase)s, %(phone)s, index FROM joining RETURNING index)"
@@ -231,6 +274,16 @@ class Registry:
         if not rows:
             raise InvalidInputError(f"no phase {phase.hex()}")
         return int(rows[0][0])
+
+    def refuse(self, phase: bytes, phone: int, rule: Rule) -> None:
+        """Count that one phone more refuses the phase by this rule; each is counted once.
+
+        Raises:
+            UnexpectedMessageError: the phone takes part in no such phase, or it is over.
+        """
+        rows = self._database.query(_REFUSE, {"phase": phase, "phone": phone, "rule": rule.value})
+        if not rows or not rows[0][0]:
+            raise UnexpectedMessageError("a refusal of a phase in which this phone is not")
 
     # ------------------------------------------------------------------ leases and the past
 

@@ -17,5 +17,6 @@ def phase() -> None:
 app.command("start")(starting.start)
 app.command("list")(watching.list_phases)
 app.command("show")(watching.show)
+app.command("cohorts")(watching.cohorts)
 app.command("stop")(watching.stop)
 app.command("export")(watching.export)

@@ -62,6 +62,10 @@ def start(
     top_global_centroids: Annotated[int, typer.Option(help="Centroids the vote keeps (g*).")] = 10,
     centroid_votes: Annotated[int, typer.Option(help="Ones in a ballot of the first vote.")] = 3,
     label_votes: Annotated[int, typer.Option(help="Ones in a ballot of the second vote.")] = 3,
+    name: Annotated[str, typer.Option(help="What people call the phase; not unique.")] = "",
+    cohort: Annotated[
+        str, typer.Option(help="NAME,NAME: gather phones of these cohorts only; default: all.")
+    ] = "",
     as_json: AsJson = False,
 ) -> None:
     """Start a phase: it gathers phones, then runs. Prints its identifier."""
@@ -81,7 +85,11 @@ def start(
     parameters = kind(**{name: given[name] for name in kind.__struct_fields__ if name in given})
     parameters.check()
     asked = StartPhase(
-        parameters=parameters, least_phones=least_phones, gather_seconds=gather_hours * 3600
+        parameters=parameters,
+        least_phones=least_phones,
+        gather_seconds=gather_hours * 3600,
+        name=name,
+        cohorts=tuple(each.strip() for each in cohort.split(",") if each.strip()),
     )
     started = OperatorClient(server, read_token(data)).start(asked)
     typer.echo(json.dumps({"phase": started}) if as_json else started)

@@ -11,10 +11,11 @@ import typer
 
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.messages import Failed
-from earshot_server.api.views import Phases, PhaseView
+from earshot_server.api.views import Cohorts, Phases, PhaseView
 from earshot_server.commands.options import DEFAULT_DATA, DEFAULT_SERVER, AsJson, Data, Server
+from earshot_server.dashboard import refusals
 from earshot_server.dashboard.outcomes import words_for
-from earshot_server.dashboard.wording import from_now
+from earshot_server.dashboard.wording import from_now, printable
 from earshot_server.operator_client import OperatorClient, read_token
 from earshot_server.records import MOST_TRIES
 
@@ -52,6 +53,8 @@ def show(
         _print(everything)
         return
     typer.echo(_line(everything.phase))
+    if everything.phase.cohorts:
+        typer.echo(f"  cohorts: {', '.join(everything.phase.cohorts)}")
     for step in everything.phase.steps:
         typer.echo(f"  {step.step:<32} {step.answered} of {step.expected}")
     trouble = everything.phase.trouble
@@ -61,11 +64,27 @@ def show(
             f"  in trouble: {trouble.reason}, {trouble.attempts} of {MOST_TRIES} tries; "
             f"the next one {again}; the driver's log has the rest"
         )
+    for row in refusals.rows(everything.phase.refusals):
+        refuse = "phone refuses" if row.phones == 1 else "phones refuse"
+        typer.echo(f"  {row.phones} {refuse} by {row.rule}: {row.meaning}")
     if isinstance(everything.ending, Failed):
         typer.echo(f"  {everything.phase.status}: {everything.ending.reason}")
     elif everything.ending is not None:
         for line in words_for(everything.phase.parameters).lines(everything.ending):
             typer.echo(f"  {line}")
+
+
+def cohorts(
+    server: Server = DEFAULT_SERVER, data: Data = DEFAULT_DATA, as_json: AsJson = False
+) -> None:
+    """The cohorts that phones belong to, and how many phones each has."""
+    known = OperatorClient(server, read_token(data)).cohorts()
+    if as_json:
+        _print(Cohorts(cohorts=known))
+        return
+    for cohort in known:
+        name = cohort.name or "(none)"
+        typer.echo(f"{name:<32}  {cohort.phones} phones, {cohort.free} of them in no phase")
 
 
 def stop(
@@ -112,7 +131,8 @@ def _print(body: object) -> None:
 
 
 def _line(phase: PhaseView) -> str:
+    name = f"  “{printable(phase.name)}”" if phase.name else ""
     return (
         f"{phase.phase}  {phase.parameters.kind:<10}  {phase.status:<9}  "
-        f"{phase.joined} of {phase.wanted} phones  {phase.step}"
+        f"{phase.joined} of {phase.wanted} phones  {phase.step}{name}"
     )

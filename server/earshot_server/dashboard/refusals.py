@@ -1,0 +1,70 @@
+"""Why phones refuse a phase, as they say it: by which rule, and how many."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from earshot_protocol.rules import Rule
+from earshot_server.dashboard.wording import counted
+from earshot_server.records import RUNNING, PhaseRecord
+
+
+class Row(NamedTuple):
+    """One rule: its name, what it means and what to do, and how many phones refuse by it."""
+
+    rule: str
+    meaning: str
+    phones: int
+
+
+def rows(refusals: dict[str, int]) -> tuple[Row, ...]:
+    """Each rule by which phones refuse; the one by which most do comes first."""
+    return tuple(
+        Row(rule, MEANINGS.get(rule, "a rule that this version does not know"), phones)
+        for rule, phones in refusals.items()
+    )
+
+
+def summary(record: PhaseRecord) -> str:
+    """How many phones refuse a phase, by which rules, and whether it can still succeed.
+
+    Empty where none has said so.
+
+    Args:
+        record: of the phase.
+    """
+    refused = sum(record.refusals.values())
+    if not refused:
+        return ""
+    rules = ", ".join(f"{rule} ({phones})" for rule, phones in record.refusals.items())
+    everybody = refused >= record.joined
+    who = f"All {counted(refused, 'phone')}" if everybody else counted(refused, "phone")
+    said = f"{who} refuse{'s' if refused == 1 and not everybody else ''} this phase: {rules}"
+    if record.status == RUNNING and record.joined - refused < record.least_answers:
+        said += (
+            f"; {counted(record.least_answers, 'answer')} are needed, so it cannot succeed unless "
+            "some of them answer all the same: stop it (earshot phase stop) and start one that "
+            "they accept"
+        )
+    return said
+
+
+MEANINGS: dict[str, str] = {
+    Rule.LEAST_PHONES: "too few phones take part: gather more (--phones, --least-phones)",
+    Rule.LARGEST_EPSILON: "ε of the phase is too large: a smaller --budget",
+    Rule.LARGEST_DELTA: "δ of the phase is too large",
+    Rule.LARGEST_LIFETIME_EPSILON: "what the phone may spend in its life is used up",
+    Rule.LARGEST_LIFETIME_DELTA: "what the phone may spend of δ in its life is used up",
+    Rule.LARGEST_DROPOUT: "too many phones may vanish: a smaller --dropout",
+    Rule.LEAST_CORRUPTED: "too few phones may be corrupted: a larger --corrupted",
+    Rule.LEAST_THRESHOLD: "too few shares reveal a secret",
+    Rule.LEAST_STATISTICAL_SECURITY: "the secure sum is too weak",
+    Rule.LEAST_CORRECTNESS: "the secure sum fails too easily",
+    Rule.ENCODER: "the phone has another encoder (--encoder)",
+    Rule.DIMENSIONS: "more dimensions than an embedding has (--dimensions)",
+    Rule.PARAMETERS: "no phase can run under these parameters",
+    Rule.SUM: "the parameters of a secure sum are not those of the phase, or not safe",
+    Rule.REPEATED: "the phone has released this already",
+    Rule.PROTOCOL: "a task that the protocol forbids: a defect, here or there",
+}
+"""What each rule means to an operator."""

@@ -1,0 +1,144 @@
+"""What a phone says of its refusals, and to whom."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+import pytest
+from support.parameters import learning_parameters
+from support.phone_server import PhoneServer, Reply, problem, serving
+from support.played_phase import HeardPoints
+
+from earshot_client.phone import Phone
+from earshot_client.policy import Policy
+from earshot_client.store.memory import MemoryStore
+from earshot_client.transport.enrolment import enrol, signing_key
+from earshot_client.transport.http import HttpTransport
+from earshot_protocol.api import MESSAGEPACK, REFUSAL, TASK, Refuse, decode_body
+from earshot_protocol.errors import RefusedError, RemoteError
+from earshot_protocol.phases.learning import Cluster
+from earshot_protocol.rules import Rule
+from earshot_protocol.secure_sum.messages import ShareKeys
+from earshot_protocol.wire import Answer, Task, encode
+
+PHASE = b"p" * 16
+
+
+def cluster(phase: bytes = PHASE, **changes: object) -> Cluster:
+    return Cluster(phase=phase, index=0, parameters=learning_parameters(**changes))
+
+
+class Script:
+    """A transport with one task, which keeps what it is told."""
+
+    def __init__(self, task: Task, trouble: RemoteError | None = None) -> None:
+        self.asked, self.trouble = task, trouble
+        self.told: list[Refuse] = []
+        self.sent: list[Answer] = []
+
+    def task(self) -> Task:
+        return self.asked
+
+    def send(self, answer: Answer) -> None:
+        self.sent.append(answer)
+
+    def refuse(self, refusal: Refuse) -> None:
+        if self.trouble is not None:
+            raise self.trouble
+        self.told.append(refusal)
+
+
+def phone(store: MemoryStore | None = None, policy: Policy | None = None) -> Phone:
+    return Phone(store or MemoryStore(), HeardPoints("points", 2), policy)
+
+
+def refuses(member: Phone, line: Script) -> RefusedError:
+    with pytest.raises(RefusedError) as caught:
+        member.take_part(line)
+    return caught.value
+
+
+@pytest.mark.parametrize(
+    ("task", "rule"),
+    [
+        (cluster(phones=99), Rule.LEAST_PHONES),
+        (cluster(dropout=0.4), Rule.LARGEST_DROPOUT),
+        (cluster(corrupted=0.01), Rule.LEAST_CORRUPTED),
+        (cluster(encoder="mine-1"), Rule.ENCODER),
+        (cluster(dimensions=3), Rule.DIMENSIONS),
+        (cluster(delta=2.0), Rule.PARAMETERS),
+        (msgspec.structs.replace(cluster(), index=100), Rule.PROTOCOL),
+    ],
+)
+def test_the_rule_is_told_and_nothing_else(task: Cluster, rule: Rule) -> None:
+    line = Script(task)
+    assert refuses(phone(), line).rule is rule
+    assert line.told == [Refuse(phase=PHASE, rule=rule)]
+    assert line.sent == []
+
+
+def test_a_phase_is_refused_aloud_once() -> None:
+    store = MemoryStore()
+    line = Script(cluster(phones=99))
+    for _ in range(3):
+        refuses(phone(store), line)  # also after it was started anew
+    assert len(line.told) == 1
+    line.asked = cluster(b"q" * 16, phones=99)
+    refuses(phone(store), line)
+    assert [each.phase for each in line.told] == [PHASE, b"q" * 16]
+
+
+def test_what_the_server_did_not_hear_is_said_again() -> None:
+    store, line = MemoryStore(), Script(cluster(phones=99), RemoteError("busy"))
+    refuses(phone(store), line)
+    line.trouble = None
+    refuses(phone(store), line)
+    assert len(line.told) == 1
+
+
+def test_a_phone_that_is_not_to_tell_says_nothing() -> None:
+    line = Script(cluster(phones=99))
+    refuses(phone(policy=Policy(tell_refusals=False)), line)
+    assert line.told == []
+
+
+def test_a_task_that_names_no_phase_is_of_the_one_that_the_phone_is_in() -> None:
+    task = ShareKeys(sum_id=PHASE, neighbours=(1,), cipher_keys=b"", mask_keys=b"")
+    member = phone()
+    line = Script(task)
+    member.tell_refusal(task, RefusedError("why", Rule.SUM), line)
+    assert line.told == []  # it is in none
+    member.answer(cluster())
+    member.tell_refusal(task, RefusedError("why", Rule.SUM), line)
+    assert line.told == [Refuse(phase=PHASE, rule=Rule.SUM)]
+
+
+@pytest.mark.parametrize("status", [204, 409])
+def test_it_goes_over_http_signed_and_small(status: int) -> None:
+    def reply(path: str, name: str, body: bytes) -> Reply:
+        if path == TASK:
+            return Reply(encode(cluster(phones=99)))
+        assert path == REFUSAL
+        return Reply(status=204) if status == 204 else problem(409, "unexpected")
+
+    with serving(PhoneServer(reply)) as server:
+        store = MemoryStore()
+        transport = HttpTransport(server.url, signing_key(store), tries=1)
+        enrol(store, transport, "welcome")
+        with pytest.raises(RefusedError, match="least_phones"):
+            phone(store).take_part(transport)
+        transport.close()
+        ((_, body),) = [each for each in server.requests if each[0] == REFUSAL]
+        assert decode_body(body, MESSAGEPACK, Refuse) == Refuse(phase=PHASE, rule=Rule.LEAST_PHONES)
+        assert len(body) < 100
+
+
+@pytest.mark.parametrize("recordings", [0, 1, 500])
+def test_what_is_told_does_not_depend_on_what_a_phone_heard(recordings: int) -> None:
+    points = np.zeros((recordings, 2), dtype=np.float32)
+    line = Script(cluster(phones=99))
+    refuses(phone(MemoryStore(points)), line)
+    assert line.told == [Refuse(phase=PHASE, rule=Rule.LEAST_PHONES)]
+    accepted = Script(cluster())
+    phone(MemoryStore(points)).take_part(accepted)
+    assert (len(accepted.sent), accepted.told) == (1, [])
