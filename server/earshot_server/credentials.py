@@ -61,6 +61,17 @@ class Credentials:
             raise CredentialsError(f"credentials in {folder}: {error.strerror}") from error
         return cls(_token_of(token, folder / TOKEN_FILE), _key_of(key, folder / KEY_FILE))
 
+    def fingerprints(self) -> dict[str, bytes]:
+        """Of each file, what tells it from another and nothing about it; 32 bytes each."""
+        secret = {
+            TOKEN_FILE: self.operator_token.encode(),
+            KEY_FILE: self.invitation_key.private_bytes_raw(),
+        }
+        return {
+            file: hmac.digest(key, b"earshot fingerprint of " + file.encode(), "sha256")
+            for file, key in secret.items()
+        }
+
     def is_operator(self, token: str) -> bool:
         """Whether this is the operator's token; takes as long for every wrong one."""
         return hmac.compare_digest(token.encode("utf-8", "replace"), self.operator_token.encode())

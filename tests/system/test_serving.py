@@ -179,6 +179,60 @@ def test_an_address_in_use_is_said(tmp_path: Path) -> None:
     assert f"cannot listen at 127.0.0.1:{port}" in done.stderr.splitlines()[-1]
 
 
+@pytest.mark.parametrize(
+    ("options", "said"),
+    [
+        (("--port", "99999"), "--port 99999: from 0 to 65535"),
+        (("--port", "-1"), "from 0 to 65535"),
+        (("--log-level", "loud"), "--log-level LOUD: one of debug, info"),
+        (("--workers", "5000"), "--workers 5000: from 1 to 64"),
+        (("--workers", "0"), "from 1 to 64"),
+        (("--threads", "-3"), "from 1 to 256"),
+        (("--workers", "64", "--threads", "256"), "at most 500"),
+        (("--pause", "nan"), "from 0.01 to 30"),
+        (("--keep-days", "inf"), "from 0 to 36500"),
+        (("--proxies", "-1"), "from 0 to 16"),
+        (("--requests-per-minute", "0"), "--requests-per-minute 0: from 1"),
+        (("--address-connections", "0"), "--address-connections 0: from 1"),
+        (("--host", "nowhere.invalid"), "choose another --host"),
+        (("--host", "\udcff" * 70), "choose another --host"),
+        (("--data", "/dev/null"), "the data folder /dev/null cannot be written"),
+        (("--data", "/proc/earshot"), "the data folder /proc/earshot cannot be written"),
+        (("--database", "mysql://x@y/z"), "postgresql://user:password@host"),
+    ],
+)
+def test_an_option_with_which_nobody_can_serve_is_said_in_one_line(
+    tmp_path: Path, options: tuple[str, ...], said: str
+) -> None:
+    given = {"--data": str(tmp_path), "--port": "0"} | dict(zip(options[::2], options[1::2]))  # noqa: B905
+    done = earshot("serve", *(word for option in given.items() for word in option))
+    assert done.returncode == 2
+    assert said in done.stderr
+    assert done.stdout == ""
+    assert len(done.stderr.splitlines()) == 1
+
+
+def test_a_second_host_needs_the_credentials_of_the_first(
+    tmp_path: Path, postgres: EmbeddedPostgres
+) -> None:
+    with psycopg.connect(postgres.url, autocommit=True) as connection:
+        connection.execute("CREATE DATABASE hosts")
+    url = postgres.url.replace("/postgres?", "/hosts?")
+    with ServerProcess(tmp_path / "first", url):
+        pass
+    second = ("serve", "--data", str(tmp_path / "second"), "--port", "0")
+    done = earshot(*second, EARSHOT_DATABASE=url)
+    assert done.returncode == 2
+    assert "copy operator.token and invitation.key" in done.stderr.splitlines()[-1]
+    for name in ("operator.token", "invitation.key"):
+        (tmp_path / "second" / name).write_bytes((tmp_path / "first" / name).read_bytes())
+    with ServerProcess(tmp_path / "second", url) as server:
+        assert server.operator().phases() == ()
+    (tmp_path / "first" / "operator.token").unlink()
+    with ServerProcess(tmp_path / "first", url, "--renew-credentials") as server:
+        assert server.operator().phases() == ()
+
+
 def test_a_database_that_cannot_be_reached_is_said_without_its_password(tmp_path: Path) -> None:
     url = "postgresql://earshot:secret-word@127.0.0.1:9/earshot"
     done = earshot("serve", "--data", str(tmp_path), "--port", "0", "--database", url)
@@ -222,7 +276,7 @@ def test_credentials_that_others_may_read_are_refused(
 
 
 def test_its_own_database_survives_a_kill_and_stops_in_good_order(tmp_path: Path) -> None:
-    server = ServerProcess(tmp_path / "data")
+    server = ServerProcess(tmp_path / "data", None, "--threads", "60")
     server.start()
     phase = earshot("phase", "start", "--phones", "100", *at(server)).stdout.strip()
     code = server.operator().invite(Invite()).code
@@ -238,6 +292,10 @@ def test_its_own_database_survives_a_kill_and_stops_in_good_order(tmp_path: Path
         assert server.operator().phase(phase).status == "gathering"
         family = [each.pid for each in server.processes()]
         assert len(family) >= 5  # supervisor, driver, arbiter, two workers
+        with psycopg.connect(EmbeddedPostgres(server.data).url) as connection:
+            row = connection.execute("SHOW max_connections").fetchone()
+        assert row is not None
+        assert int(row[0]) > 2 * 60  # what its threads may hold
     finally:
         assert server.stop() == 0
     await_(lambda: not any(map(_lives, family)), "the end of all processes")
@@ -250,7 +308,9 @@ def test_metrics_are_not_on_the_databases_disk_and_leave_nothing_behind(
     tmp_path: Path, postgres: EmbeddedPostgres
 ) -> None:
     """Memory maps kill their process where a disk is full."""
-    server = ServerProcess(tmp_path, postgres.url)
+    with psycopg.connect(postgres.url, autocommit=True) as connection:
+        connection.execute("CREATE DATABASE metrics")
+    server = ServerProcess(tmp_path, postgres.url.replace("/postgres?", "/metrics?"))
     server.start()
     killed = (tmp_path / "metrics-folder").resolve(strict=True)
     server.kill()

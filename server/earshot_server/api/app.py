@@ -57,6 +57,7 @@ class Settings:
         proxies: how many reverse proxies, each adding to X-Forwarded-For, stand before the server.
         metrics_folder: of the figures of several workers, empty when the server starts; None for a
             single process.
+        data_folder: on whose disk there must be room; None if nothing is kept there.
     """
 
     database: Database
@@ -67,6 +68,7 @@ class Settings:
     address_requests_per_minute: int = 12_000
     proxies: int = 0
     metrics_folder: Path | None = None
+    data_folder: Path | None = None
 
 
 class _PhaseConverter(BaseConverter):
@@ -110,7 +112,7 @@ def create_app(settings: Settings) -> Flask:
         Phones(database, attestation, limits, settings.idle_seconds).blueprint(),
         Operators(database, credentials, limits).blueprint(),
         public(archive),
-        health(database),
+        health(database, settings.data_folder),
         figures,
         watched,
     ):

@@ -2,18 +2,35 @@
 
 from __future__ import annotations
 
+import shutil
+import threading
+import time
+from pathlib import Path
+
 from flask import Blueprint, Response
 
 from earshot_protocol.api import JSON
+from earshot_server.api.problems import DiskError
 from earshot_server.store.database import Database
 
 LIVE = "/health/live"
 READY = "/health/ready"
+LEAST_FREE = 128 * 2**20
+"""Bytes that must be free where the data folder is: PostgreSQL stops for good where none are."""
+WRITE_EVERY = 3.0
+"""Seconds from one write to the next, however often somebody asks."""
 
 
-def health(database: Database) -> Blueprint:
-    """The two endpoints, to be mounted."""
+def health(database: Database, folder: Path | None) -> Blueprint:
+    """The two endpoints, to be mounted.
+
+    Args:
+        database: that must be there and take what is written.
+        folder: the data folder, on whose disk there must be room; None: there is none.
+    """
     blueprint = Blueprint("health", __name__)
+    lock = threading.Lock()
+    written = -WRITE_EVERY
 
     @blueprint.get(LIVE)
     def live() -> Response:
@@ -22,8 +39,27 @@ def health(database: Database) -> Blueprint:
 
     @blueprint.get(READY)
     def ready() -> Response:
-        """The process answers and its database does."""
+        """The process answers, its database can be written, and there is room on the disk."""
+        nonlocal written
+        if folder is not None:
+            _check_room(folder)
         database.check()
+        with lock:
+            if time.monotonic() - written >= WRITE_EVERY:
+                database.write()
+                written = time.monotonic()
         return Response(b'{"status":"ready"}', content_type=JSON)
 
     return blueprint
+
+
+def _check_room(folder: Path) -> None:
+    try:
+        free = shutil.disk_usage(folder).free
+    except OSError as error:
+        raise DiskError(f"the data folder cannot be read: {error.strerror}") from error
+    if free < LEAST_FREE:
+        raise DiskError(
+            f"{free >> 20} MiB are free on the disk of the data folder; {LEAST_FREE >> 20} MiB are "
+            "the least"
+        )

@@ -25,6 +25,7 @@ from earshot_protocol.api import (
 from earshot_protocol.errors import (
     EarshotError,
     InvalidParametersError,
+    LocalError,
     MalformedMessageError,
     RemoteError,
     RepeatedMessageError,
@@ -75,6 +76,10 @@ class RateLimitError(RemoteError):
         self.seconds = seconds
 
 
+class DiskError(LocalError):
+    """The data folder's disk is gone or nearly full."""
+
+
 class BusyError(RemoteError):
     """A long body while too many others are being sent."""
 
@@ -114,6 +119,7 @@ KINDS: dict[type[Exception], Kind] = {
     InvalidParametersError: Kind("invalid-parameters", "No phase can run like this", 422),
     RateLimitError: Kind("rate-limit", "Too many requests", 429),
     BusyError: Kind("busy", "The server is busy", 503),
+    DiskError: Kind("disk", "There is no room on the disk", 503),
     DatabaseUnavailableError: _DATABASE,
     NewerSchemaError: _DATABASE,
 }
@@ -166,7 +172,10 @@ def _of_ours(error: EarshotError) -> Response:
         return _internal(error)
     if kind is _DATABASE:
         _log.error("the database is not available", extra={"reason": str(error)})
-        response = _respond(kind, f"nothing was changed: try again in {SECONDS_UNTIL_DATABASE} s")
+        advice = error.advice if isinstance(error, DatabaseUnavailableError) else ""
+        why = f"{advice}; " if advice else ""
+        again = f"nothing was changed: try again in {SECONDS_UNTIL_DATABASE} s"
+        response = _respond(kind, why + again)
         response.headers["Retry-After"] = str(SECONDS_UNTIL_DATABASE)
         return response
     now = time.time() if isinstance(error, StaleSignatureError) else None

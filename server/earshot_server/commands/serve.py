@@ -30,24 +30,34 @@ def serve(
     ] = None,
     host: Annotated[str, typer.Option(help="Address to listen at.")] = _DEFAULT.host,
     port: Annotated[int, typer.Option(help="Port to listen at; 0: any.")] = _DEFAULT.port,
-    workers: Annotated[int, typer.Option(min=1, help="Web processes.")] = _DEFAULT.workers,
-    threads: Annotated[int, typer.Option(min=1, help="Threads of each.")] = _DEFAULT.threads,
+    workers: Annotated[int, typer.Option(help="Web processes.")] = _DEFAULT.workers,
+    threads: Annotated[int, typer.Option(help="Threads of each.")] = _DEFAULT.threads,
     pause: Annotated[
-        float, typer.Option(min=0.01, help="Seconds between two looks at what is due.")
+        float, typer.Option(help="Seconds between two looks at what is due.")
     ] = _DEFAULT.pause,
     keep_days: Annotated[
-        float, typer.Option(min=0, help="Days that members and snapshots of ended phases stay.")
+        float, typer.Option(help="Days that members and snapshots of ended phases stay.")
     ] = _DEFAULT.keep_days,
     requests_per_minute: Annotated[
-        int, typer.Option(min=1, help="Of one phone, to each worker, at most.")
+        int, typer.Option(help="Of one phone, to each worker, at most.")
     ] = _DEFAULT.requests_per_minute,
     address_requests_per_minute: Annotated[
-        int, typer.Option(min=1, help="Of one address, to each worker, at most.")
+        int, typer.Option(help="Of one address, to each worker, at most.")
     ] = _DEFAULT.address_requests_per_minute,
+    address_connections: Annotated[
+        int, typer.Option(help="Of one address, to each worker, at most; not behind --proxies.")
+    ] = _DEFAULT.address_connections,
     proxies: Annotated[
-        int, typer.Option(min=0, help="Reverse proxies before the server, for X-Forwarded-For.")
+        int, typer.Option(help="Reverse proxies before the server, for X-Forwarded-For.")
     ] = _DEFAULT.proxies,
     log_level: Annotated[str, typer.Option(help="The least that is logged.")] = _DEFAULT.log_level,
+    renew_credentials: Annotated[
+        bool,
+        typer.Option(
+            "--renew-credentials",
+            help="The data folder's credentials take the place of those the database knows.",
+        ),
+    ] = _DEFAULT.renew_credentials,
 ) -> None:
     """Coordinate phases for phones, until SIGTERM; `docs/operations.md` says the rest."""
     from earshot_server.credentials import TOKEN_FILE
@@ -55,6 +65,7 @@ def serve(
 
     # Options are named as what they set.
     settings = Serving(**context.params | {"data": data, "log_level": log_level.upper()})
+    settings.check()
 
     def ready(address: str) -> None:
         typer.echo(f"Earshot serves at {address}")

@@ -5,6 +5,23 @@ from __future__ import annotations
 from dataclasses import dataclass
 from pathlib import Path
 
+from earshot_protocol.errors import InvalidInputError
+
+LOG_LEVELS = ("DEBUG", "INFO", "WARNING", "ERROR", "CRITICAL")
+_RANGES: dict[str, tuple[float, float]] = {
+    "port": (0, 65_535),
+    "workers": (1, 64),
+    "threads": (1, 256),
+    "pause": (0.01, 30.0),
+    "keep_days": (0, 36_500),
+    "requests_per_minute": (1, 10**9),
+    "address_requests_per_minute": (1, 10**9),
+    "address_connections": (1, 10**6),
+    "proxies": (0, 16),
+}
+_MOST_CONNECTIONS = 500
+"""To the database: each is a process of PostgreSQL's."""
+
 
 @dataclass(frozen=True)
 class Serving:
@@ -23,3 +40,32 @@ class Serving:
     address_connections: int = 1000
     proxies: int = 0
     log_level: str = "INFO"
+    renew_credentials: bool = False
+
+    @property
+    def database_connections(self) -> int:
+        """The most that all processes hold together."""
+        return self.workers * (self.threads + 1) + 3
+
+    def check(self) -> None:
+        """Check what the types do not say.
+
+        Raises:
+            InvalidInputError: an option that nobody can serve with; says what it may be.
+        """
+        for name, (least, most) in _RANGES.items():
+            given = getattr(self, name)
+            if not least <= given <= most:  # also what is not a number
+                raise InvalidInputError(
+                    f"--{name.replace('_', '-')} {given}: from {least:g} to {most:g}"
+                )
+        if self.database_connections > _MOST_CONNECTIONS:
+            raise InvalidInputError(
+                f"--workers {self.workers} --threads {self.threads}: they would hold "
+                f"{self.database_connections} connections to the database; at most "
+                f"{_MOST_CONNECTIONS}, one for each thread and one for each worker"
+            )
+        if self.log_level not in LOG_LEVELS:
+            raise InvalidInputError(
+                f"--log-level {self.log_level}: one of {', '.join(LOG_LEVELS).lower()}"
+            )

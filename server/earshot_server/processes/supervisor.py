@@ -11,11 +11,13 @@ import multiprocessing
 import os
 import signal
 import socket
+import tempfile
 import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, closing
 from multiprocessing import connection
+from pathlib import Path
 
 from earshot_protocol.errors import LocalError
 from earshot_server.processes import logs
@@ -31,8 +33,16 @@ _CALM = 10.0
 _log = logging.getLogger(__name__)
 
 
+_SPARE_CONNECTIONS = 20
+"""Of the embedded database, for whoever looks into it, and for its own work."""
+
+
 class AddressError(LocalError):
     """The server cannot listen at the address that it was given."""
+
+
+class DataFolderError(LocalError):
+    """The data folder cannot be written."""
 
 
 def serve(serving: Serving, ready: Callable[[str], None] = lambda address: None) -> None:
@@ -46,10 +56,13 @@ def serve(serving: Serving, ready: Callable[[str], None] = lambda address: None)
         AddressError: the address is in use or not ours.
         DatabaseUnavailableError: the database cannot be reached or written.
         NewerSchemaError: a newer version of this software wrote the database.
+        DataFolderError: the data folder cannot be written.
         CredentialsError: the files of the data folder are damaged or open to others.
+        OtherCredentialsError: the database is served with other credentials.
     """
     from earshot_server.credentials import Credentials
     from earshot_server.store.database import Database
+    from earshot_server.store.fingerprints import claim
 
     logs.configure(serving.log_level)
     stop = threading.Event()
@@ -57,32 +70,51 @@ def serve(serving: Serving, ready: Callable[[str], None] = lambda address: None)
         signal.signal(number, lambda *_: stop.set())
     with ExitStack() as stack:
         listener = stack.enter_context(_listen(serving.host, serving.port))
-        Credentials.load_or_create(serving.data)
+        _check_writable(serving.data)
+        credentials = Credentials.load_or_create(serving.data)
         url, postgres = serving.database, None
         if url is None:
-            postgres = stack.enter_context(embedded(serving.data))
+            # PostgreSQL's own default is 100.
+            most = max(100, serving.database_connections + _SPARE_CONNECTIONS)
+            postgres = stack.enter_context(embedded(serving.data, {"max_connections": str(most)}))
             url = postgres.url
         with closing(Database(url, pool_size=1)) as database:
             database.migrate()
+            fingerprints = credentials.fingerprints()
+            claim(database, serving.data, fingerprints, renew=serving.renew_credentials)
         driver = _Child("driver", _drive, serving, url)
         stack.callback(driver.end)
         web = _Child("web", _web, serving, url, listener)
         # It ends first, so that an accepted answer is never left without its acknowledgement.
         stack.callback(web.end)
-        ready(f"http://{serving.host}:{listener.getsockname()[1]}")
+        host = f"[{serving.host}]" if ":" in serving.host else serving.host
+        ready(f"http://{host}:{listener.getsockname()[1]}")
         _supervise((web, driver), postgres, stop)
 
 
 def _listen(host: str, port: int) -> socket.socket:
     try:
-        listener = socket.create_server((host, port), backlog=2048)
-    except OSError as error:
+        family = socket.AF_INET6 if ":" in host else socket.AF_INET
+        listener = socket.create_server((host, port), family=family, backlog=2048)
+    except (OSError, TypeError, UnicodeError) as error:  # a name may have no form in ASCII
+        reason = getattr(error, "strerror", None) or error
         raise AddressError(
-            f"cannot listen at {host}:{port} ({error.strerror}): choose another --host or --port"
+            f"cannot listen at {host}:{port} ({reason}): choose another --host or --port"
         ) from error
     # Connections inherit it, also those that come before there is anybody to take them.
     listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return listener
+
+
+def _check_writable(folder: Path) -> None:
+    """Before a process finds out that is started again and again."""
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        tempfile.TemporaryFile(dir=folder).close()
+    except OSError as error:
+        raise DataFolderError(
+            f"the data folder {folder} cannot be written ({error.strerror}): choose another --data"
+        ) from error
 
 
 class _Child:

@@ -110,6 +110,7 @@ class _Gunicorn(BaseApplication):  # type: ignore[misc]  # gunicorn has no types
                 address_requests_per_minute=self._serving.address_requests_per_minute,
                 proxies=self._serving.proxies,
                 metrics_folder=self._metrics,
+                data_folder=self._serving.data,
             )
         )
         connections = Connections(_patience(self._serving))

@@ -39,7 +39,15 @@ _UNUSABLE: tuple[type[psycopg.Error], ...] = (psycopg.OperationalError, *_ADVICE
 
 
 class DatabaseUnavailableError(LocalError):
-    """The database cannot be used now; says why, and works again when the reason is gone."""
+    """The database cannot be used now; says why, and works again when the reason is gone.
+
+    Attributes:
+        advice: what to do, in words that are for anybody; empty where only its own words help.
+    """
+
+    def __init__(self, message: str, advice: str = "") -> None:
+        super().__init__(message)
+        self.advice = advice
 
 
 class NewerSchemaError(LocalError):
@@ -129,6 +137,13 @@ class Database:
         if (version or 0) < newest:
             raise self._unavailable(errors.UndefinedTable())
 
+    def write(self) -> None:
+        """Write one row durably: a disk that is full, or gone, is noticed before a phone does."""
+        self.query(
+            "INSERT INTO readiness (written) VALUES (seconds_now())"
+            " ON CONFLICT (one) DO UPDATE SET written = excluded.written"
+        )
+
     def _again_if_lost(self, attempt: Callable[[], _T]) -> _T:
         """What the attempt returns, on another connection if its own broke."""
         try:
@@ -187,7 +202,7 @@ class Database:
         message = "the database cannot be used: " + " - ".join(filter(None, (advice, reported)))
         if self._password:
             message = message.replace(self._password, "…")
-        return DatabaseUnavailableError(message)
+        return DatabaseUnavailableError(message, advice)
 
 
 def _parse(url: str) -> tuple[str, str]:
