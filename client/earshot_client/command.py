@@ -32,6 +32,9 @@ SUB_COMMANDS = {
     "serve": SubCommand("server", "The server: API, driver and dashboard on PostgreSQL."),
     "phase": SubCommand("server", "Operator actions: start, list, show, stop and export phases."),
     "invite": SubCommand("server", "An invitation code with which phones may enrol."),
+    "operator": SubCommand(
+        "server", "Who may operate the server: add, list, remove, rotate; the audit log."
+    ),
     "train": SubCommand("models", "An encoder for phones, trained without labels."),
     "probe": SubCommand(
         "simulations", "How good an encoder is, on labelled sound that it never heard."

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+from collections.abc import Iterator
 from pathlib import Path
 from typing import TypeVar
 from urllib import error, parse, request
@@ -11,9 +12,11 @@ from urllib import error, parse, request
 import msgspec
 
 from earshot_protocol.api import (
+    AUDIT,
     COHORTS,
     INVITATIONS,
     JSON,
+    OPERATORS,
     PHASES,
     Invitation,
     Invite,
@@ -23,9 +26,21 @@ from earshot_protocol.api import (
     encode_body,
 )
 from earshot_protocol.errors import LocalError
-from earshot_server.api.views import Cohorts, PhaseExport, Phases, PhaseView, Started, Stopped
+from earshot_server.api.views import (
+    Audit,
+    Cohorts,
+    NewOperator,
+    Operators,
+    OperatorToken,
+    OperatorView,
+    PhaseExport,
+    Phases,
+    PhaseView,
+    Started,
+    Stopped,
+)
 from earshot_server.credentials import TOKEN_FILE
-from earshot_server.records import CohortRecord
+from earshot_server.records import AuditEntry, CohortRecord
 
 TOKEN_VARIABLE = "EARSHOT_OPERATOR_TOKEN"  # noqa: S105 - the name of a variable
 _TIMEOUT = 60.0
@@ -106,15 +121,39 @@ class OperatorClient:
         """Everything that is kept of a phase."""
         return self._call(_path(phase) + "/export", PhaseExport)
 
+    def operators(self) -> tuple[OperatorView, ...]:
+        """All operators."""
+        return self._call(OPERATORS, Operators).operators
+
+    def add_operator(self, new: NewOperator) -> OperatorToken:
+        """Add an operator, whose token is told this once."""
+        return self._call(OPERATORS, OperatorToken, new)
+
+    def remove_operator(self, name: str) -> None:
+        """Remove an operator."""
+        self._send(_operator(name), method="DELETE")
+
+    def rotate(self, name: str) -> OperatorToken:
+        """Give an operator a new token."""
+        return decode_body(self._send(_operator(name) + "/token", {}), JSON, OperatorToken)
+
+    def audit(self) -> Iterator[AuditEntry]:
+        """The audit log, the newest entry first."""
+        path = AUDIT
+        while entries := self._call(path, Audit).entries:
+            yield from entries
+            path = f"{AUDIT}?before={entries[-1].entry}"
+
     def _call(self, path: str, kind: type[_T], body: object = None) -> _T:
         return decode_body(self._send(path, body), JSON, kind)
 
-    def _send(self, path: str, body: object = None) -> bytes:
-        """Post a body, or get what needs none."""
+    def _send(self, path: str, body: object = None, method: str | None = None) -> bytes:
+        """Post a body, or get what needs none, unless another method is given."""
         # S310: the constructor admits http and https only.
         asked = request.Request(  # noqa: S310
             self._server + path,
             data=None if body is None else encode_body(body, JSON),
+            method=method,
             headers={
                 "Authorization": f"Bearer {self._token}",
                 "Accept": JSON,
@@ -134,6 +173,10 @@ class OperatorClient:
 
 def _path(phase: str) -> str:
     return f"{PHASES}/{parse.quote(phase, safe='')}"
+
+
+def _operator(name: str) -> str:
+    return f"{OPERATORS}/{parse.quote(name, safe='')}"
 
 
 def _said(refused: error.HTTPError) -> str:

@@ -58,6 +58,26 @@ class Trouble(msgspec.Struct, frozen=True):
     next_try: float
 
 
+class AuditEntry(msgspec.Struct, frozen=True):
+    """One entry of the audit log.
+
+    Attributes:
+        entry: its number; a later one has a larger one, and numbers may be missing.
+        at: when.
+        operator: who; `phone` for a phone that left by itself.
+        action: what.
+        subject: on what.
+        detail: what else there is to say.
+    """
+
+    entry: int
+    at: float
+    operator: str
+    action: str
+    subject: str
+    detail: str
+
+
 class PhaseRecord(msgspec.Struct, frozen=True):
     """One phase, from its gathering to its ending.
 

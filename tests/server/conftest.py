@@ -51,6 +51,7 @@ def database_url(emptied_url: str) -> str:
             " WHERE schemaname = 'public' AND tablename <> 'schema_version'"
         ).fetchone()
         assert tables is not None
+        connection.execute("SET session_replication_role = replica")  # no trigger refuses it
         connection.execute(f"TRUNCATE {tables[0]} RESTART IDENTITY".encode())
     return emptied_url
 

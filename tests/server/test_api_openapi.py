@@ -49,7 +49,7 @@ def test_it_is_served(server: Server) -> None:
 
 def test_it_describes_every_endpoint_and_no_other(server: Server) -> None:
     served = {
-        (re.sub(r"<phase:phase>", "{phase}", rule.rule), method.lower())
+        (re.sub(r"<(\w+):\w+>", r"{\1}", rule.rule), method.lower())
         for rule in server.app.url_map.iter_rules()
         if not rule.endpoint.startswith("dashboard.")
         for method in (rule.methods or set()) - {"HEAD", "OPTIONS"}

@@ -227,9 +227,10 @@ def test_a_busy_pool_is_told_from_a_missing_server(database_url: str) -> None:
     database = Database(database_url, pool_size=1, patience=0.2)
     with (
         database.transaction(),
+        ThreadPoolExecutor(1) as another,  # this thread's statements join the transaction
         pytest.raises(DatabaseUnavailableError, match=r"connections are busy for 0\.2 s"),
     ):
-        database.now()
+        another.submit(database.now).result()
     assert database.now() > 0
     database.close()
 

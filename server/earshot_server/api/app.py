@@ -14,6 +14,7 @@ from werkzeug.middleware.proxy_fix import ProxyFix
 from werkzeug.routing import BaseConverter
 
 from earshot_server.api import bodies, problems
+from earshot_server.api.administration import Administration
 from earshot_server.api.authentication import authenticate_operator
 from earshot_server.api.health import health
 from earshot_server.api.limits import RateLimits
@@ -27,6 +28,7 @@ from earshot_server.credentials import Credentials
 from earshot_server.dashboard.pages import blueprint as dashboard
 from earshot_server.store.archive import Archive
 from earshot_server.store.database import Database
+from earshot_server.store.operators import Accounts
 
 HEADERS = {
     "Cache-Control": "no-store",
@@ -71,6 +73,12 @@ class Settings:
     data_folder: Path | None = None
 
 
+class _NameConverter(BaseConverter):
+    """An operator in a path."""
+
+    regex = "[a-z][a-z0-9._-]{0,31}"
+
+
 class _PhaseConverter(BaseConverter):
     """A phase in a path: 32 hexadecimal digits."""
 
@@ -98,19 +106,21 @@ def create_app(settings: Settings) -> Flask:
     app = Flask(__name__, static_folder=None)
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
     app.url_map.merge_slashes = False  # what is not there is not redirected
-    app.url_map.converters["phase"] = _PhaseConverter
+    app.url_map.converters |= {"phase": _PhaseConverter, "operator": _NameConverter}
     app.before_request(partial(_begin, limits))
     app.after_request(_secure)
     app.after_request(partial(_record, metrics))
     problems.register(app)
     watched = dashboard(archive)
-    watched.before_request(partial(authenticate_operator, credentials, limits, "Basic"))
+    known = partial(authenticate_operator, credentials, Accounts(database), limits)
+    watched.before_request(partial(known, "Basic"))
     figures = Blueprint("metrics", __name__)
-    figures.before_request(partial(authenticate_operator, credentials, limits))
+    figures.before_request(known)
     figures.add_url_rule(METRICS, view_func=metrics.respond)
     for blueprint in (
         Phones(database, attestation, limits, settings.idle_seconds).blueprint(),
-        Operators(database, credentials, limits).blueprint(),
+        Operators(database, credentials).blueprint(known),
+        Administration(database).blueprint(known),
         public(archive),
         health(database, settings.data_folder),
         figures,

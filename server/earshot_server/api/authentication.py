@@ -1,21 +1,25 @@
-"""Who sends a request: a phone, by its signature, or an operator, by the token."""
+"""Who sends a request: a phone, by its signature, or an operator, by a token; who may do what."""
 
 from __future__ import annotations
 
 import re
 import time
 from collections.abc import Callable
+from functools import wraps
+from typing import Any
 
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from flask import g, request
+from flask import Response, g, request
 
 from earshot_protocol.api import NEW_PHONE
 from earshot_protocol.signatures import SignatureError, key_id_of, verify_body, verify_fields
 from earshot_server.api import bodies
 from earshot_server.api.limits import RateLimits
-from earshot_server.api.problems import OperatorError
+from earshot_server.api.problems import OperatorError, RoleError
 from earshot_server.credentials import Credentials
+from earshot_server.store.operators import FIRST, Accounts, Operator, Role
 
+_View = Callable[..., Response]
 _NUMBER = re.compile(r"[1-9][0-9]{0,17}")
 _NOBODY = 0
 """No phone has this number."""
@@ -77,31 +81,59 @@ def _fields() -> dict[str, str]:
 
 
 def authenticate_operator(
-    credentials: Credentials, limits: RateLimits, challenge: str = "Bearer"
+    credentials: Credentials, operators: Accounts, limits: RateLimits, challenge: str = "Bearer"
 ) -> None:
-    """Check that the present request carries the operator's token.
+    """Find out which operator sends the present request, by the token.
 
     Browsers send the password of HTTP Basic of their own accord, even when another site makes
     them; so it opens what can be read, and never what changes something.
 
     Args:
-        credentials: of the server.
+        credentials: of the server; hold the first operator's token.
+        operators: all others.
         limits: of wrong tokens per address.
         challenge: the scheme that a request without the token is asked for.
 
     Raises:
-        OperatorError: it does not.
+        OperatorError: nobody's token, or another's than the name says.
         RateLimitError: too many wrong tokens came from its address; this one was not looked at.
     """
     given = request.authorization
-    token = ""
+    name, token = None, ""
     if given is not None and given.type == "bearer":
         token = given.token or ""
     elif given is not None and given.type == "basic" and request.method in ("GET", "HEAD"):
-        token = given.password or ""
-    if token:
-        limits.check_failures(request.remote_addr)
-    if not credentials.is_operator(token):
-        if token:  # browsers ask without one first
-            limits.count_failure(request.remote_addr)
+        name, token = given.username, given.password or ""
+    if not token:  # browsers ask without one first
         raise OperatorError(challenge)
+    limits.check_failures(request.remote_addr)
+    first = credentials.is_operator(token)
+    operator = Operator(FIRST, Role.ADMIN) if first else operators.holder(token)
+    if operator is None or name not in (None, operator.name):
+        limits.count_failure(request.remote_addr)
+        raise OperatorError(challenge)
+    g.operator = operator
+
+
+def present_operator() -> Operator:
+    """Who sent the present request; it was authenticated."""
+    operator: Operator = g.operator
+    return operator
+
+
+def needs(role: Role, view: _View) -> _View:
+    """The view for operators of this role, and of those that include it.
+
+    Calling it raises `RoleError` for others.
+    """
+
+    @wraps(view)
+    def checked(*arguments: Any, **named: Any) -> Response:
+        operator = present_operator()
+        if not operator.role.includes(role):
+            raise RoleError(
+                f"{operator.name} has the role {operator.role.value}; this needs {role.value}"
+            )
+        return view(*arguments, **named)
+
+    return checked

@@ -28,8 +28,12 @@ from earshot_server.api.health import LIVE, READY
 from earshot_server.api.metrics import PATH as METRICS
 from earshot_server.api.problems import FIELDS_TOO_LARGE, HTTP_KINDS, KINDS, VERSION
 from earshot_server.api.views import (
+    Audit,
     Cohorts,
     Histograms,
+    NewOperator,
+    Operators,
+    OperatorToken,
     PhaseExport,
     Phases,
     PhaseView,
@@ -37,6 +41,7 @@ from earshot_server.api.views import (
     Started,
     Stopped,
 )
+from earshot_server.store.operators import Role
 
 Schema = dict[str, Any]
 
@@ -60,6 +65,7 @@ class Operation:
         status: of the response.
         problem: status of a problem that its kind of request does not bring along.
         query: the parameters that it takes in its query, and the pattern of each.
+        role: that an operator who calls it must have.
     """
 
     method: str
@@ -71,6 +77,7 @@ class Operation:
     status: int = 200
     problem: int | None = None
     query: Mapping[str, str] = field(default_factory=dict)
+    role: Role = Role.VIEWER
 
     @property
     def name(self) -> str:
@@ -86,12 +93,16 @@ class Operation:
             statuses.add(401)
         if self.takes is not None:
             statuses |= {400, 408, 413, 415}
-        if "{phase}" in self.path:
+        if self.role is not Role.VIEWER:
+            statuses.add(403)
+        if "{" in self.path:
             statuses.add(404)
         return statuses | {self.problem} if self.problem else statuses
 
 
 _ONE = PHASES + "/{phase}"
+_ONE_OPERATOR = api.OPERATORS + "/{operator}"
+_PATH_PARAMETERS = {"phase": "^[0-9a-f]{32}$", "operator": "^[a-z][a-z0-9._-]{0,31}$"}
 
 OPERATIONS = (
     Operation(
@@ -133,8 +144,19 @@ OPERATIONS = (
         _OPERATOR,
         api.Invite,
         api.Invitation,
+        role=Role.OPERATOR,
     ),
-    Operation("post", PHASES, "Start a phase", _OPERATOR, api.StartPhase, Started, 201, 422),
+    Operation(
+        "post",
+        PHASES,
+        "Start a phase",
+        _OPERATOR,
+        api.StartPhase,
+        Started,
+        201,
+        422,
+        role=Role.OPERATOR,
+    ),
     Operation(
         "get",
         PHASES,
@@ -146,7 +168,15 @@ OPERATIONS = (
     ),
     Operation("get", api.COHORTS, "List cohorts", _OPERATOR, gives=Cohorts),
     Operation("get", _ONE, "Read a phase", _OPERATOR, gives=PhaseView),
-    Operation("post", _ONE + "/stop", "Stop a phase", _OPERATOR, gives=Stopped, problem=409),
+    Operation(
+        "post",
+        _ONE + "/stop",
+        "Stop a phase",
+        _OPERATOR,
+        gives=Stopped,
+        problem=409,
+        role=Role.OPERATOR,
+    ),
     Operation(
         "get",
         _ONE + "/export",
@@ -154,6 +184,53 @@ OPERATIONS = (
         _OPERATOR,
         None,
         PhaseExport,
+    ),
+    Operation(
+        "get",
+        api.OPERATORS,
+        "List operators",
+        _OPERATOR,
+        gives=Operators,
+        role=Role.ADMIN,
+    ),
+    Operation(
+        "post",
+        api.OPERATORS,
+        "Add an operator",
+        _OPERATOR,
+        NewOperator,
+        OperatorToken,
+        201,
+        409,
+        role=Role.ADMIN,
+    ),
+    Operation(
+        "delete",
+        _ONE_OPERATOR,
+        "Remove an operator",
+        _OPERATOR,
+        status=204,
+        problem=409,
+        role=Role.ADMIN,
+    ),
+    Operation(
+        "post",
+        _ONE_OPERATOR + "/token",
+        "Rotate a token: give an operator a new one",
+        _OPERATOR,
+        gives=OperatorToken,
+        problem=409,
+        role=Role.ADMIN,
+    ),
+    Operation(
+        "get",
+        api.AUDIT,
+        "Read the audit log",
+        _OPERATOR,
+        gives=Audit,
+        problem=400,
+        query={"before": "^[0-9]{1,18}$"},
+        role=Role.ADMIN,
     ),
     Operation("get", LIVE, "Live: whether the process answers", gives=dict),
     Operation("get", READY, "Ready: whether the database answers", gives=dict),
@@ -166,7 +243,11 @@ _SIGNATURE = (
     "`content-digest` (RFC 9530), label `earshot`, parameters `created`, `keyid` and `alg`, at "
     "most 300 seconds old. `keyid` is the name that the enrolment gave; for the enrolment, `new`."
 )
-_TOKEN = "The operator's token. Where nothing changes, also as the password of HTTP Basic."  # noqa: S105
+_BEARER = (
+    "An operator's token. Where nothing changes, name and token also as user and password of HTTP "
+    "Basic. Whoever has the role `viewer` may read, `operator` also invite, start and stop, "
+    "`admin` also manage operators and erase phones."
+)
 _ABOUT = (
     "Phones enrol, ask for tasks and send answers; operators start and watch phases; results are "
     "public. Bodies are MessagePack or JSON, told apart by their content type; in JSON, bytes are "
@@ -200,7 +281,7 @@ def document() -> Schema:
                     "name": "Signature",
                     "description": _SIGNATURE,
                 },
-                _OPERATOR: {"type": "http", "scheme": "bearer", "description": _TOKEN},
+                _OPERATOR: {"type": "http", "scheme": "bearer", "description": _BEARER},
             },
         },
     }
@@ -231,12 +312,17 @@ def _schema(kind: Any) -> Schema:
 def _operation(operation: Operation) -> Schema:
     described: Schema = {"operationId": operation.name, "summary": operation.summary}
     parameters = [_parameter(name, "query", pattern) for name, pattern in operation.query.items()]
-    if "{phase}" in operation.path:
-        parameters.append(_parameter("phase", "path", "^[0-9a-f]{32}$"))
+    parameters += [
+        _parameter(name, "path", pattern)
+        for name, pattern in _PATH_PARAMETERS.items()
+        if f"{{{name}}}" in operation.path
+    ]
     if parameters:
         described["parameters"] = parameters
     if operation.takes is not None:
         described["requestBody"] = {"required": True, "content": _content(operation.takes)}
+    if operation.role is not Role.VIEWER:
+        described["description"] = f"For operators of the role `{operation.role.value}`."
     if operation.caller:
         described["security"] = [{operation.caller: []}]
     described["responses"] = _responses(operation)

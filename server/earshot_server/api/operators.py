@@ -6,7 +6,7 @@ import os
 import re
 import secrets
 import time
-from functools import partial
+from collections.abc import Callable
 
 import msgspec
 from flask import Blueprint, Response, request
@@ -18,8 +18,7 @@ from earshot_protocol.errors import (
     WrongStateError,
 )
 from earshot_server.api import bodies
-from earshot_server.api.authentication import authenticate_operator
-from earshot_server.api.limits import RateLimits
+from earshot_server.api.authentication import needs, present_operator
 from earshot_server.api.problems import UnknownPhaseError
 from earshot_server.api.views import Cohorts, PhaseExport, Phases, PhaseView, Started, Stopped
 from earshot_server.attestation import InvitationCodes
@@ -28,6 +27,7 @@ from earshot_server.phases.ending import end_unread
 from earshot_server.records import GATHERING, STOPPED_REASON, PhaseRecord
 from earshot_server.store.archive import Archive
 from earshot_server.store.database import Database
+from earshot_server.store.operators import Accounts, Role
 from earshot_server.store.postgres import PostgresPhaseStore
 from earshot_server.store.registry import Registry
 
@@ -44,37 +44,39 @@ class Operators:
     Args:
         database: keeps everything.
         credentials: of the server.
-        limits: of wrong tokens per address.
     """
 
-    def __init__(self, database: Database, credentials: Credentials, limits: RateLimits) -> None:
+    def __init__(self, database: Database, credentials: Credentials) -> None:
         self._database = database
         self._registry = Registry(database)
         self._store = PostgresPhaseStore(database)
         self._archive = Archive(database)
+        self._accounts = Accounts(database)
         self._credentials = credentials
-        self._limits = limits
 
-    def blueprint(self) -> Blueprint:
-        """The endpoints, to be mounted."""
+    def blueprint(self, authenticate: Callable[[], None]) -> Blueprint:
+        """The endpoints, to be mounted behind what finds out who calls them."""
         blueprint = Blueprint("operators", __name__)
-        blueprint.before_request(partial(authenticate_operator, self._credentials, self._limits))
+        blueprint.before_request(authenticate)
         blueprint.before_request(bodies.negotiate)
         one = f"{PHASES}/<phase:phase>"
-        blueprint.post(INVITATIONS)(self.invite)
-        blueprint.post(PHASES)(self.start)
+        blueprint.post(INVITATIONS)(needs(Role.OPERATOR, self.invite))
+        blueprint.post(PHASES)(needs(Role.OPERATOR, self.start))
         blueprint.get(PHASES)(self.phases)
         blueprint.get(COHORTS)(self.cohorts)
         blueprint.get(one)(self.phase)
-        blueprint.post(f"{one}/stop")(self.stop)
+        blueprint.post(f"{one}/stop")(needs(Role.OPERATOR, self.stop))
         blueprint.get(f"{one}/export")(self.export)
         return blueprint
 
     def invite(self) -> Response:
         """Sign an invitation code."""
         invite = bodies.decode(bodies.read(), Invite)
-        codes = InvitationCodes(self._credentials.invitation_key)
-        return bodies.respond(codes.issue(invite, time.time()))
+        codes, now = InvitationCodes(self._credentials.invitation_key), time.time()
+        issued = codes.issue(invite, now)
+        named = codes.check(issued.code, b"", now).invitation.hex()
+        self._record("invite", named, f"{invite.uses} uses, {invite.days:g} days")
+        return bodies.respond(issued)
 
     def start(self) -> Response:
         """Start a phase: it gathers phones, and the driver does the rest."""
@@ -85,9 +87,15 @@ class Operators:
         msgspec.structs.replace(wanted.parameters, phones=least).check_feasible()
         phase = os.urandom(16)
         until = self._database.now() + wanted.gather_seconds
-        self._registry.gather(
-            phase, wanted.parameters, least, until, name=wanted.name, cohorts=wanted.cohorts
-        )
+        with self._database.transaction():
+            self._registry.gather(
+                phase, wanted.parameters, least, until, name=wanted.name, cohorts=wanted.cohorts
+            )
+            self._record(
+                "start phase",
+                phase.hex(),
+                f"{wanted.parameters.kind}, {wanted.parameters.phones} phones",
+            )
         return bodies.respond(Started(phase=phase.hex()), 201)
 
     def phases(self) -> Response:
@@ -128,13 +136,18 @@ class Operators:
 
     def _stop(self, phase: bytes) -> bool:
         """Whether the phase was still under way."""
-        record = self._known(phase)
-        if record.status == GATHERING:
-            self._stop_gathering(phase)
-            return True
-        if record.finished is not None:
-            return False
-        return end_unread(self._store, phase, STOPPED_REASON)
+        with self._database.transaction():
+            record = self._known(phase)
+            if record.status == GATHERING:
+                self._stop_gathering(phase)
+                stopped = True
+            elif record.finished is not None:
+                stopped = False
+            else:
+                stopped = end_unread(self._store, phase, STOPPED_REASON)
+            if stopped:
+                self._record("stop phase", phase.hex())
+        return stopped
 
     def _stop_gathering(self, phase: bytes) -> None:
         """End a gathering that no driver is turning into a phase."""
@@ -153,3 +166,6 @@ class Operators:
         if record is None:
             raise UnknownPhaseError("no phase of this name")
         return record
+
+    def _record(self, action: str, subject: str, detail: str = "") -> None:
+        self._accounts.record(present_operator().name, action, subject, detail)

@@ -39,6 +39,7 @@ from earshot_server.store.database import (
     DatabaseUnavailableError,
     NewerSchemaError,
 )
+from earshot_server.store.operators import OperatorNameError, UnknownOperatorError
 from earshot_server.store.registry import InvitationUsedUpError
 
 _log = logging.getLogger("earshot.api")
@@ -50,10 +51,14 @@ class OperatorError(RemoteError):
 
     def __init__(self, scheme: str) -> None:
         super().__init__(
-            "operators send the token as `Authorization: Bearer …`, browsers as the password of "
-            "HTTP Basic"
+            "operators send their token as `Authorization: Bearer …`, browsers name and token as "
+            "user and password of HTTP Basic"
         )
         self.scheme = scheme
+
+
+class RoleError(RemoteError):
+    """An operator whose role does not include what was asked for."""
 
 
 class UnknownPhaseError(RemoteError):
@@ -111,9 +116,12 @@ KINDS: dict[type[Exception], Kind] = {
     OperatorError: Kind("operator", "Operators only", 401),
     InvitationError: Kind("invitation", "The attestation admits nobody", 403),
     InvitationUsedUpError: Kind("invitation-used-up", "The invitation is used up", 403),
+    RoleError: Kind("role", "This operator's role does not include it", 403),
+    UnknownOperatorError: Kind("unknown-operator", "There is no such operator", 404),
     UnknownPhaseError: Kind("unknown-phase", "There is no such phase", 404),
     NotAcceptableError: Kind("not-acceptable", "None of the accepted formats exists", 406),
     RepeatedMessageError: Kind("repeated", "Another answer was accepted already", 409),
+    OperatorNameError: Kind("operator-name", "No operator can have this name", 409),
     UnexpectedMessageError: Kind("unexpected", "The message does not fit the present step", 409),
     UnsupportedMediaError: Kind("unsupported-media", "The body's format is not taken", 415),
     InvalidParametersError: Kind("invalid-parameters", "No phase can run like this", 422),

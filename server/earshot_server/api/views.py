@@ -5,13 +5,15 @@ Here a phase is named by 32 hexadecimal digits, as in paths.
 
 from __future__ import annotations
 
-from typing import Self
+from typing import Annotated, Self
 
 import msgspec
+from msgspec import Meta
 
 from earshot_protocol.messages import AnyEnding, AnyParameters, Failed
 from earshot_protocol.phases.statistics import Statistics
-from earshot_server.records import CohortRecord, PhaseRecord, StepRecord, Trouble
+from earshot_server.records import AuditEntry, CohortRecord, PhaseRecord, StepRecord, Trouble
+from earshot_server.store.operators import Role
 
 
 class Started(msgspec.Struct, frozen=True, kw_only=True):
@@ -108,3 +110,37 @@ class Histograms(msgspec.Struct, frozen=True, kw_only=True):
     """The newest statistics, newest first."""
 
     statistics: tuple[Statistics, ...]
+
+
+class NewOperator(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """An administrator adds an operator."""
+
+    name: Annotated[str, Meta(pattern="^[a-z][a-z0-9._-]{0,31}$")]
+    """1 to 32 lower-case letters, digits, dots, underscores and hyphens; a letter first."""
+    role: Role
+
+
+class OperatorView(msgspec.Struct, frozen=True, kw_only=True):
+    """Somebody who may operate the server."""
+
+    name: str
+    role: Role
+
+
+class Operators(msgspec.Struct, frozen=True, kw_only=True):
+    """All operators."""
+
+    operators: tuple[OperatorView, ...]
+
+
+class OperatorToken(msgspec.Struct, frozen=True, kw_only=True):
+    """An operator's new token, which is shown this once and kept nowhere."""
+
+    name: str
+    token: str
+
+
+class Audit(msgspec.Struct, frozen=True, kw_only=True):
+    """Entries of the audit log, the newest first."""
+
+    entries: tuple[AuditEntry, ...]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from importlib import resources
@@ -72,6 +73,8 @@ class Database:
     def __init__(self, url: str, *, pool_size: int = 4, patience: float = 5.0) -> None:
         self._conninfo, self._password = _parse(url)
         self._patience = patience
+        self._present = threading.local()
+        """Of each thread, the connection of the transaction that it is in."""
         self._pool: ConnectionPool[Connection] = ConnectionPool(
             self._conninfo,
             kwargs={"autocommit": True},
@@ -93,8 +96,15 @@ class Database:
     def transaction(self) -> Iterator[Connection]:
         """One transaction: committed at the end of the block, undone if it raises.
 
-        Of one that cannot be committed nothing is, unless the connection broke during the commit.
+        Whatever this thread does to the database within the block is part of it; a block within the
+        block is undone alone if it raises. Of a transaction that cannot be committed nothing is,
+        unless the connection broke during the commit.
         """
+        outer = self._present_connection()
+        if outer is not None:
+            with self._named_errors(), outer.transaction():
+                yield outer
+            return
         with self._named_errors(), ExitStack() as stack:
 
             def begin() -> Connection:
@@ -103,18 +113,28 @@ class Database:
                 stack.enter_context(connection.transaction())
                 return connection
 
-            yield self._again_if_lost(begin)
+            self._present.connection = self._again_if_lost(begin)
+            try:
+                yield self._present.connection
+            finally:
+                self._present.connection = None
 
     def query(self, statement: LiteralString, parameters: Parameters = ()) -> list[tuple[Any, ...]]:
         """Run one statement, which may run twice if the connection breaks; returns its rows."""
 
         def run() -> list[tuple[Any, ...]]:
             with self._pool.connection() as connection:
-                cursor = connection.execute(statement, parameters, binary=True)
-                return cursor.fetchall() if cursor.description else []
+                return _rows(connection, statement, parameters)
 
+        present = self._present_connection()
         with self._named_errors():
+            if present is not None:
+                return _rows(present, statement, parameters)
             return self._again_if_lost(run)
+
+    def _present_connection(self) -> Connection | None:
+        """That of the transaction which this thread is in."""
+        return getattr(self._present, "connection", None)
 
     def now(self) -> float:
         """Seconds since 1970, on the database's clock."""
@@ -203,6 +223,13 @@ class Database:
         if self._password:
             message = message.replace(self._password, "…")
         return DatabaseUnavailableError(message, advice)
+
+
+def _rows(
+    connection: Connection, statement: LiteralString, parameters: Parameters
+) -> list[tuple[Any, ...]]:
+    cursor = connection.execute(statement, parameters, binary=True)
+    return cursor.fetchall() if cursor.description else []
 
 
 def _parse(url: str) -> tuple[str, str]:

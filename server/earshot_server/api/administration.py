@@ -1,0 +1,87 @@
+"""What administrators call: manage operators, read the audit log."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from flask import Blueprint, Response, request
+
+from earshot_protocol.api import AUDIT, OPERATORS
+from earshot_protocol.errors import MalformedMessageError
+from earshot_server.api import bodies
+from earshot_server.api.authentication import needs, present_operator
+from earshot_server.api.views import (
+    Audit,
+    NewOperator,
+    Operators,
+    OperatorToken,
+    OperatorView,
+)
+from earshot_server.store.database import Database
+from earshot_server.store.operators import Accounts, Role
+
+
+class Administration:
+    """The administrators' endpoints. What changes something is in the audit log, or not done.
+
+    Args:
+        database: keeps everything.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+        self._accounts = Accounts(database)
+
+    def blueprint(self, authenticate: Callable[[], None]) -> Blueprint:
+        """The endpoints, to be mounted behind what finds out who calls them."""
+        blueprint = Blueprint("administration", __name__)
+        blueprint.before_request(authenticate)
+        blueprint.before_request(bodies.negotiate)
+        one = f"{OPERATORS}/<operator:name>"
+        for route, path, view in (
+            (blueprint.get, OPERATORS, self.operators),
+            (blueprint.post, OPERATORS, self.add),
+            (blueprint.delete, one, self.remove),
+            (blueprint.post, f"{one}/token", self.rotate),
+            (blueprint.get, AUDIT, self.audit),
+        ):
+            route(path)(needs(Role.ADMIN, view))
+        return blueprint
+
+    def operators(self) -> Response:
+        """All operators."""
+        views = (OperatorView(name=one.name, role=one.role) for one in self._accounts.all())
+        return bodies.respond(Operators(operators=tuple(views)))
+
+    def add(self) -> Response:
+        """Add an operator."""
+        wanted = bodies.decode(bodies.read(), NewOperator)
+        with self._database.transaction():
+            token = self._accounts.add(wanted.name, wanted.role)
+            self._record("add operator", wanted.name, wanted.role.value)
+        return bodies.respond(OperatorToken(name=wanted.name, token=token), 201)
+
+    def remove(self, name: str) -> Response:
+        """Remove an operator."""
+        with self._database.transaction():
+            self._accounts.remove(name)
+            self._record("remove operator", name)
+        return Response(status=204)
+
+    def rotate(self, name: str) -> Response:
+        """Give an operator a new token."""
+        with self._database.transaction():
+            token = self._accounts.rotate(name)
+            self._record("rotate token", name)
+        return bodies.respond(OperatorToken(name=name, token=token))
+
+    def audit(self) -> Response:
+        """The newest entries of the audit log, or those before a given one."""
+        before = request.args.get("before")
+        if before is not None and not (before.isascii() and before.isdigit() and len(before) < 19):
+            raise MalformedMessageError("before: give the number of an entry")
+        entries = self._accounts.audit(None if before is None else int(before))
+        return bodies.respond(Audit(entries=entries))
+
+    def _record(self, action: str, subject: str, detail: str = "") -> None:
+        self._accounts.record(present_operator().name, action, subject, detail)

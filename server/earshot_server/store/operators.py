@@ -1,0 +1,187 @@
+"""Who may operate the server, and what they did."""
+
+from __future__ import annotations
+
+import enum
+import hashlib
+import hmac
+import secrets
+from typing import NamedTuple
+
+from psycopg import errors
+
+from earshot_protocol.errors import RemoteError
+from earshot_server.records import AuditEntry
+from earshot_server.store.database import Database
+
+FIRST = "operator"
+"""Who holds the token in the data folder: an administrator, and no row of a table."""
+PHONE = "phone"
+"""Who left, where a phone did so itself."""
+TOKEN_BYTES = 32
+
+_RESERVED = (FIRST, PHONE)
+_PURPOSE = b"earshot operator token\x00"
+
+
+class Role(enum.Enum):
+    """What an operator may do; each includes the ones before."""
+
+    VIEWER = "viewer"
+    """Read."""
+    OPERATOR = "operator"
+    """Invite phones, start and stop phases."""
+    ADMIN = "admin"
+    """Manage operators, read the audit log, erase phones."""
+
+    def includes(self, other: Role) -> bool:
+        """Whether whoever has this role may do what the other one may."""
+        order = list(Role)
+        return order.index(self) >= order.index(other)
+
+
+class UnknownOperatorError(RemoteError):
+    """There is no operator of this name."""
+
+
+class OperatorNameError(RemoteError):
+    """The name is another operator's, or the server's own."""
+
+
+class Operator(NamedTuple):
+    """Somebody who may operate the server.
+
+    Attributes:
+        name: under which entries of the audit log stand.
+        role: what they may do.
+    """
+
+    name: str
+    role: Role
+
+
+class Accounts:
+    """Operators and the audit log, in a database that was migrated; for any number of threads.
+
+    Tokens are 32 random bytes, of which the database has the SHA-256: nobody guesses one, so that
+    no slow hash is needed. Every method also raises `DatabaseUnavailableError`.
+
+    Args:
+        database: where they are kept.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._database = database
+
+    def add(self, name: str, role: Role) -> str:
+        """Add an operator.
+
+        Returns:
+            The token, which is kept nowhere.
+
+        Raises:
+            OperatorNameError: the name is taken.
+        """
+        token = secrets.token_urlsafe(TOKEN_BYTES)
+        if name in _RESERVED:
+            raise OperatorNameError(f"'{name}' is the server's own name: choose another one")
+        try:
+            self._database.query(
+                "INSERT INTO operators (name, role, token_hash) VALUES (%s, %s, %s)",
+                (name, role.value, _hash(token)),
+            )
+        except errors.UniqueViolation as error:
+            raise OperatorNameError(
+                f"there is an operator '{name}': choose another name, or remove that one first"
+            ) from error
+        return token
+
+    def remove(self, name: str) -> None:
+        """Remove an operator, whose token opens nothing from now on.
+
+        Raises:
+            UnknownOperatorError: no such operator.
+            OperatorNameError: the one whose token is in the data folder.
+        """
+        self._refuse_first(name)
+        rows = self._database.query("DELETE FROM operators WHERE name = %s RETURNING true", (name,))
+        _refuse_unknown(rows, name)
+
+    def rotate(self, name: str) -> str:
+        """Give an operator a new token in the place of the old one.
+
+        Raises:
+            UnknownOperatorError: no such operator.
+            OperatorNameError: the one whose token is in the data folder.
+        """
+        self._refuse_first(name)
+        token = secrets.token_urlsafe(TOKEN_BYTES)
+        rows = self._database.query(
+            "UPDATE operators SET token_hash = %s WHERE name = %s RETURNING true",
+            (_hash(token), name),
+        )
+        _refuse_unknown(rows, name)
+        return token
+
+    def all(self) -> tuple[Operator, ...]:
+        """All operators, by name, the first one before them."""
+        rows = self._database.query("SELECT name, role FROM operators ORDER BY name")
+        return (Operator(FIRST, Role.ADMIN), *(Operator(name, Role(role)) for name, role in rows))
+
+    def holder(self, token: str) -> Operator | None:
+        """Who holds the token; None if nobody in the database does."""
+        given = _hash(token)
+        rows = self._database.query(
+            "SELECT name, role, token_hash FROM operators WHERE token_hash = %s", (given,)
+        )
+        # How long the search took tells of a hash, which says nothing of the token.
+        if not rows or not hmac.compare_digest(rows[0][2], given):
+            return None
+        return Operator(rows[0][0], Role(rows[0][1]))
+
+    def _refuse_first(self, name: str) -> None:
+        if name in _RESERVED:
+            raise OperatorNameError(
+                f"'{name}' is no operator of the database: to replace the token in the data "
+                "folder, delete its file and start the server again"
+            )
+
+    # ------------------------------------------------------------------------------- audit
+
+    def record(self, operator: str, action: str, subject: str = "", detail: str = "") -> None:
+        """Add to the audit log; call it in the transaction that does what it says.
+
+        Args:
+            operator: who.
+            action: what, such as `start phase`.
+            subject: on what: an identifier or a name, and never a secret.
+            detail: what else there is to say.
+        """
+        self._database.query(
+            "INSERT INTO audit (operator, action, subject, detail) VALUES (%s, %s, %s, %s)",
+            (operator, action, subject, detail),
+        )
+
+    def audit(self, before: int | None = None, limit: int = 500) -> tuple[AuditEntry, ...]:
+        """The newest entries of the audit log, the newest first.
+
+        Args:
+            before: only those with a smaller number.
+            limit: at most so many.
+        """
+        rows = self._database.query(
+            "SELECT entry, at, operator, action, subject, detail FROM audit"
+            " WHERE %(before)s::bigint IS NULL OR entry < %(before)s"
+            " ORDER BY entry DESC LIMIT %(limit)s",
+            {"before": before, "limit": limit},
+        )
+        return tuple(AuditEntry(*row) for row in rows)
+
+
+def _hash(token: str) -> bytes:
+    return hashlib.sha256(_PURPOSE + token.encode("utf-8", "replace")).digest()
+
+
+def _refuse_unknown(rows: list[tuple[object, ...]], name: str) -> None:
+    if not rows:
+        raise UnknownOperatorError(f"there is no operator '{name}'")
