@@ -55,6 +55,8 @@ SECONDS_AFTER_PHASE = 86_400.0
 
 _MEMBERSHIP, _SUM, _ANSWERED = "membership", "sum", "answered"
 """Names of stored values: the phase under way, its secure sum, the last task and its answer."""
+_BEGUN, _REMEMBERED_SUMS = "begun sums", 1024
+"""Name of the stored value that holds the newest sums that were begun, and how many they are."""
 
 
 class _Membership(msgspec.Struct, frozen=True):
@@ -244,11 +246,19 @@ class Phone(Listener):
             raise RefusedError(
                 f"the parameters of the {part.name}'s secure sum are not those expected", Rule.SUM
             )
+        self._begin_once(task.sum_id)
         noisy = with_noise(values, part.mechanism, task.parameters.bound, self._memory.random)
         member = msgspec.structs.replace(member, part=part.name)
         self._store.put(_MEMBERSHIP, msgspec.msgpack.encode(member))
         told = begins.told(parameters)
         return self._answer_sum(member, self._summation.participant(task, noisy, told), task)
+
+    def _begin_once(self, sum_id: bytes) -> None:
+        """Keep that this sum was begun; refuse one that was: it has had this phone's keys."""
+        begun = self._store.get(_BEGUN) or b""
+        if sum_id in (begun[at : at + len(sum_id)] for at in range(0, len(begun), len(sum_id))):
+            raise RefusedError("a secure sum is begun once, and this one was", Rule.REPEATED)
+        self._store.put(_BEGUN, (begun + sum_id)[-_REMEMBERED_SUMS * len(sum_id) :])
 
     def _continue_sum(self, task: SumTask) -> Answer:
         saved, member = self._store.get(_SUM), self._membership()
@@ -312,7 +322,8 @@ class Phone(Listener):
 
     def _record(self, member: _Membership, steps: Collection[str]) -> None:
         """Write releases to the ledger; the transaction around it ends before the answer leaves."""
-        expenses = member.parameters.plan().expenses()
+        held = len(self._store.recordings()[0])
+        expenses = member.parameters.plan().expenses(held)
         try:
             entries = self.ledger.append(
                 member.phase, [expense for expense in expenses if expense.release.step in steps]

@@ -10,6 +10,9 @@ import operator
 
 from earshot_protocol.errors import InvalidParametersError
 
+SMALLEST_EPSILON = 1e-9
+"""Noise for less would leave the range of its samplers."""
+
 
 def whole(name: str, value: int, least: int = 1, most: int | None = None) -> int:
     """A whole number from `least` to `most`, both included; without `most` there is no upper end.
@@ -37,6 +40,17 @@ def positive(name: str, value: float, most: float = math.inf) -> float:
     if not (0 < value <= most and math.isfinite(value)):
         limit = "" if most == math.inf else f", at most {most:g}"
         raise InvalidParametersError(f"{name}={value}: must be a positive, finite number{limit}")
+    return float(value)
+
+
+def epsilon(name: str, value: float) -> float:
+    """An ε for which noise can be drawn: finite, and at least 10⁻⁹.
+
+    Raises:
+        InvalidParametersError: another number.
+    """
+    if positive(name, value) < SMALLEST_EPSILON:
+        raise InvalidParametersError(f"{name}={value}: must be at least {SMALLEST_EPSILON:g}")
     return float(value)
 
 

@@ -13,6 +13,8 @@ class Rule(enum.StrEnum):
     """Why a phone refuses. The limits have the names of `phases.acceptance.Limits`."""
 
     LEAST_PHONES = "least_phones"
+    LARGEST_PHONES = "largest_phones"
+    LARGEST_NOISE_CROWD = "largest_noise_crowd"
     LARGEST_EPSILON = "largest_epsilon"
     LARGEST_DELTA = "largest_delta"
     LARGEST_LIFETIME_EPSILON = "largest_lifetime_epsilon"

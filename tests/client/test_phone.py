@@ -181,7 +181,7 @@ WHOLE_PHASE: tuple[Task, ...] = (
 
 def everything_in(phone: Phone) -> tuple[object, ...]:
     store = phone._store
-    names = ("membership", "sum", "answered", "result")
+    names = ("membership", "sum", "answered", "result", "begun sums")
     return (*(store.get(name) for name in names), store.ledger())
 
 
@@ -388,7 +388,12 @@ def test_it_casts_no_more_votes_than_there_are_centroids() -> None:
         ({"budget": Budget(1.0, 0.25, float("nan"), 0.75)}, "centroid-vote=nan"),
         ({"dropout": 0.3, "corrupted": 0.8}, "honest"),
         ({"top_local_centroids": 4}, "top_local_centroids=4"),
-        ({"budget": Budget(1e-17, 0.25, 0.5, 0.75)}, "scale"),
+        ({"budget": Budget(1e-17, 0.25, 0.5, 0.75)}, "clustering=1e-17: must be at least"),
+        ({"budget": Budget(5e-324, 0.25, 0.5, 0.75)}, "clustering=5e-324"),
+        ({"phones": 10**7 + 1}, "largest_phones: phones=10000001; at most 10000000"),
+        ({"phones": 10**8}, "largest_phones"),
+        ({"phones": 20_000, "noise_crowd": 10_001}, "largest_noise_crowd"),
+        ({"noise_crowd": 0}, "noise_crowd=0"),
     ],
 )
 def test_a_phase_is_refused_by_name(phone: Phone, changes: dict[str, object], message: str) -> None:
@@ -508,9 +513,11 @@ def test_a_vote_is_cast_once(phone: Phone) -> None:
     refuses(phone, first_vote(), RefusedError, "cast once")
     for sum_id in (SUM, OTHER_SUM):
         refuses(phone, first_vote(CENTROIDS[:2], sum_id=sum_id), RefusedError, "cast once")
+    for vote in (SUM, OTHER_SUM):
+        refuses(phone, second_vote(vote), RefusedError, "begun once")
     # The sum that was joined goes on, and the other vote too.
     assert phone.answer(rounds(OTHER_SUM)[2]) is not None
-    assert phone.answer(second_vote()) is not None
+    assert phone.answer(second_vote(b"the fourth sum!!")) is not None
 
 
 def test_real_participants_refuse_tasks_of_another_sum_or_stage() -> None:

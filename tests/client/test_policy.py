@@ -65,6 +65,16 @@ PHASE_RULES: dict[str, tuple[float, dict[str, Any], dict[str, Any]]] = {
         {"parameters": phase(phones=100)},
         {"parameters": phase(phones=99)},
     ),
+    "largest_phones": (
+        1000,
+        {"parameters": phase(phones=1000)},
+        {"parameters": phase(phones=1001)},
+    ),
+    "largest_noise_crowd": (
+        85,
+        {"parameters": phase(phones=10**6, noise_crowd=85)},
+        {"parameters": phase(phones=10**6, noise_crowd=86)},
+    ),
     "largest_epsilon": (
         2.5,
         {"releases": planned(2.5)},

@@ -21,6 +21,7 @@ from earshot_protocol.phases.learning import (
     PhaseParameters,
 )
 from earshot_protocol.phases.parameters import Parameters
+from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.phases.statistics import HISTOGRAM
 from earshot_protocol.secure_sum.interface import Asks
 
@@ -51,6 +52,32 @@ def test_honest_survivors_never_exceed_those_that_stay(
         GOOD, phones=phones, dropout=float(dropout), corrupted=float(corrupted)
     )
     assert parameters.honest_survivors <= math.ceil((1 - dropout - corrupted) * phones)
+
+
+def test_noise_is_counted_on_for_no_more_phones_than_the_phase_says() -> None:
+    for phones, crowd, counted in (
+        (500, 10_000, 425),
+        (10**8, 10_000, 10_000),
+        (10**8, 10**8, 85_000_000),
+        (500, 100, 100),
+    ):
+        parameters = learning_parameters(
+            phones=phones, dropout=0.1, corrupted=0.05, noise_crowd=crowd
+        )
+        assert parameters.noise_survivors == counted
+        for name in (CENTROID_VOTE, LABEL_VOTE):
+            part = parameters.plan().part(name)
+            assert isinstance(part, SecureSum)
+            assert part.mechanism.honest_survivors == counted
+
+
+def test_a_fraction_that_is_none_leaves_by_name() -> None:
+    for wrong in (math.nan, math.inf, -math.inf, -1.0, 2.0):
+        for name in ("dropout", "corrupted"):
+            parameters = learning_parameters(**{name: wrong})
+            for compute in (lambda p: p.honest_survivors, lambda p: p.plan()):
+                with pytest.raises(InvalidParametersError, match=name):
+                    compute(parameters)
 
 
 @pytest.mark.parametrize(

@@ -24,6 +24,7 @@ COMMITMENT = b"earshot secure sum: seed commitment"
 SALT = b"earshot secure sum: salt"
 DEFAULTS = {
     "step_seconds": 86_400.0,
+    "noise_crowd": 10_000,
     "delta": 1e-6,
     "precision": 0,
     "statistical_security": 40,

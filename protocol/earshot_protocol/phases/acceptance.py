@@ -14,7 +14,7 @@ from earshot_protocol.checks import between
 from earshot_protocol.encoder_file import DIMENSIONS, SHIPPED
 from earshot_protocol.errors import InvalidParametersError, RefusedError
 from earshot_protocol.phases.learning import PhaseParameters
-from earshot_protocol.phases.parameters import Parameters
+from earshot_protocol.phases.parameters import NOISE_CROWD, Parameters
 from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.privacy.mechanisms import Cost, Unit
 from earshot_protocol.rules import Rule
@@ -35,6 +35,9 @@ class Limits:
 
     Attributes:
         least_phones: phones of a phase, at least.
+        largest_phones: phones of a phase, at most: a claimed crowd hides what a real one would.
+        largest_noise_crowd: phones on whose noise a sum counts, at most: every phone adds at least
+            one part in so many of it, whatever crowd it is told of.
         largest_epsilon: ε that one phase may spend.
         largest_delta: δ that one phase may spend.
         largest_lifetime_epsilon: ε that all phases together may spend.
@@ -51,6 +54,8 @@ class Limits:
     """
 
     least_phones: int = 100
+    largest_phones: int = 10**7
+    largest_noise_crowd: int = NOISE_CROWD
     largest_epsilon: float = 3.0
     largest_delta: float = 1e-5
     largest_lifetime_epsilon: float = 100.0
@@ -83,6 +88,12 @@ class Limits:
             yield invalid
             return
         yield from self._at_least(parameters, "phones")
+        yield from self._at_most(Rule.LARGEST_PHONES, "phones", parameters.phones)
+        yield from self._at_most(
+            Rule.LARGEST_NOISE_CROWD,
+            "phones whose noise is counted on (noise_crowd)",
+            parameters.noise_survivors,
+        )
         yield from self._at_most(Rule.LARGEST_DROPOUT, "dropout", parameters.dropout)
         yield from self._at_least(parameters, "corrupted")
         if parameters.honest_survivors < 1:

@@ -71,10 +71,10 @@ class Budget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
         """Refuse what is not a budget.
 
         Raises:
-            InvalidParametersError: a value is not a positive, finite number.
+            InvalidParametersError: a value is not a finite number of at least 10⁻⁹.
         """
         for name, value in zip(self.names(), msgspec.structs.astuple(self), strict=True):
-            checks.positive(f"budget {name}", value)
+            checks.epsilon(f"budget {name}", value)
 
 
 class PhaseParameters(Parameters, frozen=True, kw_only=True, tag="learning"):
@@ -98,6 +98,7 @@ class PhaseParameters(Parameters, frozen=True, kw_only=True, tag="learning"):
         budget: ε1 to ε4.
         delta: δ of the clustering step, used where its noise is Gaussian (spherical geometry).
         step_seconds: how long a step waits for phones, in seconds.
+        noise_crowd: the most phones on whose noise a sum counts.
     """
 
     recordings: int
@@ -121,7 +122,7 @@ class PhaseParameters(Parameters, frozen=True, kw_only=True, tag="learning"):
             else LaplaceLloyd(budget.clustering, recordings)
         )
         selection = NoisyMax(budget.selection, self.top_local_centroids, recordings)
-        survivors = self.honest_survivors
+        survivors = self.noise_survivors
         centroid_vote = BallotSum(budget.centroid_vote, self.centroid_votes, survivors)
         label_vote = BallotSum(budget.label_vote, self.label_votes, survivors)
         return Plan(

@@ -23,6 +23,10 @@ from earshot_protocol.voting.sums import sum_parameters
 
 LabelName = Annotated[str, Meta(min_length=1, max_length=64)]
 
+LARGEST_CROWD = 10**8
+"""Phones of a phase."""
+NOISE_CROWD = 10_000
+"""Beyond so many phones noise grows with the root of their number, and counts with the number."""
 LARGEST_LABELS = 256
 LARGEST_RELEASES = 4096
 
@@ -47,6 +51,8 @@ class Parameters(
         dropout: ρ, the largest fraction of phones that may vanish.
         corrupted: γ, the largest fraction of phones that an adversary may control.
         step_seconds: how long a step waits for phones, in seconds.
+        noise_crowd: the most phones on whose noise a sum counts; in larger crowds every phone adds
+            as much as in one of this size, so that no claimed crowd makes its share vanish.
     """
 
     phones: int
@@ -54,6 +60,7 @@ class Parameters(
     dropout: float
     corrupted: float
     step_seconds: float = 86_400.0
+    noise_crowd: int = NOISE_CROWD
 
     @property
     def kind(self) -> str:
@@ -62,9 +69,24 @@ class Parameters(
 
     @property
     def honest_survivors(self) -> int:
-        """The count n' = ⌈(1 − ρ − γ) n⌉, the phones whose noise can be counted on."""
+        """The count ⌈(1 − ρ − γ) n⌉, the honest phones that stay.
+
+        Raises:
+            InvalidParametersError: a fraction that is none.
+        """
+        dropout = checks.share("dropout", self.dropout)
+        corrupted = checks.share("corrupted", self.corrupted)
         # The product is rounded first so that 0.9 · 500 does not become 451.
-        return math.ceil(round((1.0 - self.dropout - self.corrupted) * self.phones, 6))
+        return math.ceil(round((1.0 - dropout - corrupted) * self.phones, 6))
+
+    @property
+    def noise_survivors(self) -> int:
+        """The count n' = min(⌈(1 − ρ − γ) n⌉, `noise_crowd`), the phones whose noise is counted on.
+
+        Raises:
+            InvalidParametersError: a fraction that is none.
+        """
+        return min(self.honest_survivors, self.noise_crowd)
 
     @property
     def least_survivors(self) -> int:
@@ -87,11 +109,12 @@ class Parameters(
         Raises:
             InvalidParametersError: says which value is wrong and what would be accepted.
         """
-        checks.whole("phones", self.phones, 3, 10**8)
+        checks.whole("phones", self.phones, 3, LARGEST_CROWD)
         checks.whole("the number of labels", len(self.labels), 1, LARGEST_LABELS)
         checks.fraction("dropout", self.dropout)
         checks.fraction("corrupted", self.corrupted)
         checks.positive("step_seconds", self.step_seconds)
+        checks.whole("noise_crowd", self.noise_crowd, 1, LARGEST_CROWD)
         if len(set(self.labels)) != len(self.labels):
             raise InvalidParametersError("labels repeat: every equivalence class is named once")
 

@@ -17,7 +17,7 @@ import msgspec
 
 from earshot_protocol.errors import UnexpectedMessageError
 from earshot_protocol.privacy.accounting import Expense, Release, expenses, total
-from earshot_protocol.privacy.mechanisms import Cost, Mechanism, SumMechanism, Unit
+from earshot_protocol.privacy.mechanisms import Cost, Mechanism, SumMechanism, Unit, held_by
 from earshot_protocol.secure_sum.bell import BELL
 from earshot_protocol.secure_sum.interface import Asks, SumRound
 from earshot_protocol.secure_sum.messages import AdvertiseKeys
@@ -240,10 +240,16 @@ class Plan:
         place = self.steps.index(step) + 1
         return self.steps[place] if place < len(self.steps) else None
 
-    def expenses(self) -> tuple[Expense, ...]:
-        """Everything that a phase of this plan releases, in each unit."""
+    def expenses(self, recordings: int = 0) -> tuple[Expense, ...]:
+        """Everything that a phase of this plan releases, in each unit.
+
+        Args:
+            recordings: of the phone that releases it, where they are more than the phase says.
+        """
         return tuple(
-            expense for name, each in self.mechanisms.items() for expense in expenses(name, each)
+            expense
+            for name, each in self.mechanisms.items()
+            for expense in expenses(name, held_by(each, recordings))
         )
 
     def releases(self) -> tuple[Release, ...]:

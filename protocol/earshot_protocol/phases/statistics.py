@@ -33,6 +33,7 @@ class StatisticsParameters(Parameters, frozen=True, kw_only=True, tag="statistic
         dropout: ρ, the largest fraction of phones that may vanish.
         corrupted: γ, the largest fraction of phones that an adversary may control.
         step_seconds: how long a step waits for phones, in seconds.
+        noise_crowd: the most phones on whose noise a sum counts.
     """
 
     contacts: int
@@ -44,7 +45,7 @@ class StatisticsParameters(Parameters, frozen=True, kw_only=True, tag="statistic
         A phone counts its newest contacts only, so one more recording may displace another: the
         histogram moves by at most 2, and by `contacts` with the whole phone, as a ballot does.
         """
-        mechanism = BallotSum(self.epsilon, self.contacts, self.honest_survivors)
+        mechanism = BallotSum(self.epsilon, self.contacts, self.noise_survivors)
         return Plan((SecureSum(HISTOGRAM, CountContacts, mechanism),))
 
     def check(self) -> None:
@@ -55,7 +56,7 @@ class StatisticsParameters(Parameters, frozen=True, kw_only=True, tag="statistic
         """
         super().check()
         checks.whole("contacts", self.contacts, 1, LARGEST_CONTACTS)
-        checks.positive("epsilon", self.epsilon)
+        checks.epsilon("epsilon", self.epsilon)
 
 
 class CountContacts(SumPartTask, frozen=True, kw_only=True, tag="count-contacts"):

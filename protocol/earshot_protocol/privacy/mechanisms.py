@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import enum
 import os
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import ClassVar, Protocol
 
 import numpy as np
@@ -240,3 +240,14 @@ class NoisyMax:
         """(repeats · ε, 0) per recording; per phone `recordings` times that."""
         group = self.recordings if unit is Unit.PHONE else 1
         return Cost(self.repeats * self.epsilon * group, 0.0)
+
+
+def held_by(mechanism: Mechanism, recordings: int) -> Mechanism:
+    """The mechanism as it costs a phone that holds so many recordings.
+
+    How many a phone holds at most is the server's word, and noise depends on it alone; what all of
+    a phone's recordings lose together depends on how many it really has.
+    """
+    if isinstance(mechanism, LaplaceLloyd | GaussianLloyd | NoisyMax):
+        return replace(mechanism, recordings=max(mechanism.recordings, recordings))
+    return mechanism

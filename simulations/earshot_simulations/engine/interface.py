@@ -15,12 +15,15 @@ import numpy.typing as npt
 
 from earshot_client.policy import Policy
 from earshot_protocol.errors import WrongStateError
+from earshot_protocol.phases.parameters import LARGEST_CROWD
 from earshot_protocol.secure_sum.interface import Summation
 from earshot_simulations.adversary.attack import Attack
 from earshot_simulations.populations import Population
 
 AGREES = Policy(
     least_phones=1,
+    largest_phones=LARGEST_CROWD,
+    largest_noise_crowd=LARGEST_CROWD,
     largest_epsilon=float("inf"),
     largest_delta=1.0,
     largest_lifetime_epsilon=float("inf"),

@@ -53,7 +53,7 @@ class MeanParameters(Parameters, frozen=True, kw_only=True, tag="mean"):
     epsilon: float
 
     def plan(self) -> Plan:
-        clipped = ClippedSum(self.epsilon, self.largest, self.honest_survivors)
+        clipped = ClippedSum(self.epsilon, self.largest, self.noise_survivors)
         return Plan((SecureSum(NUMBER, AskNumber, clipped),))
 
     def check(self) -> None:
