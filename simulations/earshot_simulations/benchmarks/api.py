@@ -42,6 +42,7 @@ from earshot_protocol.messages import Wait
 from earshot_protocol.phases.learning import PhaseParameters, Result
 from earshot_protocol.wire import Ending
 from earshot_server.api.views import PhaseExport
+from earshot_simulations.benchmarks.slow_clients import SlowClients
 from earshot_simulations.engine.interface import HeardPoints
 from earshot_simulations.learning.settings import Settings
 from earshot_simulations.populations import Blobs, Population
@@ -78,6 +79,7 @@ def benchmark(
     step_seconds: float,
     workers: int,
     processes: int,
+    slow: int,
     seed: int,
     progress: Progress,
 ) -> dict[str, Any]:
@@ -89,6 +91,7 @@ def benchmark(
         step_seconds: how long a step waits for the vanished.
         workers: web processes of the server.
         processes: that the phones share.
+        slow: connections of clients that let the server wait, all the time.
         seed: of points, labels and dropouts.
         progress: told how many phones know the result.
 
@@ -110,13 +113,15 @@ def benchmark(
             floor = _floor(address, url)
             size = _database_bytes(url)
             began = time.perf_counter()
-            figures, export = _run(
-                address, data, phones, dropout, step_seconds, processes, seed, progress
-            )
+            with SlowClients(address, slow) as others:
+                figures, export = _run(
+                    address, data, phones, dropout, step_seconds, processes, seed, progress
+                )
             seconds = time.perf_counter() - began
             grown = _database_bytes(url) - size
             server_cpu = _cpu_seconds_of(server.pid)
-    return _report(figures, export, phones, seconds, server_cpu, grown) | floor
+    report = _report(figures, export, phones, seconds, server_cpu, grown)
+    return report | floor | others.figures()
 
 
 def _report(
@@ -141,6 +146,9 @@ def _report(
         "requests": requests,
         "requests_per_second": requests / seconds,
     }
+    every = np.concatenate([*times.values()])
+    report["request_p99_ms"] = float(np.percentile(every, 99))
+    report["request_longest_ms"] = float(every.max())
     for path, values in times.items():
         name = path.rsplit("/", 1)[-1]
         report[f"{name}_p50_ms"] = float(np.percentile(values, 50))

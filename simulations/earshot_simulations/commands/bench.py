@@ -51,6 +51,9 @@ def api(
     ] = 45.0,
     workers: Annotated[int, typer.Option(help="Web processes of the server.")] = 2,
     processes: Annotated[int, typer.Option(help="That the phones share.")] = 2,
+    slow: Annotated[
+        int, typer.Option(min=0, help="Connections that let the server wait, all the time.")
+    ] = 0,
     seed: Annotated[int, typer.Option(help="Of points, labels and dropouts.")] = 0,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
@@ -59,7 +62,7 @@ def api(
 
     with shown() as progress:
         figures = measured.benchmark(
-            phones, dropout, step_seconds, workers, processes, seed, progress
+            phones, dropout, step_seconds, workers, processes, slow, seed, progress
         )
     _print(figures, as_json)
 

@@ -1,0 +1,161 @@
+"""Clients that hold connections and let a server wait: what it must bear while phones work.
+
+Each is cut off sooner or later and comes again, so that there are always about as many.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import threading
+import time
+from asyncio import StreamReader as Reader
+from asyncio import StreamWriter as Writer
+from collections.abc import Awaitable, Callable
+from contextlib import suppress
+from types import TracebackType
+from typing import Self
+from urllib.parse import urlsplit
+
+import numpy as np
+
+from earshot_protocol.api import ANSWER, ENROL, JSON, OPENAPI
+
+_GET = b"GET %s HTTP/1.1\r\nHost: x\r\n"
+_POST = b"POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: " + JSON.encode()
+_LIVE = b"/health/live"
+_BYTE_EVERY = 1.0
+_COME_AGAIN = 0.2
+_PROBE_EVERY = 0.2
+_PATIENCE = 10.0
+_UNREAD = 50
+"""Responses that a client asks for and does not take."""
+
+
+class SlowClients:
+    """Holds connections to a server, and asks it all along whether it lives.
+
+    Args:
+        address: of the server, `http://host:port`.
+        connections: at a time.
+    """
+
+    def __init__(self, address: str, connections: int) -> None:
+        url = urlsplit(address)
+        self._place = (url.hostname or "", url.port or 80)
+        self._connections = connections
+        self._stop = threading.Event()
+        self._thread = threading.Thread(target=lambda: asyncio.run(self._run()))
+        self._made = 0
+        self._lives: list[float] = []
+        """Seconds that each answer to whether the server lives took."""
+        self._unanswered = 0
+        """Questions whether it lives that found no good answer in `_PATIENCE`."""
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._stop.set()
+        self._thread.join()
+
+    def figures(self) -> dict[str, float]:
+        """What was measured, by name; milliseconds as the names say."""
+        lives = np.array(self._lives or [np.nan]) * 1e3
+        return {
+            "live_p50_ms": float(np.percentile(lives, 50)),
+            "live_p99_ms": float(np.percentile(lives, 99)),
+            "live_longest_ms": float(lives.max()),
+            "live_unanswered": self._unanswered,
+            "slow_connections": self._connections,
+            "slow_connections_made": self._made,
+        }
+
+    async def _run(self) -> None:
+        kinds = (_nothing, _no_body, _dripping_fields, _dripping_body, _idle, _taking_nothing)
+        tasks = [
+            asyncio.create_task(self._come_again(kinds[number % len(kinds)]))
+            for number in range(self._connections)
+        ]
+        while not self._stop.is_set():
+            try:
+                async with asyncio.timeout(_PATIENCE):
+                    await self._probe()
+            except (OSError, TimeoutError):
+                self._unanswered += 1
+            await asyncio.sleep(_PROBE_EVERY)
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    async def _come_again(self, behave: Callable[[Reader, Writer], Awaitable[None]]) -> None:
+        while True:
+            with suppress(OSError):
+                reader, writer = await asyncio.open_connection(*self._place, limit=1024)
+                self._made += 1
+                try:
+                    await behave(reader, writer)
+                finally:
+                    writer.transport.abort()
+            await asyncio.sleep(_COME_AGAIN)
+
+    async def _probe(self) -> None:
+        began = time.perf_counter()
+        reader, writer = await asyncio.open_connection(*self._place)
+        writer.write(_GET % _LIVE + b"Connection: close\r\n\r\n")
+        said = await reader.read()
+        writer.close()
+        if not said.startswith(b"HTTP/1.1 200 "):
+            raise ConnectionError(f"the server does not live: {said[:100]!r}")
+        self._lives.append(time.perf_counter() - began)
+
+
+async def _nothing(reader: Reader, writer: Writer) -> None:
+    await _until_cut(reader)
+
+
+async def _no_body(reader: Reader, writer: Writer) -> None:
+    writer.write(_POST % ANSWER.encode() + b"\r\nContent-Length: 100000\r\n\r\n")
+    await _until_cut(reader)
+
+
+async def _dripping_fields(reader: Reader, writer: Writer) -> None:
+    writer.write(_GET % _LIVE)
+    await _drip(reader, writer, b"X-Field: value\r\n")
+
+
+async def _dripping_body(reader: Reader, writer: Writer) -> None:
+    writer.write(_POST % ENROL.encode() + b"\r\nContent-Length: 10000\r\n\r\n")
+    await _drip(reader, writer, b" ")
+
+
+async def _idle(reader: Reader, writer: Writer) -> None:
+    writer.write(_GET % _LIVE + b"\r\n")
+    await _until_cut(reader)
+
+
+async def _taking_nothing(reader: Reader, writer: Writer) -> None:
+    writer.write((_GET % OPENAPI.encode() + b"\r\n") * _UNREAD)
+    while await reader.read(1):
+        await asyncio.sleep(_BYTE_EVERY)
+
+
+async def _until_cut(reader: Reader) -> None:
+    while await reader.read(1024):
+        pass
+
+
+async def _drip(reader: Reader, writer: Writer, words: bytes) -> None:
+    while True:
+        for byte in words:
+            writer.write(bytes([byte]))
+            await writer.drain()
+            with suppress(TimeoutError):
+                async with asyncio.timeout(_BYTE_EVERY):
+                    await _until_cut(reader)
+                return
