@@ -144,7 +144,8 @@ class Listener:
         """Name the scene of one second of sound by the nearest published centroid.
 
         Returns:
-            The equivalence class; None where nobody voted for a label of that centroid.
+            The equivalence class; None where that centroid is unnamed, because no label's votes
+            for it stand clear of the noise.
 
         Raises:
             UnusableRecordingError: too short, silent, clipped or not finite.

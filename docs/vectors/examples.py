@@ -69,6 +69,8 @@ _PUBLISHED = Result(
     label_names=LABELS,
     centroid_votes=(311, 40),
     label_votes=((-3, 12, 250), (0, -1, -70_000)),
+    centroid_p_values=(0.0, 0.0005),
+    name_p_values=(1e-9, 1.0),
     privacy=(
         Release("centroid vote", Unit.RECORDING, 0.5, 2.4e-12, "ballot sum"),
         Release("centroid vote", Unit.PHONE, 0.75, 2.8e-12, "ballot sum"),
@@ -106,6 +108,7 @@ TASKS: tuple[Task, ...] = (
         phase=_PHASE,
         label_names=LABELS,
         contacts=(1204, -3, 88),
+        p_values=(0.0, 1.0, 0.25),
         privacy=(),
     ),
     Failed(phase=_PHASE, reason="stopped by an operator"),

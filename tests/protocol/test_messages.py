@@ -60,10 +60,16 @@ TASKS: list[Task] = [
         label_names=("bus", "café"),
         centroid_votes=(5, -2),
         label_votes=((1, 2), (0, -3)),
+        centroid_p_values=(0.01, 1.0),
+        name_p_values=(0.04, 1.0),
         privacy=PARAMETERS.plan().releases(),
     ),
     Statistics(
-        phase=ID, label_names=("bus", "café"), contacts=(7, -1), privacy=COUNTING.plan().releases()
+        phase=ID,
+        label_names=("bus", "café"),
+        contacts=(7, -1),
+        p_values=(0.2, 1.0),
+        privacy=COUNTING.plan().releases(),
     ),
     Failed(phase=ID, reason="too few phones"),
 ]
@@ -101,12 +107,34 @@ def test_an_answer_comes_back_as_it_was_and_is_no_task(answer: Answer) -> None:
         decode_task(encoded)
 
 
+OF = {type(task): task for task in TASKS}
+ADDED = ("centroid_p_values", "name_p_values", "p_values")
+"""Fields that messages of former releases lack."""
+
+
+@pytest.mark.parametrize(
+    "message", [OF[Result], OF[Statistics]], ids=lambda message: type(message).__name__
+)
+def test_outcomes_of_former_releases_were_not_tested(message: Result | Statistics) -> None:
+    plain = msgspec.msgpack.decode(encode(message))
+    former = decode_task(
+        msgspec.msgpack.encode({name: plain[name] for name in plain if name not in ADDED})
+    )
+    if isinstance(former, Result):
+        assert former.names == (None,) * len(former.labels)
+        assert former.clear_centroids == (False,) * len(former.labels)
+        assert former.leading == (1, 0)
+    else:
+        assert isinstance(former, Statistics)
+        assert former.clear == (False, False)
+
+
 @pytest.mark.parametrize("message", TASKS + ANSWERS, ids=lambda message: type(message).__name__)
 def test_fields_are_neither_added_nor_left_out(message: Task | Answer) -> None:
     plain = msgspec.msgpack.decode(encode(message))
     decode = decode_task if type(message) in AnyTask.__args__ else decode_answer
     for changed in (
-        *({k: v for k, v in plain.items() if k != name} for name in plain),
+        *({k: v for k, v in plain.items() if k != name} for name in plain if name not in ADDED),
         plain | {"extra": 1},
         plain | {"type": "something else"},
     ):
@@ -128,20 +156,26 @@ def test_fields_are_neither_added_nor_left_out(message: Task | Answer) -> None:
         (ANSWERS[2], "ciphertexts", (SEALED,) * 255),
         (ANSWERS[2], "commitment", bytes(31)),
         (ANSWERS[4], "shares", bytes(33 * 254 + 1)),
-        (TASKS[3], "neighbours", tuple(range(255))),
-        (TASKS[3], "cipher_keys", bytes(32 * 254 + 1)),
-        (TASKS[6], "seconds", -1.0),
-        (TASKS[6], "seconds", float("nan")),
-        (TASKS[6], "seconds", float("inf")),
-        (TASKS[7], "labels", (-2,)),
-        (TASKS[7], "labels", (256,)),
-        (TASKS[7], "labels", (0,) * 4097),
-        (TASKS[7], "label_names", ("",)),
-        (TASKS[7], "label_names", ("bus",) * 257),
-        (TASKS[7], "centroid_votes", (0,) * 4097),
-        (TASKS[7], "label_votes", ((),) * 4097),
-        (TASKS[7], "label_votes", ((0,) * 257,)),
-        (TASKS[8], "reason", "x" * 1025),
+        (OF[ShareKeys], "neighbours", tuple(range(255))),
+        (OF[ShareKeys], "cipher_keys", bytes(32 * 254 + 1)),
+        (OF[Wait], "seconds", -1.0),
+        (OF[Wait], "seconds", float("nan")),
+        (OF[Wait], "seconds", float("inf")),
+        (OF[Result], "labels", (-2,)),
+        (OF[Result], "labels", (256,)),
+        (OF[Result], "labels", (0,) * 4097),
+        (OF[Result], "label_names", ("",)),
+        (OF[Result], "label_names", ("bus",) * 257),
+        (OF[Result], "centroid_votes", (0,) * 4097),
+        (OF[Result], "label_votes", ((),) * 4097),
+        (OF[Result], "label_votes", ((0,) * 257,)),
+        (OF[Result], "name_p_values", (1.01,)),
+        (OF[Result], "name_p_values", (float("nan"),)),
+        (OF[Result], "centroid_p_values", (-0.01,)),
+        (OF[Result], "centroid_p_values", (0.5,) * 4097),
+        (OF[Statistics], "p_values", (float("nan"),)),
+        (OF[Statistics], "p_values", (0.5,) * 257),
+        (OF[Failed], "reason", "x" * 1025),
     ],
 )
 def test_sizes_and_ranges_are_limited(message: Any, field: str, value: Any) -> None:

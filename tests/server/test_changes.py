@@ -7,10 +7,11 @@ import numpy as np
 import pytest
 from support import dashboard_records as made
 
+from earshot_protocol.privacy.significance import Noise
 from earshot_server.dashboard import changes, histograms
-from earshot_server.dashboard.histograms import Histogram, Interval, SumNoise
+from earshot_server.dashboard.histograms import Histogram, Interval
 
-NOISE = SumNoise(4.0, 1.2)
+NOISE = Noise(4.0, 1.2)
 
 
 def histogram(inputs: int = 100, asked: int = 20, at: float = 0.0, **counts: int) -> Histogram:

@@ -62,6 +62,8 @@ def example_run(dimensions: int = 2, **changes: object) -> Run:
         "top": np.array([1, 0, 2]),
         "label_votes": np.array([[1, 30, -4], [25, 0, 2], [0, 0, 0]]),
         "labels": np.array([1, 0, -1]),
+        "centroid_p_values": (0.0, 0.0001, 0.002),
+        "name_p_values": (0.004, 0.02, 1.0),
         "ari_train": 0.91,
         "ari_test": 0.92,
         "label_accuracy": 0.971,

@@ -45,7 +45,7 @@ def test_pictures_name_scenes_and_labels(make_run: MakeRun) -> None:
     frame = plane.frame(run.points)
     assert set(svg_texts(plane.recordings(run, frame))) == {"bus", "park", "office"}
     names = svg_texts(plane.labelled_centroids(run, frame))
-    assert set(names) == {"park 50", "bus 40", "no label 30"}
+    assert set(names) == {"park 50", "bus 40", "unnamed 30"}
 
 
 def test_names_cover_no_other() -> None:

@@ -109,8 +109,9 @@ def test_report_is_the_same_every_time(make_run: MakeRun) -> None:
 
 def test_headline_says_the_outcome(make_run: MakeRun) -> None:
     assert headline(make_run()).replace("\u202f", " ") == (
-        "92 of 100 phones found 2 environments; a new recording gets the right name 97 % of the "
-        "time; total privacy cost ε = 2.5 per recording and ε = 302 per phone (vacuous)."
+        "92 of 100 phones found 2 environments; 1 centroid of 3 stayed unnamed; a new recording "
+        "gets the right name 97 % of the time; total privacy cost ε = 2.5 per recording and "
+        "ε = 302 per phone (vacuous)."
     )
 
 
@@ -132,9 +133,9 @@ def test_headline_of_a_failure_claims_nothing(make_run: MakeRun) -> None:
 
 def test_tables_hold_the_numbers_of_the_run(make_run: MakeRun) -> None:
     page = Page(render(make_run()))
-    assert page.row("park", "1") == ["park", "1", "50", "30", "97 %"]
-    assert page.row("bus", "0") == ["bus", "0", "40", "25", "93 %"]
-    assert page.row("–", "2") == ["–", "2", "30", "–", "–"]
+    assert page.row("park", "1") == ["park", "1", "50", "30", "97 %", "0.004"]
+    assert page.row("bus", "0") == ["bus", "0", "40", "25", "93 %", "0.02"]
+    assert page.row("unnamed", "2") == ["unnamed", "2", "30", "0", "–", "1"]
     assert page.row("clustering") == ["clustering", "1.5", "0", "300", "0", "Lloyd"]
     assert page.row("Total", "2.5") == ["Total", "2.5", "10⁻⁶", "302", "3 · 10⁻⁶", ""]
     assert page.row("label vote: share keys", "94") == ["label vote: share keys", "94", "93", "1"]
@@ -252,6 +253,7 @@ def test_large_runs_keep_the_report_small(make_run: MakeRun) -> None:
         top=np.arange(400, 500),
         label_votes=random.integers(-9, 90, (100, 200)),
         labels=random.integers(0, 200, 100),
+        name_p_values=tuple(random.uniform(0, 1, 100)),
         label_histogram=np.arange(200),
         true_histogram=np.arange(200),
     )

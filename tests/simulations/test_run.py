@@ -41,6 +41,7 @@ FIELDS = {
     "skipped",
     "interrupted",
     "centroids",
+    "named",
     "configuration",
     "notes",
 }
@@ -91,10 +92,12 @@ def test_labels_follow_the_kept_centroids(make_run: MakeRun) -> None:
     assert [entry["index"] for entry in (first, second, third)] == [1, 0, 2]
     assert first["label"] == "park"
     assert first["votes"] == {"bus": 1, "park": 30, "office": -4}
-    assert first["centroid_votes"] == 50
+    assert (first["p_value"], third["p_value"]) == (0.004, 1.0)
+    assert (first["centroid_votes"], first["centroid_p_value"]) == (50, 0.0)
     assert first["centroid"] == [0.0, 10.0]
     assert second["label"] == "bus"
     assert third["label"] is None
+    assert through_json(make_run())["named"] == 2
 
 
 @pytest.mark.parametrize("stage", range(5))

@@ -223,7 +223,9 @@ def test_progress_counts_up_to_the_phones_that_are_asked() -> None:
 # ----------------------------------------------------------------------------------------- scores
 
 
-def published(centroids: np.ndarray, labels: tuple[int, ...]) -> Result:
+def published(
+    centroids: np.ndarray, labels: tuple[int, ...], p_values: tuple[float, ...] = (0.0, 0.0)
+) -> Result:
     return Result(
         phase=bytes(16),
         geometry=Geometry.EUCLIDEAN,
@@ -232,6 +234,7 @@ def published(centroids: np.ndarray, labels: tuple[int, ...]) -> Result:
         label_names=("bus", "park"),
         centroid_votes=(0,) * len(labels),
         label_votes=((0, 0),) * len(labels),
+        name_p_values=p_values[: len(labels)],
         privacy=(),
     )
 
@@ -260,6 +263,8 @@ def test_scores_of_wrong_and_missing_labels(heard: Recordings) -> None:
     assert nameless.label_accuracy == 5 / 8
     np.testing.assert_array_equal(nameless.label_histogram, [0, 5])
     np.testing.assert_array_equal(nameless.true_histogram, [3, 5])
+    doubtful = score(published(centroids, (1, 0), (0.01, 0.06)), heard, heard)
+    assert doubtful.label_accuracy == 5 / 8, "a name that may be noise names nothing"
 
 
 def test_one_centroid_for_everything_scores_nothing(heard: Recordings) -> None:

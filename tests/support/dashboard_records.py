@@ -9,9 +9,15 @@ import numpy as np
 
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.messages import Failed
-from earshot_protocol.phases.learning import Budget, Result
+from earshot_protocol.phases.learning import CENTROID_VOTE, LABEL_VOTE, Budget, Result
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.statistics import Statistics
+from earshot_protocol.privacy.significance import (
+    Noise,
+    are_clear,
+    count_p_values,
+    name_p_values,
+)
 from earshot_protocol.wire import Matrix
 from earshot_server.records import (
     FAILED,
@@ -124,7 +130,7 @@ def record(
 
 
 def result(number: int, environments: int = 8, labels: Sequence[str] = LABELS) -> Result:
-    """Environments on a ring of eight dimensions; the last one got no label."""
+    """Environments on a ring of eight dimensions; the last one, and perhaps more, are unnamed."""
     random = np.random.default_rng([44, number])
     centroids = random.normal(0, 1, (environments, LEARNING.dimensions))
     named = [int(place) for place in random.integers(0, min(6, len(labels)), environments - 1)]
@@ -133,14 +139,20 @@ def result(number: int, environments: int = 8, labels: Sequence[str] = LABELS) -
     for row, label in enumerate(named):
         votes[row, label] += 70 - 6 * row
     winners = [*votes[:-1].argmax(axis=1).tolist(), -1]
+    centroid_votes = tuple(130 - 15 * place for place in range(environments))
+    parts = {part.name: Noise.of(part.mechanism, 183) for part in LEARNING.plan().parts[1:]}
+    p_values = name_p_values(votes, parts[LABEL_VOTE])
+    clear = are_clear(p_values, environments)
     return Result(
         phase=name_of(number),
         geometry=Geometry.SPHERICAL,
         centroids=Matrix.of(centroids),
-        labels=tuple(winners),
+        labels=tuple(np.where(clear, winners, -1).tolist()),
         label_names=tuple(labels),
-        centroid_votes=tuple(130 - 15 * place for place in range(environments)),
+        centroid_votes=centroid_votes,
         label_votes=tuple(map(tuple, votes.tolist())),
+        centroid_p_values=count_p_values(centroid_votes, parts[CENTROID_VOTE], environments),
+        name_p_values=p_values,
         privacy=LEARNING.plan().releases(),
     )
 
@@ -169,6 +181,7 @@ def published_statistics(number: int, finished: float, *, shift: int = 0) -> Pha
             phase=name_of(number),
             label_names=LABELS,
             contacts=tuple(counts),
+            p_values=count_p_values(counts, Noise.of(COUNTING.plan().parts[0].mechanism, 186)),
             privacy=COUNTING.plan().releases(),
         ),
         created=finished - 1.5 * DAY,

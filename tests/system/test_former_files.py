@@ -268,7 +268,8 @@ def test_phones_know_what_they_knew(world: World) -> None:
     for name, phone in world.phones.items():
         assert phone.ledger.export() == EXPECTED.phones[name].ledger, name
         assert phone.result == EXPECTED.ending("published")
-        assert scenes_named(phone) == EXPECTED.phones[name].scenes
+        # Nobody tested that result's names against noise, so its scenes have none any more.
+        assert scenes_named(phone) == dict.fromkeys(EXPECTED.phones[name].scenes)
     assert set(EXPECTED.phones["a0"].scenes.values()) == set(HERTZ)
 
 

@@ -85,11 +85,13 @@ def _finish(memory: Memory, result: Result) -> None:
         label >= len(result.label_names) for label in result.labels
     ):
         raise UnexpectedMessageError("a result whose labels do not fit its centroids")
+    if len(result.name_p_values) not in (0, len(centroids)):
+        raise UnexpectedMessageError("a result whose p-values do not fit its centroids")
     memory.keep_result(result)
 
 
 def _describe(result: Result) -> dict[str, Any]:
-    return {"environments": [name or "without a name" for name in result.names]}
+    return {"environments": [name or "unnamed" for name in result.names]}
 
 
 def _checked_centroids(matrix: Matrix, parameters: PhaseParameters) -> npt.NDArray[np.float32]:

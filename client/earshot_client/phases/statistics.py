@@ -38,7 +38,11 @@ def _environments(memory: Memory) -> list[str | None]:
 
 
 def _describe(published: Statistics) -> dict[str, Any]:
-    return {"contacts": dict(zip(published.label_names, published.contacts, strict=False))}
+    labels = published.label_names
+    return {
+        "contacts": dict(zip(labels, published.contacts, strict=False)),
+        "noise": [name for name, clear in zip(labels, published.clear, strict=False) if not clear],
+    }
 
 
 STATISTICS = PhoneKind(

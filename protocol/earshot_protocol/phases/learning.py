@@ -34,6 +34,7 @@ from earshot_protocol.privacy.mechanisms import (
     Mechanism,
     NoisyMax,
 )
+from earshot_protocol.privacy.significance import PValue, are_clear
 from earshot_protocol.secure_sum.messages import AdvertiseKeys
 from earshot_protocol.wire import LARGEST_DIMENSIONS, Answer, Matrix
 
@@ -196,7 +197,21 @@ class TopCentroids(SumPartTask, frozen=True, kw_only=True, tag="top-centroids"):
 class Result(Outcome, frozen=True, kw_only=True, tag="result"):
     """The labelled centroids and the privacy spent: the end of a phase.
 
-    `labels` holds, per centroid, an index into the phase's label names; -1 where nobody voted.
+    What is empty for `centroid_p_values` and `name_p_values` was published by a former release and
+    not tested; it counts as noise.
+
+    Attributes:
+        geometry: how distances to the centroids are taken.
+        centroids: those that the first vote kept.
+        labels: per centroid, an index into `label_names`; -1 where it is unnamed, because no
+            label's votes stand clear of the noise.
+        label_names: L, of the phase.
+        centroid_votes: per centroid, the noisy sum of the first vote.
+        label_votes: per centroid and label, the noisy sum of the second vote.
+        centroid_p_values: per centroid, whether its votes are noise (`count_p_values` over all
+            candidates of the vote).
+        name_p_values: per centroid, whether its most frequent label is (`name_p_values`).
+        privacy: spent.
     """
 
     told_to_all = True
@@ -207,12 +222,31 @@ class Result(Outcome, frozen=True, kw_only=True, tag="result"):
     label_names: Annotated[tuple[LabelName, ...], PerLabel]
     centroid_votes: Annotated[tuple[int, ...], PerCentroid]
     label_votes: Annotated[tuple[Annotated[tuple[int, ...], PerLabel], ...], PerCentroid]
+    centroid_p_values: Annotated[tuple[PValue, ...], PerCentroid] = ()
+    name_p_values: Annotated[tuple[PValue, ...], PerCentroid] = ()
     privacy: Releases
 
     @property
     def names(self) -> tuple[str | None, ...]:
-        """The label of each centroid; None where nobody voted."""
-        return tuple(self.label_names[label] if label >= 0 else None for label in self.labels)
+        """The label of each centroid; None where it is unnamed, or was not tested."""
+        clear = are_clear(self.name_p_values, len(self.labels))
+        return tuple(
+            self.label_names[label] if label >= 0 and named else None
+            for label, named in zip(self.labels, clear, strict=True)
+        )
+
+    @property
+    def clear_centroids(self) -> tuple[bool, ...]:
+        """Whether the votes that kept each centroid stand clear of the noise."""
+        return are_clear(self.centroid_p_values, len(self.centroid_votes))
+
+    @property
+    def leading(self) -> tuple[int | None, ...]:
+        """The label with the most votes of each centroid, be it noise; None without any label."""
+        return tuple(
+            max(range(len(votes)), key=votes.__getitem__, default=None)
+            for votes in self.label_votes
+        )
 
 
 LEARNING = Kind(

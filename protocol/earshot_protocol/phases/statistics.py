@@ -14,6 +14,7 @@ from earshot_protocol.phases.parameters import (
 )
 from earshot_protocol.phases.plan import Outcome, Plan, SecureSum, SumPartTask
 from earshot_protocol.privacy.mechanisms import BallotSum
+from earshot_protocol.privacy.significance import PValue, are_clear
 from earshot_protocol.secure_sum.messages import AdvertiseKeys
 
 HISTOGRAM = "histogram"
@@ -67,11 +68,25 @@ class CountContacts(SumPartTask, frozen=True, kw_only=True, tag="count-contacts"
 
 
 class Statistics(Outcome, frozen=True, kw_only=True, tag="statistics"):
-    """The private histogram of contacts over environments, and the privacy spent."""
+    """The private histogram of contacts over environments, and the privacy spent.
+
+    Attributes:
+        label_names: L, of the phase.
+        contacts: per label, the noisy sum.
+        p_values: per label, whether its contacts are noise (`count_p_values` over all labels);
+            empty where a former release published them and did not test.
+        privacy: spent.
+    """
 
     label_names: Annotated[tuple[LabelName, ...], PerLabel]
     contacts: Annotated[tuple[int, ...], PerLabel]
+    p_values: Annotated[tuple[PValue, ...], PerLabel] = ()
     privacy: Releases
+
+    @property
+    def clear(self) -> tuple[bool, ...]:
+        """Whether the contacts with each label stand clear of the noise."""
+        return are_clear(self.p_values, len(self.contacts))
 
 
 STATISTICS = Kind(StatisticsParameters, (CountContacts,), (), Statistics)

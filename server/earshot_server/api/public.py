@@ -36,6 +36,7 @@ def public(archive: Archive) -> Blueprint:
                 phase=record.phase.hex(),
                 finished=record.finished or 0.0,
                 environments=record.ending.centroids.rows,
+                named=sum(name is not None for name in record.ending.names),
                 label_names=record.ending.label_names,
                 name=record.name,
             )

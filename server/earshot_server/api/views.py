@@ -95,6 +95,8 @@ class Published(msgspec.Struct, frozen=True, kw_only=True):
     finished: float
     """Seconds since 1970."""
     environments: int
+    named: int
+    """Of those, how many have a name that stands clear of the noise."""
     label_names: tuple[str, ...]
     name: str = ""
     """What the operator calls the phase."""

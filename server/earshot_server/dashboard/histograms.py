@@ -8,56 +8,37 @@ each is shown with the interval in which the true number lies.
 
 from __future__ import annotations
 
-import functools
-import math
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 import msgspec
-import numpy as np
 
 from earshot_protocol.phases.learning import LABEL_VOTE, Result
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.phases.statistics import HISTOGRAM, Statistics
+from earshot_protocol.privacy.significance import LEVEL, Noise, count_p_values
 from earshot_server.records import PhaseRecord
 
-CONFIDENCE = 0.95
+CONFIDENCE = 1 - LEVEL
 """How often an interval holds the true number."""
-
-_FINEST_SCALE = 512.0
-"""Noise of a larger scale is computed on a coarser grid."""
 
 
 class Interval(NamedTuple):
-    """A noisy count as published, and where the true one lies."""
+    """A noisy count as published, where the true one lies, and whether it may be noise alone."""
 
     published: int
     least: int
     most: int
+    p_value: float | None = None
+    """See `significance.count_p_values`; None where it was not tested."""
 
     @classmethod
-    def around(cls, published: int, radius: int) -> Interval:
+    def around(cls, published: int, radius: int, p_value: float | None = None) -> Interval:
         """Of a count that cannot be negative."""
-        return cls(published, max(0, published - radius), max(0, published + radius))
-
-
-class SumNoise(NamedTuple):
-    """The noise in an entry of a sum.
-
-    Attributes:
-        scale: of the mechanism's discrete Laplace noise, in counts.
-        order: of the negative binomial variables; 0 where there is no noise.
-    """
-
-    scale: float
-    order: float
-
-    def radius(self, confidence: float = CONFIDENCE) -> int:
-        """What it does not exceed, with that probability."""
-        return noise_radius(self.scale, self.order, confidence) if self.order else 0
+        return cls(published, max(0, published - radius), max(0, published + radius), p_value)
 
 
 @dataclass(frozen=True)
@@ -77,7 +58,7 @@ class Histogram:
     phase: bytes
     finished: float
     counts: dict[str, Interval]
-    noise: SumNoise
+    noise: Noise
     inputs: int
     asked: tuple[object, ...]
     environments: dict[str, int]
@@ -111,25 +92,32 @@ def private_histograms(records: Iterable[PhaseRecord]) -> tuple[Histogram, ...]:
 
 def contacts(record: PhaseRecord, published: Statistics) -> Histogram:
     """The histogram of one statistics phase."""
-    parameters = record.parameters
     noise = sum_noise(record, HISTOGRAM)
+    untested = [None] * len(published.contacts)
     counts = {
-        name: Interval.around(count, noise.radius())
-        for name, count in zip(published.label_names, published.contacts, strict=True)
+        name: Interval.around(count, noise.radius(), p_value)
+        for name, count, p_value in zip(
+            published.label_names,
+            published.contacts,
+            published.p_values or untested,
+            strict=True,
+        )
     }
-    asked = (getattr(parameters, "contacts", 0),)
+    asked = (getattr(record.parameters, "contacts", 0),)
     return _histogram(record, HISTOGRAM, counts, noise, asked, {})
 
 
 def _of_environments(record: PhaseRecord, published: Result) -> Histogram:
     """The histogram of one learning phase."""
-    parameters, votes = record.parameters, published.label_votes
+    votes = published.label_votes
     noise = sum_noise(record, LABEL_VOTE, max(1, len(votes)))
+    sums = [sum(row[index] for row in votes) for index in range(len(published.label_names))]
+    p_values = count_p_values(sums, noise)
     counts, named = {}, {}
-    for index, name in enumerate(published.label_names):
-        counts[name] = Interval.around(sum(row[index] for row in votes), noise.radius())
-        named[name] = published.labels.count(index)
-    asked = (getattr(parameters, "label_votes", 0),)
+    for name, votes_for, p_value in zip(published.label_names, sums, p_values, strict=True):
+        counts[name] = Interval.around(votes_for, noise.radius(), p_value)
+        named[name] = published.names.count(name)
+    asked = (getattr(record.parameters, "label_votes", 0),)
     return _histogram(record, LABEL_VOTE, counts, noise, asked, named)
 
 
@@ -137,7 +125,7 @@ def _histogram(
     record: PhaseRecord,
     part: str,
     counts: dict[str, Interval],
-    noise: SumNoise,
+    noise: Noise,
     asked: tuple[object, ...],
     environments: dict[str, int],
 ) -> Histogram:
@@ -175,7 +163,7 @@ def summed_inputs(record: PhaseRecord, name: str) -> int:
     return next(answered, parameters.phones)
 
 
-def sum_noise(record: PhaseRecord, name: str, entries: int = 1) -> SumNoise:
+def sum_noise(record: PhaseRecord, name: str, entries: int = 1) -> Noise:
     """The noise of a published sum.
 
     Args:
@@ -185,37 +173,8 @@ def sum_noise(record: PhaseRecord, name: str, entries: int = 1) -> SumNoise:
     """
     part = agreed_parameters(record).plan().part(name)
     if not isinstance(part, SecureSum):
-        return SumNoise(0.0, 0.0)
-    mechanism = part.mechanism
-    order = entries * summed_inputs(record, name) / mechanism.honest_survivors
-    return SumNoise(mechanism.scale, order)
-
-
-@functools.lru_cache(maxsize=256)
-def noise_radius(scale: float, order: float, confidence: float = CONFIDENCE) -> int:
-    """The smallest r for which noise lies in [−r, r] with some probability.
-
-    The noise is the difference of two variables NegativeBinomial(order, exp(−1/scale)). Order 1 is
-    discrete Laplace noise; each phone that stays adds a share of order 1/n', n' of them being
-    counted on, and orders add up. Its characteristic function is
-    ((1 − α)² / (1 − 2α cos t + α²))^order, whose inverse transform is taken numerically.
-
-    Args:
-        scale: of the discrete Laplace noise, in counts.
-        order: positive.
-        confidence: the probability, at most 1 − 10⁻⁹, beyond which the transform has no digits.
-    """
-    # On a coarser grid the law hardly changes; the radius is rounded up to it.
-    grid = max(1, math.ceil(scale / _FINEST_SCALE))
-    ratio = math.exp(-grid / scale)
-    deviation = math.sqrt(2 * order * ratio) / (1 - ratio)
-    size = 2 ** math.ceil(math.log2(2 * (8 * deviation + 40 * scale / grid) + 8))
-    angles = 2 * np.pi * np.arange(size // 2 + 1) / size
-    # 1 − 2α cos t + α² as (1 − α)² + 4α sin²(t/2), which loses no digits near t = 0.
-    growth = 4 * ratio * (np.sin(angles / 2) / (1 - ratio)) ** 2
-    law = np.fft.irfft(np.exp(-order * np.log1p(growth)), size)
-    within = law[0] + 2 * np.concatenate([[0.0], np.cumsum(law[1 : size // 2])])
-    return grid * int(np.argmax(within >= confidence))
+        return Noise(1.0, 0.0)
+    return Noise.of(part.mechanism, entries * summed_inputs(record, name))
 
 
 def _oldest_first(histograms: Iterable[Histogram]) -> tuple[Histogram, ...]:

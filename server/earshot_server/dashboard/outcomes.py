@@ -12,7 +12,7 @@ from earshot_protocol.phases.learning import PhaseParameters, Result
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import Outcome
 from earshot_protocol.phases.statistics import Statistics, StatisticsParameters
-from earshot_server.dashboard.wording import counted, whole
+from earshot_server.dashboard.wording import UNNAMED, counted, doubt, whole
 
 
 @dataclass(frozen=True)
@@ -60,17 +60,48 @@ def _named(result: Result) -> str:
     return f"stayed: they found {environments} and named {whole(named)}"
 
 
+def why_unnamed(result: Result, row: int) -> str:
+    """Why a published centroid has no name: the label that noise may have chosen; empty if it has.
+
+    Args:
+        result: of a learning phase.
+        row: of the centroid.
+    """
+    leading = result.leading[row]
+    if result.names[row] is not None or leading is None:
+        return ""
+    said = doubt(result.name_p_values[row] if result.name_p_values else None)
+    votes = whole(result.label_votes[row][leading])
+    return f"{votes} votes for {result.label_names[leading]}, {said}"
+
+
+def centroid_doubt(result: Result, row: int) -> str:
+    """Why the votes that kept a published centroid say nothing; empty where they do."""
+    return doubt(result.centroid_p_values[row] if result.centroid_p_values else None)
+
+
 def _environments(result: Result) -> list[str]:
-    votes = zip(result.names, result.centroid_votes, strict=True)
     return [
-        f"environment {number}: {name or 'no label'}, {vote} votes"
-        for number, (name, vote) in enumerate(votes, start=1)
+        f"environment {row + 1}: {_remarked(name or UNNAMED, why_unnamed(result, row))}, "
+        + _remarked(f"{votes} votes", centroid_doubt(result, row))
+        for row, (name, votes) in enumerate(zip(result.names, result.centroid_votes, strict=True))
     ]
 
 
 def _contacts(published: Statistics) -> list[str]:
-    counts = zip(published.label_names, published.contacts, strict=True)
-    return [f"{name}: {contacts}" for name, contacts in counts]
+    p_values = published.p_values or (None,) * len(published.contacts)
+    counts = zip(published.label_names, published.contacts, p_values, strict=True)
+    return [f"{name}: {_remarked(str(count), doubt(p_value))}" for name, count, p_value in counts]
+
+
+def _remarked(said: str, remark: str) -> str:
+    return f"{said} ({remark})" if remark else said
+
+
+def _found(result: Result) -> str:
+    named = sum(name is not None for name in result.names)
+    found = counted(result.centroids.rows, "environment")
+    return found if named == result.centroids.rows else f"{found}, {whole(named)} of them named"
 
 
 _PLAIN = Words(
@@ -81,7 +112,7 @@ _PLAIN = Words(
 )
 _WORDS: dict[type[Parameters], Words] = {
     PhaseParameters: Words(
-        short=lambda result: counted(result.centroids.rows, "environment"),
+        short=_found,
         achievement=_named,
         lines=_environments,
         figure=lambda result: ("environments found", result.centroids.rows),

@@ -14,6 +14,7 @@ from typing import NamedTuple
 from earshot_protocol.phases.learning import Result
 from earshot_protocol.phases.plan import Outcome
 from earshot_protocol.phases.statistics import Statistics
+from earshot_protocol.privacy.significance import LEVEL
 from earshot_server.dashboard import outcomes, sentences, tables
 from earshot_server.dashboard.changes import PER_PHONES
 from earshot_server.dashboard.histograms import Histogram
@@ -101,13 +102,16 @@ def over_time(published: Sequence[Histogram]) -> dict[str, Sheet]:
     """
     shown = tables.over_time(published)
     rows = [
-        (each.phase.hex(), _time(each.finished), each.inputs, label, count.published, each.radius)
+        (
+            *(each.phase.hex(), _time(each.finished), each.inputs, label, count.published),
+            *(each.radius, _clear(count.p_value)),
+        )
         for each in shown.histograms
         for label, count in each.counts.items()
     ]
     changes = shown.comparison.changes if shown.comparison else ()
     return {
-        "counts": Sheet(("phase", "published", "phones", "label", "count", "noise"), tuple(rows)),
+        "counts": Sheet(_COUNTS, tuple(rows)),
         "changes": Sheet(
             ("label", *(f"{name} per {PER_PHONES} phones" for name in _CHANGES), "clear"),
             tuple(
@@ -118,6 +122,7 @@ def over_time(published: Sequence[Histogram]) -> dict[str, Sheet]:
     }
 
 
+_COUNTS = ("phase", "published", "phones", "label", "count", "noise", "clear of the noise")
 _CHANGES = ("before", "now", "change", "noise")
 
 
@@ -147,11 +152,11 @@ def _environments(record: PhaseRecord, result: Result) -> dict[str, Sheet]:
     found = tables.environments(record, result)
     return {
         "environments": Sheet(
-            ("number", "label", "votes to keep it", "noise", "votes for its label", "label noise"),
+            ("number", "label", *_VOTES),
             tuple(
                 (
-                    *(row.number, row.name, row.votes, found.vote_radius),
-                    *(row.winning_votes, found.label_radius),
+                    *(row.number, row.name, row.votes, found.vote_radius, row.doubt),
+                    *(row.winning_votes, found.label_radius, row.why_unnamed),
                 )
                 for row in found.rows
             ),
@@ -163,10 +168,19 @@ def _environments(record: PhaseRecord, result: Result) -> dict[str, Sheet]:
     }
 
 
+_VOTES = (
+    *("votes to keep it", "noise", "doubt"),
+    *("votes for its label", "label noise", "why unnamed"),
+)
+
+
 def _histogram(record: PhaseRecord, published: Statistics) -> Sheet:
     return Sheet(
-        ("label", "published", "at least", "at most"),
-        tuple((bar.label, *bar.counted) for bar in tables.histogram(record, published)),
+        ("label", "published", "at least", "at most", "clear of the noise"),
+        tuple(
+            (bar.label, *bar.counted[:3], _clear(bar.counted.p_value))
+            for bar in tables.histogram(record, published)
+        ),
     )
 
 
@@ -178,6 +192,10 @@ def _text(value: object) -> Cell:
 
 def _time(seconds: float | None) -> str | None:
     return None if seconds is None else f"{datetime.fromtimestamp(seconds, UTC):%Y-%m-%dT%H:%M:%SZ}"
+
+
+def _clear(p_value: float | None) -> str:
+    return "not tested" if p_value is None else _yes(p_value <= LEVEL)
 
 
 def _yes(holds: bool) -> str:

@@ -15,7 +15,7 @@ from earshot_protocol.phases.statistics import Statistics
 from earshot_protocol.privacy import accounting
 from earshot_protocol.privacy.accounting import Release
 from earshot_protocol.privacy.mechanisms import Cost, Unit
-from earshot_server.dashboard import changes, charts, histograms, sentences
+from earshot_server.dashboard import changes, charts, histograms, outcomes, sentences, wording
 from earshot_server.dashboard.histograms import Histogram, Interval
 from earshot_server.records import PUBLISHED, PhaseRecord, StepRecord
 
@@ -50,11 +50,13 @@ class Environment:
 
     Attributes:
         number: on the map, from 1.
-        name: its label, or that noise left it none.
+        name: its label, or that it is unnamed.
         hue: of its mark.
         votes: to keep it.
         label_votes: for each label: the sum and the strength of its colour.
         winner: which label it got; -1: none.
+        why_unnamed: the label that noise may have chosen; empty where it has a name.
+        doubt: why the votes to keep it say nothing; empty where they do.
     """
 
     number: int
@@ -63,6 +65,8 @@ class Environment:
     votes: int
     label_votes: tuple[tuple[int, int], ...]
     winner: int
+    why_unnamed: str
+    doubt: str
 
     @property
     def winning_votes(self) -> int | None:
@@ -98,13 +102,15 @@ def environments(record: PhaseRecord, result: Result) -> Environments:
     rows = tuple(
         Environment(
             number=number,
-            name="no label" if (winner := result.labels[row]) < 0 else result.label_names[winner],
-            hue=winner % charts.HUES if winner >= 0 else charts.HUES,
+            name=result.names[row] or wording.UNNAMED,
+            hue=charts.HUES if (winner := _winner(result, row)) < 0 else winner % charts.HUES,
             votes=result.centroid_votes[row],
             label_votes=tuple(
                 (votes, charts.heat(votes, largest)) for votes in result.label_votes[row]
             ),
             winner=winner,
+            why_unnamed=outcomes.why_unnamed(result, row),
+            doubt=outcomes.centroid_doubt(result, row),
         )
         for number, row in enumerate(order, start=1)
     )
@@ -121,6 +127,10 @@ def environments(record: PhaseRecord, result: Result) -> Environments:
         histograms.sum_noise(record, CENTROID_VOTE).radius(),
         histograms.sum_noise(record, LABEL_VOTE).radius(),
     )
+
+
+def _winner(result: Result, row: int) -> int:
+    return -1 if result.names[row] is None else result.labels[row]
 
 
 class Bar(NamedTuple):

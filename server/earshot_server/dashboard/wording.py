@@ -8,7 +8,11 @@ from datetime import UTC, datetime
 
 from markupsafe import Markup
 
+from earshot_protocol.privacy.significance import LEVEL
+
 NOTHING = "–"
+UNNAMED = "unnamed"
+"""An environment whose label may be noise."""
 _RAISED = str.maketrans("-0123456789", "⁻⁰¹²³⁴⁵⁶⁷⁸⁹")
 _UNITS = ((86_400, "day"), (3600, "hour"), (60, "minute"))
 
@@ -62,6 +66,13 @@ def real(value: float) -> str:
     power = f"10{str(int(exponent)).translate(_RAISED)}"
     digits = digits.removesuffix(".0")
     return power if digits == "1" else f"{digits} · {power}"
+
+
+def doubt(p_value: float | None) -> str:
+    """Why a published number says nothing; empty where it stands clear of the noise."""
+    if p_value is None:
+        return "not tested against noise"
+    return f"may be noise: p = {real(p_value)}" if p_value > LEVEL else ""
 
 
 def percent(value: float) -> str:

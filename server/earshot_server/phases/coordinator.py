@@ -292,6 +292,8 @@ class Coordinator:
                 )
             state.take_answers(step.part, received, self._discovery)
         else:
+            if step.releases:
+                state.inputs |= {step.part: len(received)}
             _add_up(running, received)
             if running.done:
                 state.take_total(step.part, running.result().astype(np.int64))

@@ -18,6 +18,7 @@ from earshot_protocol.phases.learning import (
     TopCentroids,
 )
 from earshot_protocol.phases.plan import PartTask, SumPartTask
+from earshot_protocol.privacy.significance import are_clear, count_p_values, name_p_values
 from earshot_protocol.secure_sum.messages import AdvertiseKeys
 from earshot_protocol.voting import ballots
 from earshot_protocol.wire import Matrix
@@ -36,7 +37,9 @@ class LearningPhase(Snapshot, kw_only=True):
         centroid_votes: for each of them.
         top: which of them the first vote kept.
         label_votes: for each of those, by label.
-        labels: of each of those; -1 where nobody voted.
+        labels: of each of those; -1 where no label stands clear of the noise.
+        centroid_p_values: of those that the first vote kept.
+        name_p_values: of their labels.
     """
 
     parameters: PhaseParameters
@@ -47,6 +50,8 @@ class LearningPhase(Snapshot, kw_only=True):
     top: tuple[int, ...] = ()
     label_votes: tuple[tuple[int, ...], ...] = ()
     labels: tuple[int, ...] = ()
+    centroid_p_values: tuple[float, ...] = ()
+    name_p_values: tuple[float, ...] = ()
 
     def shape(self, part: str) -> tuple[int, ...]:
         """See `Snapshot.shape`: one entry a candidate, then one a centroid and label."""
@@ -76,16 +81,19 @@ class LearningPhase(Snapshot, kw_only=True):
     def take_total(self, part: str, total: Totals) -> None:
         """Steps 9 and 10 keep the best centroids; steps 13 and 14 label them.
 
-        A centroid for which noise left no positive count has no label.
+        Other than in the thesis, a label that noise may have chosen is none.
         """
+        noise = self.noise(part)
         if part == LABEL_VOTE:
-            winners = np.where(total.max(axis=1) > 0, ballots.winning_labels(total), -1)
             self.label_votes = tuple(map(tuple, total.tolist()))
-            self.labels = tuple(winners.tolist())
+            self.name_p_values = name_p_values(total, noise)
+            clear = are_clear(self.name_p_values, len(total))
+            self.labels = tuple(np.where(clear, ballots.winning_labels(total), -1).tolist())
         else:
             most = min(self.parameters.top_global_centroids, len(total))
             self.centroid_votes = tuple(total.tolist())
             self.top = tuple(ballots.top_candidates(total, most).tolist())
+            self.centroid_p_values = count_p_values(total[list(self.top)], noise, len(total))
 
     def published(self) -> Result:
         """See `Snapshot.published`."""
@@ -97,6 +105,8 @@ class LearningPhase(Snapshot, kw_only=True):
             label_names=self.parameters.labels,
             centroid_votes=tuple(self.centroid_votes[place] for place in self.top),
             label_votes=self.label_votes,
+            centroid_p_values=self.centroid_p_values,
+            name_p_values=self.name_p_values,
             privacy=self.parameters.plan().releases(),
         )
 

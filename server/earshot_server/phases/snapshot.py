@@ -11,7 +11,15 @@ import numpy.typing as npt
 
 from earshot_protocol.errors import WrongStateError
 from earshot_protocol.messages import AnyParameters, Failed
-from earshot_protocol.phases.plan import FAILED, PUBLISHED, Outcome, PartTask, SumPartTask
+from earshot_protocol.phases.plan import (
+    FAILED,
+    PUBLISHED,
+    Outcome,
+    PartTask,
+    SecureSum,
+    SumPartTask,
+)
+from earshot_protocol.privacy.significance import Noise
 from earshot_protocol.secure_sum.messages import AdvertiseKeys
 from earshot_protocol.wire import Ending
 from earshot_server.discovery.interface import Discovery
@@ -32,6 +40,7 @@ class Snapshot(msgspec.Struct, kw_only=True):
         deadline: seconds since 1970, on the store's clock.
         sum: the state of the secure sum under way.
         failure: why the phase failed.
+        inputs: for each secure sum that is over, how many phones' inputs are in it.
     """
 
     phase: bytes
@@ -40,6 +49,7 @@ class Snapshot(msgspec.Struct, kw_only=True):
     deadline: float
     sum: bytes = b""
     failure: str = ""
+    inputs: dict[str, int] = {}
 
     # What a kind of phase says of its parts.
 
@@ -75,6 +85,18 @@ class Snapshot(msgspec.Struct, kw_only=True):
         return WrongStateError(f"{type(self).__name__} knows nothing of a part '{part}'")
 
     # What is the same for all.
+
+    def noise(self, part: str) -> Noise:
+        """On each entry of the total of a secure sum that is over.
+
+        Where nobody counted the inputs, as in a sum that began under a former release, all phones
+        are taken to have added theirs: that is the most noise there can be.
+        """
+        parameters = self.parameters
+        summed = parameters.plan().part(part)
+        if not isinstance(summed, SecureSum):
+            raise WrongStateError(f"'{part}' is no secure sum: no noise is shared in it")
+        return Noise.of(summed.mechanism, self.inputs.get(part, parameters.phones))
 
     def fail(self, reason: str) -> None:
         """Let the phase end without a result, for a reason that phones are told."""

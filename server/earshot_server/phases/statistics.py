@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from earshot_protocol.phases.plan import SumPartTask
 from earshot_protocol.phases.statistics import CountContacts, Statistics, StatisticsParameters
+from earshot_protocol.privacy.significance import count_p_values
 from earshot_protocol.secure_sum.messages import AdvertiseKeys
 from earshot_server.phases.snapshot import Snapshot, Totals
 
@@ -14,10 +15,12 @@ class StatisticsPhase(Snapshot, kw_only=True):
     Attributes:
         parameters: of the phase.
         contacts: the histogram.
+        p_values: of its bars.
     """
 
     parameters: StatisticsParameters
     contacts: tuple[int, ...] = ()
+    p_values: tuple[float, ...] = ()
 
     def shape(self, part: str) -> tuple[int, ...]:
         """See `Snapshot.shape`."""
@@ -30,6 +33,7 @@ class StatisticsPhase(Snapshot, kw_only=True):
     def take_total(self, part: str, total: Totals) -> None:
         """The noisy counts are the statistics."""
         self.contacts = tuple(total.tolist())
+        self.p_values = count_p_values(total, self.noise(part))
 
     def published(self) -> Statistics:
         """See `Snapshot.published`."""
@@ -37,5 +41,6 @@ class StatisticsPhase(Snapshot, kw_only=True):
             phase=self.phase,
             label_names=self.parameters.labels,
             contacts=self.contacts,
+            p_values=self.p_values,
             privacy=self.parameters.plan().releases(),
         )

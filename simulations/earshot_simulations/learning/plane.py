@@ -12,7 +12,7 @@ import numpy.typing as npt
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-from earshot_server.dashboard.wording import counted, whole
+from earshot_server.dashboard.wording import UNNAMED, counted, whole
 from earshot_simulations.learning import drawing
 from earshot_simulations.learning.drawing import Picture
 from earshot_simulations.learning.run import NOBODY, Floats, Integers, Run
@@ -149,7 +149,7 @@ def labelled_centroids(run: Run, plane: Frame) -> Picture | None:
     centres = plane.place(run.global_centroids[run.top])
     votes = run.centroid_votes[run.top]
     words = [
-        f"{'no label' if name is None else drawing.short(name, 18)} {count}"
+        f"{UNNAMED if name is None else drawing.short(name, 18)} {count}"
         for name, count in zip(run.names, votes, strict=True)
     ]
     colours = _cluster_colours(run)[run.top]

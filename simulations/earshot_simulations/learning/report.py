@@ -12,8 +12,9 @@ from typing import TypeVar
 
 from earshot_protocol.privacy.accounting import Release, total
 from earshot_protocol.privacy.mechanisms import Cost, Unit
+from earshot_protocol.privacy.significance import LEVEL
 from earshot_server.dashboard.tables import VACUOUS_EPSILON, by_mechanism, is_vacuous
-from earshot_server.dashboard.wording import NOTHING, byte_size, counted, real, whole
+from earshot_server.dashboard.wording import NOTHING, UNNAMED, byte_size, counted, real, whole
 from earshot_simulations.learning import charts, plane
 from earshot_simulations.learning.attacks import adversary_section
 from earshot_simulations.learning.markup import (
@@ -73,6 +74,9 @@ def headline(run: Run) -> str:
     if not environments:
         return f"{who} stayed to the end, but no environment was found and named."
     clauses = [f"{who} found {counted(environments, 'environment')}"]
+    unnamed = run.names.count(None)
+    if unnamed:
+        clauses.append(f"{counted(unnamed, 'centroid')} of {len(run.names)} stayed unnamed")
     if run.label_accuracy is not None:
         clauses.append(
             f"a new recording gets the right name {percent(run.label_accuracy)} of the time"
@@ -110,10 +114,11 @@ def command_line(configuration: Mapping[str, object]) -> str:
 def _figures(run: Run) -> str:
     costs = total(run.privacy)
     top = NOTHING if run.centroid_votes is None else len(run.top)
-    centroids = run.global_centroids
+    centroids, unnamed = run.global_centroids, run.names.count(None)
     figures = {
         "phones stayed": f"{whole(run.survivors)} / {whole(run.phones)}",
         "centroids kept / found": _optional(centroids, lambda rows: f"{top} / {whole(len(rows))}"),
+        "of these, named": _optional(run.label_votes, lambda _: whole(len(run.names) - unnamed)),
         "clustering (ARI), held out": _optional(run.ari_test, "{:.2f}".format),
         "clustering (ARI), heard": _optional(run.ari_train, "{:.2f}".format),
         "right name, held out": _optional(run.label_accuracy, percent),
@@ -169,20 +174,28 @@ def _environments(run: Run) -> str:
         return section("Environments found", lead("The run ended before the vote on centroids."))
     rows = []
     for row, (index, name) in enumerate(zip(run.top, run.names, strict=True)):
-        cells = [NOTHING if name is None else name, str(index)]
-        cells.append(whole(run.centroid_votes[index]))
-        if run.label_votes is None or name is None:
-            cells += [NOTHING, NOTHING]
-        else:
-            votes = run.label_votes[row]
-            cast, most = votes.clip(0).sum(), votes[run.labels[row]]
-            cells.append(whole(most))
-            cells.append(percent(most / cast) if cast else NOTHING)
-        rows.append(cells)
+        votes_to_keep = whole(run.centroid_votes[index])
+        if run.label_votes is None:
+            rows.append([NOTHING, str(index), votes_to_keep, NOTHING, NOTHING, NOTHING])
+            continue
+        votes = run.label_votes[row]
+        cast, most = votes.clip(0).sum(), votes.max()
+        rows.append(
+            [
+                UNNAMED if name is None else name,
+                str(index),
+                votes_to_keep,
+                whole(most),
+                percent(most / cast) if cast else NOTHING,
+                real(run.name_p_values[row]) if run.name_p_values else NOTHING,
+            ]
+        )
     centroids = table(
-        "Kept global centroids. Votes carry noise; the share is that of the winning label among "
-        "the label votes for its centroid.",
-        ("Label", "#Centroid", "#Votes to keep it", "#Votes for the label", "#Share"),
+        "Kept global centroids. Votes carry noise; the share is that of the most frequent label "
+        "among the label votes for its centroid. It is the centroid's name where noise alone would "
+        f"name any centroid in at most {round(100 * LEVEL)} of 100 phases (p, corrected for all "
+        "that were looked at); else the centroid is unnamed.",
+        ("Label", "#Centroid", "#Votes to keep it", "#Votes for the label", "#Share", "#p"),
         rows[:_MOST_ROWS],
     )
     pictures = grid(

@@ -21,7 +21,7 @@ Floats = npt.NDArray[np.float32]
 Integers = npt.NDArray[np.integer[Any]]
 
 NOBODY = -1
-"""In `Run.labels`: nobody voted. In `Run.local_clusters`: the centroid is an outlier."""
+"""In `Run.labels`: the centroid is unnamed. In `Run.local_clusters`: the centroid is an outlier."""
 
 
 def _no_integers() -> Integers:
@@ -49,10 +49,14 @@ class Run:
         centroid_votes: int (g,), noisy.
         top: int (t,), the global centroids that the first vote kept.
         label_votes: int (t, L), noisy.
-        labels: int (t,), the label of each kept centroid; -1 where nobody voted.
+        labels: int (t,), the label of each kept centroid; -1 where it is unnamed, because no
+            label stands clear of the noise.
+        centroid_p_values: whether the votes for each kept centroid may be noise.
+        name_p_values: whether its most frequent label may be.
         ari_train: adjusted Rand index of the kept centroids on the phones' own recordings.
         ari_test: the same on held-out recordings.
-        label_accuracy: fraction of held-out recordings that get the right name.
+        label_accuracy: fraction of held-out recordings that get the right name; a recording whose
+            nearest centroid is unnamed gets none, and counts as wrong.
         adversary: what corrupted phones achieved; None if there were none.
         privacy: every release, in each unit.
         label_histogram: int (L,), recordings that the published centroids assign to each label
@@ -81,6 +85,8 @@ class Run:
     top: Integers = field(default_factory=_no_integers)
     label_votes: Integers | None = None
     labels: Integers = field(default_factory=_no_integers)
+    centroid_p_values: tuple[float, ...] = ()
+    name_p_values: tuple[float, ...] = ()
     ari_train: float | None = None
     ari_test: float | None = None
     label_accuracy: float | None = None
@@ -97,7 +103,7 @@ class Run:
 
     @property
     def names(self) -> tuple[str | None, ...]:
-        """The label of each kept centroid; None where nobody voted, or before they did."""
+        """The label of each kept centroid; None where it is unnamed, or before the vote."""
         labels = self.labels if len(self.labels) else np.full(len(self.top), NOBODY)
         return tuple(None if label == NOBODY else self.label_names[label] for label in labels)
 
@@ -116,6 +122,7 @@ def result(run: Run) -> dict[str, object]:
         "ari_train": run.ari_train,
         "ari_test": run.ari_test,
         "label_accuracy": run.label_accuracy,
+        "named": None if run.label_votes is None else len(run.names) - run.names.count(None),
         "global_centroids": None if run.global_centroids is None else len(run.global_centroids),
         "top_global_centroids": None if run.centroid_votes is None else len(run.top),
         "centroids": _kept_centroids(run),
@@ -152,7 +159,9 @@ def _kept_centroids(run: Run) -> list[dict[str, object]]:
             "votes": None
             if run.label_votes is None
             else dict(zip(run.label_names, run.label_votes[row], strict=True)),
+            "p_value": run.name_p_values[row] if run.name_p_values else None,
             "centroid_votes": None if run.centroid_votes is None else run.centroid_votes[index],
+            "centroid_p_value": run.centroid_p_values[row] if run.centroid_p_values else None,
             "centroid": run.global_centroids[index],
         }
         for row, (index, name) in enumerate(zip(run.top, run.names, strict=True))

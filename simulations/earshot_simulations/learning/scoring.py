@@ -22,7 +22,8 @@ class Scores:
         ari_train: adjusted Rand index of nearest centroids against true scenes, on recordings
             that phones took part with.
         ari_test: the same on recordings that no phone has.
-        label_accuracy: fraction of the latter that the published labels name rightly.
+        label_accuracy: fraction of the latter that the published labels name rightly; what lies
+            closest to an unnamed centroid is named by nothing, and counts as wrong.
         label_histogram: how many of the latter each label was given to, shape (labels,).
         true_histogram: how many of the latter each label belongs to, shape (labels,).
     """
@@ -41,7 +42,8 @@ def score(result: Result, heard: Recordings, held_out: Recordings) -> Scores:
     centroids = result.centroids.array()
     train = nearest(heard.points, centroids, result.geometry)
     test = nearest(held_out.points, centroids, result.geometry)
-    named = np.asarray(result.labels, dtype=np.int64)[test]
+    labels = [-1 if name is None else result.label_names.index(name) for name in result.names]
+    named = np.asarray(labels, dtype=np.int64)[test]
     total = len(result.label_names)
     return Scores(
         ari_train=float(adjusted_rand_score(heard.scenes, train)),

@@ -172,9 +172,11 @@ def _outcome(settings: Settings, population: Population, course: Course) -> dict
     if state.centroid_votes:
         outcome["centroid_votes"] = np.asarray(state.centroid_votes)
         outcome["top"] = np.asarray(state.top)
+        outcome["centroid_p_values"] = state.centroid_p_values
     if state.label_votes:
         outcome["label_votes"] = np.asarray(state.label_votes)
         outcome["labels"] = np.asarray(state.labels)
+        outcome["name_p_values"] = state.name_p_values
     result = course.coordinator.result() if state.step == PUBLISHED else None
     if isinstance(result, Result):
         outcome |= vars(score(result, sample, population.held_out()))
