@@ -19,7 +19,7 @@ from earshot_client.phone import Phone
 from earshot_client.policy import Policy
 from earshot_client.store.encrypted import EncryptedStore
 from earshot_client.store.interface import Store
-from earshot_client.transport.enrolment import enrol, is_enrolled, signing_key
+from earshot_client.transport.enrolment import enrol, is_enrolled, leave, signing_key
 from earshot_client.transport.http import HttpTransport, InvitationRefusedError, UnavailableError
 from earshot_client.visits.conditions import Condition
 from earshot_client.visits.endings import Endings
@@ -74,10 +74,8 @@ class Client:
         self._invitation = invitation
         self._condition = condition
         self._endings = Endings(store)
-        self._transport = line(store)
-        self._participation = Participation(
-            phone, store, self._transport, condition=condition, poll=longest_pause
-        )
+        self._line, self._longest_pause = line, longest_pause
+        self._connect()
         self._turn = threading.RLock()
         self._closing = False
 
@@ -213,6 +211,22 @@ class Client:
                 self._store.delete(_REFUSAL)
             return visit
 
+    def leave(self) -> None:
+        """Un-enrol: the server deletes what it has of this phone, and the phone its name and key.
+
+        Recordings, results and the ledger stay on the phone; `enrol` with another invitation makes
+        it a new phone to the server.
+
+        Raises:
+            NotEnrolledError: no server knows it.
+            UnavailableError: the server cannot be reached now; nothing has changed here.
+        """
+        with self._turn:
+            leave(self._store, self._transport)
+            self.phone.leave_phase()
+            self._transport.close()
+            self._connect()  # with a key of its own, should it ever enrol again
+
     @property
     def ending(self) -> dict[str, Any] | None:
         """The newest ending of a phase that the user was not told of, until `told`.
@@ -232,6 +246,16 @@ class Client:
         """Why this phone refused what its server asked last; None once it took part again."""
         saved = self._store.get(_REFUSAL)
         return None if saved is None else saved.decode()
+
+    def _connect(self) -> None:
+        self._transport = self._line(self._store)
+        self._participation = Participation(
+            self.phone,
+            self._store,
+            self._transport,
+            condition=self._condition,
+            poll=self._longest_pause,
+        )
 
     def _enrolment(self, now: datetime) -> Visit | None:
         """What came of an attempt to enrol; None where the phone is enrolled."""

@@ -35,6 +35,7 @@ SUB_COMMANDS = {
     "operator": SubCommand(
         "server", "Who may operate the server: add, list, remove, rotate; the audit log."
     ),
+    "phones": SubCommand("server", "The phones that a server knows: count them, erase one."),
     "train": SubCommand("models", "An encoder for phones, trained without labels."),
     "probe": SubCommand(
         "simulations", "How good an encoder is, on labelled sound that it never heard."

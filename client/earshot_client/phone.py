@@ -287,8 +287,16 @@ class Phone(Listener):
             kind.finish(self._memory, ending)
         member = self._membership()
         if member is not None and member.phase == ending.phase:
-            for name in (_MEMBERSHIP, _SUM, _ANSWERED):
-                self._store.delete(name)
+            self._forget_phase()
+
+    def leave_phase(self) -> None:
+        """Forget the phase under way, secrets of its sums included; the ledger stays."""
+        with self._store.transaction():
+            self._forget_phase()
+
+    def _forget_phase(self) -> None:
+        for name in (_MEMBERSHIP, _SUM, _ANSWERED):
+            self._store.delete(name)
 
     # ------------------------------------------------------------------------------ memory
 

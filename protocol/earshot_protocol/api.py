@@ -22,6 +22,7 @@ PROBLEM = "application/problem+json"
 ENROL = "/v1/phones"
 TASK = "/v1/task"
 ANSWER = "/v1/answer"
+LEAVE = "/v1/leave"
 REFUSAL = "/v1/refusal"
 RESULTS = "/v1/results"
 STATISTICS = "/v1/statistics"
@@ -86,6 +87,10 @@ class Refuse(_Body, frozen=True, kw_only=True):
 
     phase: Identifier
     rule: Rule
+
+
+class Leave(_Body, frozen=True, kw_only=True):
+    """A phone is no longer to be known: the server deletes its key, its number and its places."""
 
 
 class Problem(_Body, frozen=True, kw_only=True, omit_defaults=True):

@@ -14,6 +14,7 @@ import msgspec
 from earshot_protocol.api import (
     AUDIT,
     COHORTS,
+    ENROL,
     INVITATIONS,
     JSON,
     OPERATORS,
@@ -36,6 +37,7 @@ from earshot_server.api.views import (
     PhaseExport,
     Phases,
     PhaseView,
+    PhoneCounts,
     Started,
     Stopped,
 )
@@ -136,6 +138,14 @@ class OperatorClient:
     def rotate(self, name: str) -> OperatorToken:
         """Give an operator a new token."""
         return decode_body(self._send(_operator(name) + "/token", {}), JSON, OperatorToken)
+
+    def phones(self) -> PhoneCounts:
+        """How many phones there are."""
+        return self._call(ENROL, PhoneCounts)
+
+    def erase(self, phone: int) -> None:
+        """Delete everything about a phone."""
+        self._send(f"{ENROL}/{phone}", method="DELETE")
 
     def audit(self) -> Iterator[AuditEntry]:
         """The audit log, the newest entry first."""

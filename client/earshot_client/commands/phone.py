@@ -108,6 +108,10 @@ def phone(
         bool, typer.Option("--until-result", help="End when a phase has ended.")
     ] = False,
     once: Annotated[bool, typer.Option("--once", help="Visit the server once.")] = False,
+    leave: Annotated[
+        bool,
+        typer.Option("--leave", help="Un-enrol: the server forgets this phone; then end."),
+    ] = False,
     ledger: Annotated[
         bool, typer.Option("--ledger", help="Show what this phone ever released, and end.")
     ] = False,
@@ -133,6 +137,11 @@ def phone(
         report = Report(reference, as_json)
         if server is None or ledger:
             report.ledger()
+            return
+        if leave:
+            with Client(reference, store, partial(_line, server, termination)) as leaving:
+                leaving.leave()
+            report.say("left: the server has deleted this phone")
             return
         asks = _asked(hierarchy, termination) if ask else None
         hearing = Hearing(reference, store, most=recordings, labelled=labelled, seed=seed, ask=asks)

@@ -11,6 +11,7 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from earshot_client.store.interface import Store
 from earshot_client.transport.http import HttpTransport
 from earshot_protocol.errors import LocalError
+from earshot_protocol.signatures import SignatureError, StaleSignatureError
 
 _KEY = "signing key"
 _NAME = "enrolled as"
@@ -58,3 +59,31 @@ def enrol(store: Store, transport: HttpTransport, attestation: str | None) -> st
     else:
         store.put(_NAME, transport.enrol(attestation).encode())
     return transport.phone
+
+
+def leave(store: Store, transport: HttpTransport) -> None:
+    """Let the server forget this phone, and the phone its name and key; once, whatever is lost.
+
+    A server that does not know the phone has nothing of it: an earlier response may not have come.
+
+    Args:
+        store: of the phone.
+        transport: signs with this phone's `signing_key`; of no use afterwards.
+
+    Raises:
+        NotEnrolledError: no server knows it.
+        UnavailableError: the server cannot be reached now; nothing has changed here.
+    """
+    saved = store.get(_NAME)
+    if saved is None:
+        raise NotEnrolledError("this phone is not enrolled: there is nothing to leave")
+    transport.phone = saved.decode()
+    try:
+        transport.leave()
+    except StaleSignatureError:
+        raise
+    except SignatureError:
+        pass
+    with store.transaction():
+        store.delete(_NAME)
+        store.delete(_KEY)

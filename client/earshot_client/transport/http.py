@@ -23,6 +23,7 @@ from earshot_protocol.api import (
     ENROL,
     JSON,
     LARGEST_SMALL_BODY,
+    LEAVE,
     MESSAGEPACK,
     NEW_PHONE,
     PROBLEM,
@@ -32,6 +33,7 @@ from earshot_protocol.api import (
     AskTask,
     Enrol,
     Enrolled,
+    Leave,
     Problem,
     Refuse,
     decode_body,
@@ -187,6 +189,14 @@ class HttpTransport:
             UnexpectedMessageError: the phase is over, or this phone is not in it.
         """
         self._call(REFUSAL, encode_body(refusal, MESSAGEPACK), 0)
+
+    def leave(self) -> None:
+        """Ask the server to forget this phone: its key, its number, its places in phases.
+
+        Raises:
+            SignatureError: it does not know the phone, for example because it has left already.
+        """
+        self._call(LEAVE, encode_body(Leave(), MESSAGEPACK), 0)
 
     def close(self) -> None:
         """End the connection; the next request makes a new one."""

@@ -1,4 +1,4 @@
-"""What administrators call: manage operators, read the audit log."""
+"""What administrators call: manage operators, read the audit log, erase phones."""
 
 from __future__ import annotations
 
@@ -6,18 +6,21 @@ from collections.abc import Callable
 
 from flask import Blueprint, Response, request
 
-from earshot_protocol.api import AUDIT, OPERATORS
+from earshot_protocol.api import AUDIT, ENROL, OPERATORS
 from earshot_protocol.errors import MalformedMessageError
 from earshot_server.api import bodies
 from earshot_server.api.authentication import needs, present_operator
+from earshot_server.api.problems import UnknownPhoneError
 from earshot_server.api.views import (
     Audit,
     NewOperator,
     Operators,
     OperatorToken,
     OperatorView,
+    PhoneCounts,
 )
 from earshot_server.store.database import Database
+from earshot_server.store.erasure import Erasure
 from earshot_server.store.operators import Accounts, Role
 
 
@@ -31,6 +34,7 @@ class Administration:
     def __init__(self, database: Database) -> None:
         self._database = database
         self._accounts = Accounts(database)
+        self._erasure = Erasure(database)
 
     def blueprint(self, authenticate: Callable[[], None]) -> Blueprint:
         """The endpoints, to be mounted behind what finds out who calls them."""
@@ -44,8 +48,10 @@ class Administration:
             (blueprint.delete, one, self.remove),
             (blueprint.post, f"{one}/token", self.rotate),
             (blueprint.get, AUDIT, self.audit),
+            (blueprint.delete, f"{ENROL}/<phone:phone>", self.erase),
         ):
             route(path)(needs(Role.ADMIN, view))
+        blueprint.get(ENROL)(self.phones)
         return blueprint
 
     def operators(self) -> Response:
@@ -82,6 +88,17 @@ class Administration:
             raise MalformedMessageError("before: give the number of an entry")
         entries = self._accounts.audit(None if before is None else int(before))
         return bodies.respond(Audit(entries=entries))
+
+    def phones(self) -> Response:
+        """How many phones there are; for every operator."""
+        enrolled, in_phases = self._erasure.counts()
+        return bodies.respond(PhoneCounts(enrolled=enrolled, in_phases=in_phases))
+
+    def erase(self, phone: int) -> Response:
+        """Delete everything about a phone."""
+        if not self._erasure.erase(phone, present_operator().name, "erase phone"):
+            raise UnknownPhoneError("no phone has this number")
+        return Response(status=204)
 
     def _record(self, action: str, subject: str, detail: str = "") -> None:
         self._accounts.record(present_operator().name, action, subject, detail)

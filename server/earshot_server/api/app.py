@@ -79,6 +79,15 @@ class _NameConverter(BaseConverter):
     regex = "[a-z][a-z0-9._-]{0,31}"
 
 
+class _PhoneConverter(BaseConverter):
+    """A phone in a path: the number that it was given."""
+
+    regex = "[1-9][0-9]{0,17}"
+
+    def to_python(self, value: str) -> int:
+        return int(value)
+
+
 class _PhaseConverter(BaseConverter):
     """A phase in a path: 32 hexadecimal digits."""
 
@@ -107,6 +116,7 @@ def create_app(settings: Settings) -> Flask:
     app.config["PROVIDE_AUTOMATIC_OPTIONS"] = False
     app.url_map.merge_slashes = False  # what is not there is not redirected
     app.url_map.converters |= {"phase": _PhaseConverter, "operator": _NameConverter}
+    app.url_map.converters["phone"] = _PhoneConverter
     app.before_request(partial(_begin, limits))
     app.after_request(_secure)
     app.after_request(partial(_record, metrics))

@@ -37,6 +37,7 @@ from earshot_server.api.views import (
     PhaseExport,
     Phases,
     PhaseView,
+    PhoneCounts,
     Results,
     Started,
     Stopped,
@@ -102,7 +103,11 @@ class Operation:
 
 _ONE = PHASES + "/{phase}"
 _ONE_OPERATOR = api.OPERATORS + "/{operator}"
-_PATH_PARAMETERS = {"phase": "^[0-9a-f]{32}$", "operator": "^[a-z][a-z0-9._-]{0,31}$"}
+_PATH_PARAMETERS = {
+    "phase": "^[0-9a-f]{32}$",
+    "operator": "^[a-z][a-z0-9._-]{0,31}$",
+    "phone": "^[1-9][0-9]{0,17}$",
+}
 
 OPERATIONS = (
     Operation(
@@ -132,6 +137,14 @@ OPERATIONS = (
         api.Refuse,
         status=204,
         problem=409,
+    ),
+    Operation(
+        "post",
+        api.LEAVE,
+        "Leave: let everything about this phone be deleted",
+        _PHONE,
+        api.Leave,
+        status=204,
     ),
     Operation("get", RESULTS, "List results", gives=Results),
     Operation("get", RESULTS + "/{phase}", "Read a result", gives=Result),
@@ -184,6 +197,15 @@ OPERATIONS = (
         _OPERATOR,
         None,
         PhaseExport,
+    ),
+    Operation("get", api.ENROL, "Count phones", _OPERATOR, gives=PhoneCounts),
+    Operation(
+        "delete",
+        api.ENROL + "/{phone}",
+        "Erase a phone: delete everything about it",
+        _OPERATOR,
+        status=204,
+        role=Role.ADMIN,
     ),
     Operation(
         "get",

@@ -16,11 +16,13 @@ from earshot_protocol.api import (
     LARGEST_ENROLMENT,
     LARGEST_REFUSAL,
     LARGEST_SMALL_BODY,
+    LEAVE,
     REFUSAL,
     TASK,
     AskTask,
     Enrol,
     Enrolled,
+    Leave,
     Refuse,
 )
 from earshot_protocol.errors import InvalidInputError, UnexpectedMessageError, WrongStateError
@@ -38,6 +40,8 @@ from earshot_server.phases.coordinator import Coordinator
 from earshot_server.records import PhaseRecord
 from earshot_server.store.archive import Archive
 from earshot_server.store.database import Database
+from earshot_server.store.erasure import Erasure
+from earshot_server.store.operators import PHONE
 from earshot_server.store.postgres import PostgresPhaseStore
 from earshot_server.store.registry import Registry
 
@@ -58,6 +62,7 @@ class Phones:
         self._registry = Registry(database)
         self._store = PostgresPhaseStore(database)
         self._archive = Archive(database)
+        self._erasure = Erasure(database)
         self._attestation = attestation
         self._limits = limits
         self._idle = Wait(seconds=idle_seconds)
@@ -70,6 +75,7 @@ class Phones:
         blueprint.post(TASK)(self.task)
         blueprint.post(ANSWER)(self.answer)
         blueprint.post(REFUSAL)(self.refuse)
+        blueprint.post(LEAVE)(self.leave)
         return blueprint
 
     def enrol(self) -> Response:
@@ -107,6 +113,13 @@ class Phones:
         phone, body = self._signed(LARGEST_REFUSAL)
         refusal = bodies.decode(body, Refuse)
         self._registry.refuse(refusal.phase, phone, refusal.rule)
+        return Response(status=204)
+
+    def leave(self) -> Response:
+        """Forget a phone; there is nobody afterwards who could ask once more."""
+        phone, body = self._signed(LARGEST_SMALL_BODY)
+        bodies.decode(body, Leave)
+        self._erasure.erase(phone, PHONE, "leave")
         return Response(status=204)
 
     def _signed(self, limit: int) -> tuple[int, bytes]:

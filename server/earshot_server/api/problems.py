@@ -61,6 +61,10 @@ class RoleError(RemoteError):
     """An operator whose role does not include what was asked for."""
 
 
+class UnknownPhoneError(RemoteError):
+    """There is no phone of this number."""
+
+
 class UnknownPhaseError(RemoteError):
     """A phase that does not exist, or has no result."""
 
@@ -118,6 +122,7 @@ KINDS: dict[type[Exception], Kind] = {
     InvitationUsedUpError: Kind("invitation-used-up", "The invitation is used up", 403),
     RoleError: Kind("role", "This operator's role does not include it", 403),
     UnknownOperatorError: Kind("unknown-operator", "There is no such operator", 404),
+    UnknownPhoneError: Kind("unknown-phone", "There is no such phone", 404),
     UnknownPhaseError: Kind("unknown-phase", "There is no such phase", 404),
     NotAcceptableError: Kind("not-acceptable", "None of the accepted formats exists", 406),
     RepeatedMessageError: Kind("repeated", "Another answer was accepted already", 409),

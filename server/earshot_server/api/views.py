@@ -114,6 +114,15 @@ class Histograms(msgspec.Struct, frozen=True, kw_only=True):
     statistics: tuple[Statistics, ...]
 
 
+class PhoneCounts(msgspec.Struct, frozen=True, kw_only=True):
+    """How many phones there are; which ones is not told."""
+
+    enrolled: int
+    """Phones that the server knows."""
+    in_phases: int
+    """Of these, phones in a phase that gathers or runs."""
+
+
 class NewOperator(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An administrator adds an operator."""
 

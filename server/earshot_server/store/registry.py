@@ -338,8 +338,13 @@ class Registry:
 
 
 def _again_if_raced(query: Callable[[], list[tuple[Any, ...]]]) -> list[tuple[Any, ...]]:
-    """The same phone, at the same time, in another process: the second look finds it there."""
+    """The same phone, at the same time, in another process: the second look finds it there.
+
+    No rows where it is erased at the same time.
+    """
     try:
         return query()
+    except errors.ForeignKeyViolation:
+        return []
     except errors.UniqueViolation:
         return query()
