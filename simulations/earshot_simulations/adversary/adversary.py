@@ -23,7 +23,8 @@ class Adversary:
         wrong_shares: reveals wrong shares of its neighbours' secrets.
         garbage: answers every task with random bytes.
         dropouts: vanishes, all at once, before the last round of the last secure sum, where every
-            phone that stayed has done its work already.
+            phone that stayed has done its work already. They count towards ρ: as many fewer vanish
+            elsewhere.
 
     Raises:
         InvalidParametersError: a fraction is not from 0 to 1.

@@ -78,16 +78,20 @@ class Attack:
     def dropouts(
         self, others: Mapping[str, tuple[int, ...]], plan: Plan
     ) -> dict[str, tuple[int, ...]]:
-        """Who vanishes before each step, given who does so without ill intent."""
+        """Who vanishes before each step, given who does so without ill intent.
+
+        Of those, as many stay as leave with the adversary: ρ is for all dropouts together.
+        """
         leaving = self.members.get("dropouts", frozenset())
         worst = [step.name for step in plan.steps if isinstance(plan.part(step.part), SecureSum)]
-        kept = {
-            step: tuple(phone for phone in gone if phone not in leaving)
-            for step, gone in others.items()
-        }
-        if leaving and worst:
-            kept[worst[-1]] = tuple(sorted({*kept[worst[-1]], *leaving}))
-        return kept
+        if not leaving or not worst:
+            return dict(others)
+        room = max(0, sum(map(len, others.values())) - len(leaving))
+        harmless = {phone for gone in others.values() for phone in gone} - leaving
+        kept = set(sorted(harmless)[:room])
+        leave = {step: tuple(sorted(kept & {*gone})) for step, gone in others.items()}
+        leave[worst[-1]] = tuple(sorted({*leave[worst[-1]], *leaving}))
+        return leave
 
 
 class _Stuffing:
@@ -96,10 +100,12 @@ class _Stuffing:
     def __init__(self, honest: type[Participant]) -> None:
         self._honest = honest
 
-    def __call__(self, task: AdvertiseKeys, values: npt.NDArray[np.int64]) -> Participant:
+    def __call__(
+        self, task: AdvertiseKeys, values: npt.NDArray[np.int64], told: bytes
+    ) -> Participant:
         stuffed = np.zeros_like(values)
         stuffed.flat[int(np.argmax(values))] = task.parameters.bound
-        return self._honest(task, stuffed)
+        return self._honest(task, stuffed, told)
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._honest, name)

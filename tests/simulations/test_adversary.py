@@ -1,0 +1,138 @@
+"""Corrupted phones do what they are said to do, and the run says what came of it."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from earshot_protocol.errors import InvalidParametersError
+from earshot_protocol.geometry import Geometry
+from earshot_simulations.adversary.adversary import Adversary
+from earshot_simulations.adversary.attack import Attack, far_place
+from earshot_simulations.engine.dropouts import draw_dropouts
+from earshot_simulations.learning.report import render
+from earshot_simulations.learning.run import Run, result
+from earshot_simulations.learning.settings import Settings, Summation
+from earshot_simulations.learning.simulation import simulate
+from earshot_simulations.populations import Blobs, Soundscapes
+
+PEACE = Settings(
+    phones=100,
+    recordings=50,
+    scenes=4,
+    labelled=0.5,
+    dropout=0.1,
+    jobs=1,
+    summation=Summation.IDEAL,
+)
+
+
+def under(summation: Summation = Summation.IDEAL, **fractions: float) -> Run:
+    adversary = Adversary(**fractions)
+    return simulate(dataclasses.replace(PEACE, adversary=adversary, summation=summation))
+
+
+@pytest.fixture(scope="module")
+def peace() -> Run:
+    return simulate(PEACE)
+
+
+def test_without_an_adversary_there_is_nothing_to_say(peace: Run) -> None:
+    assert peace.adversary is None
+    assert result(peace)["adversary"] is None
+    assert "The adversary" not in render(peace)
+
+
+def test_equal_fractions_are_the_same_phones_and_smaller_ones_are_among_them() -> None:
+    members = Adversary(poisoning=0.2, ballot_stuffing=0.2, garbage=0.05).members(200, seed=3)
+    assert members["poisoning"] == members["ballot_stuffing"]
+    assert members["garbage"] < members["poisoning"]
+    assert [len(members[name]) for name in ("poisoning", "garbage", "dropouts")] == [40, 10, 0]
+    assert Attack(members).corrupted == members["poisoning"]
+
+
+@pytest.mark.parametrize("value", [-0.1, 1.1, float("nan"), float("inf")])
+def test_a_fraction_that_is_none_is_refused(value: float) -> None:
+    with pytest.raises(InvalidParametersError, match="wrong_shares"):
+        Adversary(wrong_shares=value)
+
+
+def test_the_target_is_far_from_all_that_is_heard() -> None:
+    blobs = Blobs(5, 5, 6, 0.5, seed=1)
+    place = far_place(blobs, 1)
+    assert np.linalg.norm(blobs.centres - place, axis=1).min() > 0.35
+    assert np.abs(place).max() <= 1
+    assert place.tolist() == far_place(blobs, 1).tolist()
+    with Soundscapes(3, 2, 2, 0.5, 3, dimensions=8) as population:
+        direction = far_place(population, 1)
+        assert np.linalg.norm(direction) == pytest.approx(1, abs=1e-6)
+        assert (population.held_out().points @ direction).max() < 0.5
+        assert population.geometry is Geometry.SPHERICAL
+
+
+def test_poisoned_and_stuffed_a_place_that_nobody_heard_is_published(peace: Run) -> None:
+    run = under(poisoning=0.05, ballot_stuffing=0.05)
+    assert run.adversary is not None
+    assert (run.adversary.phones, run.adversary.controlled) == (
+        {"poisoning": 5, "ballot_stuffing": 5},
+        5,
+    )
+    assert run.adversary.published
+    assert run.adversary.named
+    assert run.centroid_votes is not None
+    assert run.global_centroids is not None
+    assert peace.centroid_votes is not None
+    # Five ballots weigh more than all the others together.
+    assert run.adversary.votes == run.centroid_votes.max() > 3 * peace.centroid_votes.max()
+    scenes = Blobs(100, 50, 4, 0.5, 0).centres
+    best = run.global_centroids[run.centroid_votes.argmax()]
+    assert np.linalg.norm(scenes - best, axis=1).min() > 0.35
+    page = render(run)
+    assert "place was published under the label that the adversary wanted" in page
+    figures = result(run)["adversary"]
+    assert isinstance(figures, dict)
+    assert figures["phones"] == {"poisoning": 5, "ballot_stuffing": 5}
+
+
+def test_poison_alone_gets_few_votes() -> None:
+    alone = under(poisoning=0.1)
+    assert alone.adversary is not None
+    assert (alone.adversary.votes or 0) < 60
+    assert any("made for at most 5" in note for note in alone.notes)
+
+
+def test_garbage_is_refused_and_counted() -> None:
+    run = under(garbage=0.03)
+    assert run.adversary is not None
+    # It is refused where it would be a first answer; after that nobody asks those phones.
+    assert run.adversary.refused >= 3
+    assert any("not a message" in note for note in run.notes)
+
+
+def test_dropouts_leave_together_in_the_last_round() -> None:
+    parameters = PEACE.parameters(Blobs(100, 50, 4, 0.5, 0))
+    drawn = draw_dropouts(parameters, PEACE.seed)
+    members = Adversary(dropouts=0.06).members(100, PEACE.seed)
+    leaving = Attack(members).dropouts(drawn, parameters.plan())
+    assert sum(map(len, drawn.values())) == sum(map(len, leaving.values())) == 10
+    assert members["dropouts"] <= set(leaving["label vote: unmask"])
+    assert len({phone for gone in leaving.values() for phone in gone}) == 10
+    within, beyond = under(dropouts=0.06), under(dropouts=0.15)
+    assert within.interrupted is None
+    assert beyond.interrupted is not None
+    assert "at least 90 are needed" in beyond.interrupted
+    assert beyond.adversary is not None
+    assert beyond.adversary.published is None
+    assert "ended without a result" in render(beyond)
+
+
+def test_wrong_shares_of_few_are_corrected_and_of_many_end_the_phase(peace: Run) -> None:
+    few, many = (under(Summation.REAL, wrong_shares=fraction) for fraction in (0.03, 0.4))
+    assert few.interrupted is None
+    assert few.centroid_votes is not None
+    assert peace.centroid_votes is not None
+    assert few.centroid_votes.tolist() == peace.centroid_votes.tolist()
+    assert many.interrupted is not None
+    assert "shares are wrong" in many.interrupted
