@@ -246,6 +246,77 @@ def test_a_mistake_is_one_line_and_exit_status_2_before_any_work(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "file", "used"]
 
 
+def test_a_run_is_replaced_only_where_that_is_wanted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    command = ("simulate", *SMALL, "--summation", "ideal", "--out", tmp_path / "run")
+    assert earshot(monkeypatch, capsys, *command)[0] == 0
+    before = {path.name: path.read_bytes() for path in (tmp_path / "run").iterdir()}
+    (tmp_path / "run" / "mine.txt").write_text("precious")
+    other = (*command, "--seed", "4")
+    status, _, err = earshot(monkeypatch, capsys, *other)
+    assert status == 2
+    assert f"--out {tmp_path / 'run'} is not empty" in err
+    for name, content in before.items():
+        assert (tmp_path / "run" / name).read_bytes() == content
+    assert earshot(monkeypatch, capsys, *other, "--overwrite")[0] == 0
+    assert json.loads((tmp_path / "run" / "result.json").read_text())["seed"] == 4
+    assert (tmp_path / "run" / "mine.txt").read_text() == "precious"
+
+
+NUMBERS = ("nan", "inf", "-inf", "-1", "1e300")
+
+
+@pytest.mark.parametrize("value", NUMBERS)
+@pytest.mark.parametrize("option", ["labelled", "dropout", "corrupted"])
+def test_a_fraction_that_is_none_is_one_line(
+    option: str, value: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, out, err = earshot(monkeypatch, capsys, "simulate", f"--{option}", value)
+    assert (status, out, len(err.splitlines())) == (2, "", 1)
+    assert f"{option}={float(value)}" in err
+
+
+@pytest.mark.parametrize("value", ["-1", "0", "1" + 30 * "0"])
+@pytest.mark.parametrize(
+    "option",
+    [
+        *("phones", "recordings", "scenes", "jobs", "dimensions", "local-centroids"),
+        *("top-local-centroids", "top-global-centroids", "centroid-votes", "label-votes"),
+    ],
+)
+def test_a_count_that_is_none_is_one_line(
+    option: str, value: str, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, out, err = earshot(monkeypatch, capsys, "simulate", f"--{option}", value)
+    assert (status, out, len(err.splitlines())) == (2, "", 1)
+    assert option.replace("-", "_") in err
+
+
+BENCHMARKS = (
+    *(("secure-sum", "--dropout", value) for value in NUMBERS),
+    *(("secure-sum", "--corrupted", value) for value in NUMBERS),
+    *(("secure-sum", "--phones", value) for value in ("-1", "1", "9" * 20)),
+    *(("secure-sum", "--length", value) for value in ("-1", "0", "9" * 20)),
+    *(("secure-sum", "--neighbours", value) for value in ("-1", "0", "9" * 20)),
+    *(("api", "--dropout", value) for value in NUMBERS),
+    *(("api", "--step-seconds", value) for value in ("nan", "inf", "-1", "0")),
+    *(("api", "--phones", value) for value in ("-1", "1", "9" * 20)),
+    *(("api", "--workers", value) for value in ("-1", "0", "5000")),
+    *(("api", "--processes", value) for value in ("-1", "0", "1000")),
+    ("api", "--seed", "-1"),
+)
+
+
+@pytest.mark.parametrize("words", BENCHMARKS, ids=" ".join)
+def test_a_benchmark_that_cannot_be_run_is_one_line(
+    words: tuple[str, ...], monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    status, out, err = earshot(monkeypatch, capsys, "bench", *words)
+    assert (status, out, len(err.splitlines())) == (2, "", 1)
+    assert words[1].removeprefix("--").replace("-", "_") in err
+
+
 def test_a_choice_that_there_is_not_is_named(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 
 import numpy as np
@@ -245,6 +246,45 @@ def test_the_command_measures_the_shipped_encoder(folder: Path, tmp_path: Path) 
     assert spent["bytes"] <= 1_000_000
     assert spent["resident_mb"] <= 120
     assert 0 < spent["spectrum_ms"] < spent["cpu_ms"]
+
+
+def test_bad_files_are_left_out_named_and_counted(folder: Path, tmp_path: Path) -> None:
+    folder = Path(shutil.copytree(folder, tmp_path / "sound"))
+    label = open_dataset(folder).labels[0]
+    whole = probe(open_dataset(folder), lambda held: LogMelStatistics()).figures()
+    for index in range(12):
+        (folder / label / f"1-{9000 + index}-A.wav").write_bytes(b"no sound")
+    words = ["--data", str(folder), "--raw", "--cache", str(tmp_path / "cache")]
+    told = CliRunner().invoke(app, [*words, "--json"])
+    assert told.exit_code == 0, told.output
+    figures = json.loads(told.stdout)
+    assert figures["unreadable"]["count"] == 12
+    assert all("does not decode" in file for file in figures["unreadable"]["files"])
+    # As if those files were not there.
+    assert figures["second_accuracy"] == whole["second_accuracy"]
+    assert (figures["clips"], whole["unreadable"]) == (whole["clips"], {"count": 0, "files": []})
+    shown = CliRunner().invoke(app, words)
+    assert "12 unreadable files" in shown.stdout
+    assert "1-9000-A.wav does not decode" in shown.stdout
+    assert "and 2 more" in shown.stdout
+
+
+def test_a_class_whose_files_are_all_bad_is_named(folder: Path, tmp_path: Path) -> None:
+    dataset = open_dataset(Path(shutil.copytree(folder, tmp_path / "sound")))
+    label = dataset.labels[1]
+    for clip in dataset.clips:
+        if clip.label == label or clip is dataset.clips[0]:
+            clip.path.write_bytes(b"no sound")
+    with pytest.raises(InvalidInputError, match=rf"no file of {label} decodes: [^;]*/{label}/"):
+        cut(dataset)
+
+
+def test_a_probe_replaces_nothing_unasked(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "probe.json").write_text("precious")
+    again = CliRunner().invoke(app, ["--data", str(folder), "--raw", "--out", str(tmp_path)])
+    with pytest.raises(InvalidInputError, match=r"holds probe\.json"):
+        raise again.exception or AssertionError
+    assert (tmp_path / "probe.json").read_text() == "precious"
 
 
 def test_mistakes_on_the_command_line_are_named(folder: Path, tmp_path: Path) -> None:

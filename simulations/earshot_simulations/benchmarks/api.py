@@ -37,6 +37,7 @@ from earshot_client.policy import Policy
 from earshot_client.store.memory import MemoryStore
 from earshot_client.transport.http import HttpTransport
 from earshot_protocol.api import ANSWER, ENROL, TASK, Invite, StartPhase
+from earshot_protocol.checks import whole
 from earshot_protocol.errors import EarshotError, LocalError
 from earshot_protocol.messages import Wait
 from earshot_protocol.phases.learning import PhaseParameters, Result
@@ -44,6 +45,7 @@ from earshot_protocol.wire import Ending
 from earshot_server.api.views import PhaseExport
 from earshot_simulations.benchmarks.slow_clients import SlowClients
 from earshot_simulations.engine.interface import HeardPoints
+from earshot_simulations.engine.processes import check_processes
 from earshot_simulations.learning.settings import Settings
 from earshot_simulations.populations import Blobs, Population
 
@@ -100,7 +102,12 @@ def benchmark(
 
     Raises:
         BenchmarkError: the server does not start, or the phase does not end.
+        InvalidParametersError: a number with which it would not, before any work.
     """
+    check_processes("workers", workers)
+    check_processes("processes", processes)
+    whole("seed", seed, 0)
+    _parameters(phones, dropout, step_seconds).check_feasible()
     from earshot_server.processes.embedded import embedded
 
     with tempfile.TemporaryDirectory(prefix="earshot-bench-") as folder:

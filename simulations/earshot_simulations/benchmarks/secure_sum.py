@@ -18,7 +18,7 @@ from typing import TypeVar
 import numpy as np
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
-from earshot_protocol.errors import InvalidParametersError
+from earshot_protocol.checks import whole
 from earshot_protocol.messages import decode_answer, decode_task
 from earshot_protocol.secure_sum import shamir
 from earshot_protocol.secure_sum.aggregator import Aggregator
@@ -33,6 +33,8 @@ Progress = Callable[[str, int, int], None]
 _T = TypeVar("_T")
 _ROUNDS = (Round.ADVERTISE_KEYS, Round.SHARE_KEYS, Round.MASKED_INPUT, Round.UNMASK)
 _LARGEST_ENTRY = 1000
+_MOST_ENTRIES = 10**9
+"""Of all phones' vectors together: they lie in this machine's memory, 8 bytes each."""
 _FLOOR_EXCHANGES = 20
 _PEER_REPEATS = 5
 _SEALING_BYTES = 12 + 16  # AEAD nonce and tag
@@ -85,8 +87,8 @@ def benchmark(
     Raises:
         InvalidParametersError: no sum is safe under these parameters.
     """
-    if length < 1:
-        raise InvalidParametersError(f"length={length}: must be at least 1")
+    whole("phones", phones, 3, _MOST_ENTRIES)
+    whole("length", length, 1, _MOST_ENTRIES // phones)
     parameters = choose(
         phones, (length,), _LARGEST_ENTRY, dropout, corrupted, neighbours=neighbours
     )

@@ -12,6 +12,7 @@ import typer
 
 from earshot_models.commands.output import prepare_folder
 from earshot_models.commands.progress import shown
+from earshot_protocol.errors import InvalidInputError
 from earshot_simulations.adversary.adversary import Adversary
 from earshot_simulations.learning.settings import (
     Agreement,
@@ -133,10 +134,13 @@ def simulate(
 
     if out is not None:
         prepare_folder(out, FILES, overwrite)
-    with shown() as progress:
-        run = run_phase(settings, progress)
-    if out is not None:
-        write(run, out)
+    try:
+        with shown() as progress:
+            run = run_phase(settings, progress)
+        if out is not None:
+            write(run, out)
+    except (OSError, MemoryError) as error:
+        raise InvalidInputError(f"this machine has no room for that simulation: {error}") from error
     if as_json:
         print(json.dumps(result(run), indent=2, allow_nan=False))
     else:

@@ -15,6 +15,7 @@ from earshot_protocol.phases.learning import Budget, PhaseParameters
 from earshot_protocol.phases.parameters import parse_budget
 from earshot_protocol.privacy.accounting import total
 from earshot_simulations.adversary.adversary import Adversary
+from earshot_simulations.engine.processes import check_processes
 from earshot_simulations.populations import Heterogeneity, Population
 
 _T = TypeVar("_T")
@@ -29,8 +30,8 @@ _SOUND_BUDGET = Budget(clustering=2.0, selection=0.125, centroid_vote=0.5, label
 
 _NO_NOISE = 1e6
 """Far above any ε that promises anything; the reports say that it promises nothing."""
-_JOBS_PER_CORE = 4
-"""More processes than that only wait for each other, and each takes its memory."""
+_MOST_PHONES = 10**7
+"""One machine keeps the states of all phones in its memory."""
 
 
 def default_budget(data: str) -> Budget:
@@ -129,7 +130,8 @@ class Settings:
         """
         for name in ("recordings", "scenes"):
             checks.whole(name, getattr(self, name))
-        checks.whole("jobs", self.jobs, 1, _JOBS_PER_CORE * (os.cpu_count() or 1))
+        check_processes("jobs", self.jobs)
+        checks.whole("phones", self.phones, 3, _MOST_PHONES)
         checks.share("labelled", self.labelled)
         checks.whole("seed", self.seed, 0)
         if self.encoder is not None and self.data == BLOBS:

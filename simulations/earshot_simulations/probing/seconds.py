@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from earshot_client.encoder import Encoder
 from earshot_models import audio
-from earshot_models.datasets.dataset import Clip, Dataset
+from earshot_models.datasets.dataset import Dataset
 from earshot_models.datasets.splits import folds
 from earshot_models.datasets.waveforms import waveforms
 from earshot_protocol.errors import InvalidInputError
@@ -77,9 +77,8 @@ def cut(dataset: Dataset, cache: Path | None = None, progress: Progress = no_pro
         raise InvalidInputError(f"{dataset.name} has clips without a label: they cannot be probed")
     folds(dataset)  # refuses before files are read what cannot be held out
     decoded = waveforms(dataset, cache, partial(progress, "reading"))
-    unreadable = tuple(filter(None, decoded.unreadable))
     numbers = [number for number, wrong in enumerate(decoded.unreadable) if not wrong]
-    dataset = _readable(dataset, [dataset.clips[number] for number in numbers], unreadable)
+    dataset = _readable(dataset, decoded.unreadable)
     sides = [test for _, test in folds(dataset)]
     side_of = {clip: side for side, part in enumerate(sides) for clip in part.clips}
     sound, index, disjoint, silent = [], [], [], 0
@@ -105,21 +104,20 @@ def cut(dataset: Dataset, cache: Path | None = None, progress: Progress = no_pro
         dataset.labels,
         tuple(map(side_name, sides)),
         silent,
-        unreadable,
+        tuple(filter(None, decoded.unreadable)),
     )
 
 
-def _readable(dataset: Dataset, clips: Collection[Clip], unreadable: Sequence[str]) -> Dataset:
-    """The data set without the files that do not decode."""
-    if not unreadable:
+def _readable(dataset: Dataset, unreadable: Sequence[str]) -> Dataset:
+    """The data set without the files that something is wrong with."""
+    bad = {clip: wrong for clip, wrong in zip(dataset.clips, unreadable, strict=True) if wrong}
+    if not bad:
         return dataset
-    kept = set(clips)
-    empty = sorted(set(dataset.labels) - {clip.label for clip in kept})
+    empty = sorted(set(dataset.labels) - {clip.label for clip in dataset.clips if clip not in bad})
     if empty:
-        raise InvalidInputError(
-            f"no file of {', '.join(empty)} decodes: {'; '.join(unreadable[:3])}"
-        )
-    return dataset.where(lambda clip: clip in kept)
+        why = [wrong for clip, wrong in bad.items() if clip.label in empty]
+        raise InvalidInputError(f"no file of {', '.join(empty)} decodes: {'; '.join(why[:3])}")
+    return dataset.where(lambda clip: clip not in bad)
 
 
 def embed(encoder: Encoder, sound: NDArray[np.float32]) -> NDArray[np.float32]:
