@@ -62,6 +62,7 @@ def without_labels(dataset: Dataset) -> Dataset:
     return replace(dataset, clips=tuple(replace(clip, label=None) for clip in dataset.clips))
 
 
+@pytest.mark.slow
 def test_no_label_is_read_and_an_interrupted_run_ends_the_same(
     folder: Path, tmp_path: Path
 ) -> None:
@@ -96,6 +97,7 @@ def test_no_label_is_read_and_an_interrupted_run_ends_the_same(
     assert whole.int8.read_bytes() == before
 
 
+@pytest.mark.slow
 def test_sound_of_any_length_or_none_at_all(digits: Path, tmp_path: Path) -> None:
     spoken = open_dataset(digits)
     alone = replace(TINY, synthesized=0.0)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 from pathlib import Path
 
 import keras
@@ -53,9 +54,39 @@ def weights(of: Contrastive) -> list[np.ndarray]:
     return [variable.numpy() for variable in of.variables]
 
 
-@pytest.mark.parametrize("objective", OBJECTIVES)
-def test_a_run_that_was_killed_ends_as_one_that_was_not(objective: str, tmp_path: Path) -> None:
-    whole, history = trained(tmp_path / "whole", objective=objective)
+Run = tuple[Contrastive, list[dict[str, float]]]
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Run]:
+    """A run that has ended: to build and to trace a model is what takes long, so there is one."""
+    folder = tmp_path_factory.mktemp("run")
+    return folder, trained(folder)
+
+
+@pytest.fixture
+def ended(run: tuple[Path, Run], tmp_path: Path) -> Run:
+    """What came of it; the test's folder holds its checkpoint, to do with as it likes."""
+    shutil.copytree(run[0], tmp_path, dirs_exist_ok=True)
+    return run[1]
+
+
+# Each objective is a model of its own to trace, three times over.
+@pytest.mark.parametrize(
+    "objective",
+    [
+        "nt-xent",
+        pytest.param("momentum", marks=pytest.mark.slow),
+        pytest.param("bilinear", marks=pytest.mark.slow),
+    ],
+)
+def test_a_run_that_was_killed_ends_as_one_that_was_not(
+    objective: str, run: tuple[Path, Run], tmp_path: Path
+) -> None:
+    if objective == "nt-xent":
+        whole, history = run[1]
+    else:
+        whole, history = trained(tmp_path / "whole", objective=objective)
 
     def kill(done: int, total: int, what: str) -> None:
         if done == 7:
@@ -70,8 +101,12 @@ def test_a_run_that_was_killed_ends_as_one_that_was_not(objective: str, tmp_path
     assert list((tmp_path / "killed" / "logs").rglob("events.*"))
 
 
-def test_a_finished_run_is_not_trained_on(tmp_path: Path) -> None:
-    first, history = trained(tmp_path)
+def test_every_objective_is_killed() -> None:
+    assert set(OBJECTIVES) == {"nt-xent", "momentum", "bilinear"}
+
+
+def test_a_finished_run_is_not_trained_on(ended: Run, tmp_path: Path) -> None:
+    first, history = ended
 
     def refuse(done: int, total: int, what: str) -> None:
         raise AssertionError("it trains on")
@@ -90,6 +125,7 @@ def test_it_learns_to_tell_recordings_apart(tmp_path: Path) -> None:
     assert history[-1]["retrieval"] > 0.6  # one in nineteen would be chance
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("objective", "least"), [("nt-xent", 0.8), ("momentum", 0.75), ("bilinear", 0.65)]
 )
@@ -127,9 +163,8 @@ def test_it_ends_when_retrieval_no_longer_grows_and_keeps_the_best(tmp_path: Pat
     ],
 )
 def test_a_checkpoint_of_another_run_is_refused(
-    changes: dict[str, object], said: str, tmp_path: Path
+    changes: dict[str, object], said: str, ended: Run, tmp_path: Path
 ) -> None:
-    trained(tmp_path)
     before = (tmp_path / "checkpoint" / "weights.npz").read_bytes()
     with pytest.raises(CheckpointError, match=said):
         trained(tmp_path, **changes)
@@ -137,16 +172,15 @@ def test_a_checkpoint_of_another_run_is_refused(
 
 
 @pytest.mark.parametrize("name", ["weights.npz", "state.json"])
-def test_a_damaged_checkpoint_is_named(name: str, tmp_path: Path) -> None:
-    trained(tmp_path)
+def test_a_damaged_checkpoint_is_named(name: str, ended: Run, tmp_path: Path) -> None:
     file = tmp_path / "checkpoint" / name
     file.write_bytes(file.read_bytes()[:100])
     with pytest.raises(CheckpointError, match=name):
         trained(tmp_path)
 
 
-def test_a_kill_while_a_checkpoint_is_replaced_loses_nothing(tmp_path: Path) -> None:
-    _, history = trained(tmp_path)
+def test_a_kill_while_a_checkpoint_is_replaced_loses_nothing(ended: Run, tmp_path: Path) -> None:
+    _, history = ended
     (tmp_path / "checkpoint").rename(tmp_path / "checkpoint.old")
     (tmp_path / "checkpoint.new").mkdir()
     assert trained(tmp_path)[1] == history

@@ -503,9 +503,20 @@ def results(draw: st.DrawFn) -> PhaseRecord:
     return msgspec.structs.replace(record, ending=ending)
 
 
-@settings(max_examples=60)
+@settings(max_examples=15)
 @given(results())
 def test_every_result_can_be_shown(record: PhaseRecord) -> None:
+    check_shown(record)
+
+
+@pytest.mark.slow
+@settings(max_examples=200)
+@given(results())
+def test_every_result_of_many_can_be_shown(record: PhaseRecord) -> None:
+    check_shown(record)
+
+
+def check_shown(record: PhaseRecord) -> None:
     for path in ("/", "/statistics", f"/phases/{record.phase.hex()}"):
         page(path, [record])
 

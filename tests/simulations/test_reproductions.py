@@ -39,6 +39,7 @@ def other(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return root
 
 
+@pytest.mark.slow
 def test_no_encoder_hears_the_fold_that_it_is_measured_on(
     folder: Path, other: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,6 +9,8 @@ from typing import Any
 
 import pytest
 
+pytestmark = pytest.mark.slow
+
 
 def measured(*options: str) -> dict[str, Any]:
     run = subprocess.run(  # noqa: S603 - our own command
@@ -43,7 +45,6 @@ def test_a_small_phase_is_run_and_measured_beside_clients_that_are_slow() -> Non
     assert figures["live_p50_ms"] > 0
 
 
-@pytest.mark.slow
 def test_two_hundred_slow_clients_do_not_disturb_fifty_phones() -> None:
     """For a minute: some phones vanish, and each of nine steps waits for them."""
     phones = ("--phones", "50", "--dropout", "0.1", "--step-seconds", "7")

@@ -128,10 +128,12 @@ def crowd(tmp_path: Path, postgres: EmbeddedPostgres) -> Iterator[Crowd]:
         yield crowd
 
 
+@pytest.mark.slow
 def test_nothing_happens(crowd: Crowd, undisturbed: Result) -> None:
     assert crowd.play() == undisturbed
 
 
+@pytest.mark.slow
 def test_the_server_is_killed_in_every_step(crowd: Crowd, undisturbed: Result) -> None:
     assert crowd.play(lambda step: crowd.server.restart()) == undisturbed
 
@@ -159,6 +161,7 @@ def test_the_server_is_killed_between_accept_and_acknowledge(
     assert len(killed) == len(STEPS)
 
 
+@pytest.mark.slow
 def test_workers_are_killed(crowd: Crowd, undisturbed: Result) -> None:
     killed: set[int] = set()
 
@@ -178,6 +181,7 @@ def test_workers_are_killed(crowd: Crowd, undisturbed: Result) -> None:
 SOME_STEPS = {Step.LOCAL_CENTROIDS, Step.CENTROID_VOTE_MASK, Step.LABEL_VOTE_UNMASK}
 
 
+@pytest.mark.slow
 def test_the_database_is_restarted(
     crowd: Crowd, postgres: EmbeddedPostgres, undisturbed: Result
 ) -> None:
@@ -205,6 +209,7 @@ def closed_by_the_first(path: str, first: Reply, second: Reply) -> bool:
     return True
 
 
+@pytest.mark.slow
 def test_every_request_arrives_twice(crowd: Crowd, undisturbed: Result) -> None:
     refused = 0
 
@@ -224,6 +229,7 @@ def test_every_request_arrives_twice(crowd: Crowd, undisturbed: Result) -> None:
     assert refused <= len(STEPS)
 
 
+@pytest.mark.slow
 def test_every_second_response_is_lost(crowd: Crowd, undisturbed: Result) -> None:
     lost: list[Reply] = []
     refused, seen = 0, 0
@@ -246,6 +252,7 @@ def test_every_second_response_is_lost(crowd: Crowd, undisturbed: Result) -> Non
     assert refused <= len(STEPS)
 
 
+@pytest.mark.slow
 def test_answers_arrive_late_and_out_of_order(crowd: Crowd, undisturbed: Result) -> None:
     """Each answer once more in every later step, from the last phone to the first."""
     past: list[tuple[int, Answer]] = []
@@ -261,6 +268,7 @@ def test_answers_arrive_late_and_out_of_order(crowd: Crowd, undisturbed: Result)
     assert crowd.result() == undisturbed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("skew", [-86_400.0, 86_400.0 * 400])
 def test_clocks_are_wrong(
     tmp_path: Path, postgres: EmbeddedPostgres, undisturbed: Result, skew: float
@@ -273,6 +281,7 @@ def test_clocks_are_wrong(
             assert crowd.play() == undisturbed
 
 
+@pytest.mark.slow
 def test_stopped_in_good_order_it_goes_on_where_it_was(crowd: Crowd, undisturbed: Result) -> None:
     def restart(step: Step) -> None:
         if step in SOME_STEPS:

@@ -112,6 +112,13 @@ def test_every_package_is_marked_as_typed() -> None:
         assert (folder / package / "py.typed").is_file(), f"{package} has no py.typed"
 
 
+def test_no_test_lies_where_it_is_not_looked_for() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text("utf-8"))
+    places = [ROOT / name for name in settings["tool"]["pytest"]["ini_options"]["testpaths"]]
+    tests = set((ROOT / "tests").rglob("test_*.py"))
+    assert tests == {path for place in places for path in place.rglob("test_*.py")}
+
+
 def test_no_file_is_called_utils() -> None:
     assert SOURCES
     assert not [path for path in SOURCES if path.stem in {"util", "utils", "helpers", "misc"}]
