@@ -340,3 +340,4 @@ class Phone(Listener):
             raise RefusedError(str(error), Rule.REPEATED) from error
         for entry in entries:
             self._store.append_ledger(entry)
+        kind_of(member.parameters).released(self._memory)

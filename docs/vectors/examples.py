@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import date
+
 import msgspec
 import numpy as np
 
@@ -55,7 +57,14 @@ SPHERICAL = msgspec.structs.replace(
     LEARNING, geometry=Geometry.SPHERICAL, dimensions=8, delta=1e-7, step_seconds=3600.0
 )
 STATISTICS = StatisticsParameters(
-    phones=500, labels=LABELS, dropout=0.1, corrupted=0.05, contacts=20, epsilon=0.5
+    phones=500,
+    labels=LABELS,
+    dropout=0.1,
+    corrupted=0.05,
+    contacts=20,
+    epsilon=0.5,
+    since=date(2026, 1, 1),
+    until=date(2026, 1, 8),
 )
 
 _PHASE = bytes(range(16))
@@ -109,6 +118,8 @@ TASKS: tuple[Task, ...] = (
         label_names=LABELS,
         contacts=(1204, -3, 88),
         p_values=(0.0, 1.0, 0.25),
+        since=STATISTICS.since,
+        until=STATISTICS.until,
         privacy=(),
     ),
     Failed(phase=_PHASE, reason="stopped by an operator"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import date, datetime, timedelta
+
 import msgspec
 import numpy as np
 import pytest
@@ -38,9 +40,14 @@ def start(parameters: StatisticsParameters = PARAMETERS) -> Coordinator:
     return Coordinator.start(MemoryPhaseStore(), Optics(), parameters, now=0.0)
 
 
-def phone(points: np.ndarray, choices: list[str | None], policy: Policy = POLICY) -> Phone:
+def phone(
+    points: np.ndarray,
+    choices: list[str | None],
+    policy: Policy = POLICY,
+    days: list[date | None] | None = None,
+) -> Phone:
     return Phone(
-        MemoryStore(points.astype(np.float32), choices),
+        MemoryStore(points.astype(np.float32), choices, days),
         HeardPoints("points", 2),
         policy,
         hierarchy=LabelHierarchy.flat(("bus", "park", "home")),
@@ -104,9 +111,9 @@ def test_the_noise_has_the_scale_that_is_declared() -> None:
     assert (whole.unit, whole.epsilon) == (Unit.PHONE, 3.0)
 
 
-def ballot_of(them: Phone, contacts: int = 12) -> list[int]:
+def ballot_of(them: Phone, contacts: int = 12, **window: date) -> list[int]:
     """What the phone would add, read off its side of the sum before it is masked."""
-    parameters = msgspec.structs.replace(PARAMETERS, contacts=contacts)
+    parameters = msgspec.structs.replace(PARAMETERS, contacts=contacts, **window)
     task = start(parameters).task_for(5)
     assert isinstance(task, CountContacts)
     them.answer(task)
@@ -135,7 +142,8 @@ def test_without_a_published_centroid_or_label_there_is_nothing_to_count() -> No
 
 def test_only_the_newest_contacts_count() -> None:
     them = phone(CENTRES[[0, 0, 0, 1, 1]], ["bus", "bus", "bus", "park", "home"])
-    assert ballot_of(them, contacts=3) == [1, 1]
+    # "home" is not asked for, and takes nobody's place.
+    assert ballot_of(them, contacts=3) == [2, 1]
 
 
 def test_one_recording_more_moves_the_count_by_at_most_two() -> None:
@@ -150,6 +158,161 @@ def test_one_recording_more_moves_the_count_by_at_most_two() -> None:
         without_it = np.array(ballot_of(phone(points[1:], list(without)), contacts))
         assert np.abs(with_it - without_it).sum() <= 2
         assert with_it.sum() <= contacts
+
+
+# ------------------------------------------------------------------- windows, each counted once
+
+
+FIRST = date(2026, 1, 1)
+DAYS = [FIRST + timedelta(days=day) for day in range(14)]
+FIRST_WEEK = {"since": FIRST, "until": date(2026, 1, 8)}
+SECOND_WEEK = {"since": date(2026, 1, 8), "until": date(2026, 1, 15)}
+ALWAYS: dict[str, date] = {}
+
+
+def counted(phones: dict[int, Phone], window: dict[str, date], contacts: int = 12) -> Statistics:
+    """What a whole phase of these phones publishes."""
+    coordinator = start(msgspec.structs.replace(PARAMETERS, contacts=contacts, **window))
+    game = Play(coordinator, phones)
+    game.until(Step.PUBLISHED)
+    published = game.coordinator.result()
+    assert isinstance(published, Statistics)
+    return published
+
+
+def test_contacts_count_between_two_dates() -> None:
+    made = [FIRST - timedelta(days=1), FIRST, date(2026, 1, 7), date(2026, 1, 8), None]
+    them = phone(CENTRES[[0] * 5], ["bus"] * 5, days=made)
+    assert ballot_of(them, **FIRST_WEEK) == [2, 0]
+    assert ballot_of(them) == [5, 0]
+
+
+def test_weeks_add_up_and_nothing_is_counted_twice() -> None:
+    phones = make_phones(days=[*DAYS[4:12], None, None, None, None])
+    first = counted(phones, FIRST_WEEK)
+    assert (first.since, first.until) == tuple(FIRST_WEEK.values())
+    # Days 5, 6 and 7 of January; then 8 to 12.
+    assert sum(first.contacts) == 3 * PHONES
+    assert sum(counted(phones, FIRST_WEEK).contacts) == 0
+    assert sum(counted(phones, SECOND_WEEK).contacts) == 5 * PHONES
+    # Only recordings whose day nobody knows are left for a phase without a window.
+    everything = counted(phones, ALWAYS)
+    assert (everything.since, everything.until) == (None, None)
+    assert sum(everything.contacts) == 4 * PHONES
+    assert sum(counted(phones, ALWAYS).contacts) == 0
+    assert all(each.counted for each in phones[0].recordings())
+
+
+def test_what_found_no_room_or_no_name_is_left_for_another_phase() -> None:
+    phones = make_phones(days=[FIRST] * 12)
+    assert sum(counted(phones, FIRST_WEEK, contacts=5).contacts) == 5 * PHONES
+    marks = [each.counted for each in phones[3].recordings()]
+    assert marks == [False] * 7 + [True] * 5
+    assert sum(counted(phones, FIRST_WEEK, contacts=20).contacts) == 7 * PHONES
+    them = phone(CENTRES, ["home", "bus"], days=[FIRST, FIRST])
+    assert ballot_of(them, **FIRST_WEEK) == [1, 0]
+    release(them)
+    assert [each.counted for each in them.recordings()] == [False, True]
+
+
+def release(them: Phone) -> None:
+    """The part of `answer` that enters a histogram into the ledger, after `ballot_of`."""
+    member = them._membership()
+    assert member is not None
+    them._record(member, ["histogram"])
+
+
+def test_marks_are_made_in_the_transaction_that_pays_for_the_release() -> None:
+    phones = make_phones(days=[FIRST] * 12)
+    game = Play(start(msgspec.structs.replace(PARAMETERS, **FIRST_WEEK)), phones)
+    while game.coordinator.step != Step.HISTOGRAM_MASK:
+        assert not any(each.counted for each in phones[4].recordings())
+        assert phones[4].ledger.export() == []
+        game.step()
+    store = phones[4]._store
+    task = game.coordinator.task_for(4)
+    before = store._content  # type: ignore[attr-defined]
+    answer = phones[4].answer(task)
+    assert all(each.counted for each in phones[4].recordings())
+    assert len(phones[4].ledger.export()) == 2
+    # Killed before the commit, everything is undone; killed after it, the answer is the same.
+    after, store._open_content = store._content, before  # type: ignore[attr-defined]
+    assert not any(each.counted for each in phones[4].recordings())
+    assert phones[4].ledger.export() == []
+    store._open_content = after  # type: ignore[attr-defined]
+    assert phones[4].answer(task) == answer
+
+
+def test_a_phase_that_fails_after_the_release_has_used_its_contacts_up() -> None:
+    phones = make_phones(days=[FIRST] * 12)
+    game = Play(start(msgspec.structs.replace(PARAMETERS, **FIRST_WEEK)), phones)
+    game.until(Step.HISTOGRAM_MASK)
+    game.step()
+    game.present = {0, 1, 2}
+    game.step()
+    assert game.coordinator.step == Step.FAILED
+    assert sum(counted(phones, FIRST_WEEK).contacts) == 0
+
+
+def test_a_phase_that_is_given_up_before_the_release_uses_nothing_up() -> None:
+    phones = make_phones(days=[FIRST] * 12)
+    game = Play(start(msgspec.structs.replace(PARAMETERS, **FIRST_WEEK)), phones)
+    game.until(Step.HISTOGRAM_MASK)
+    assert sum(counted(phones, FIRST_WEEK).contacts) == 12 * PHONES
+
+
+def test_a_recording_that_was_forgotten_in_the_meantime_does_no_harm() -> None:
+    them = phone(CENTRES, ["bus", "park"], days=[FIRST, FIRST])
+    assert ballot_of(them, **FIRST_WEEK) == [1, 1]
+    them.forget(1)
+    release(them)
+    assert [(each.number, each.counted) for each in them.recordings()] == [(2, True)]
+
+
+def test_a_histogram_that_an_older_version_began_uses_up_whatever_it_may_have_counted() -> None:
+    them = phone(CENTRES, ["bus", "park"], days=[None, FIRST])
+    ballot_of(them)
+    them._store.delete("counting")
+    release(them)
+    assert [each.counted for each in them.recordings()] == [True, False]
+
+
+def test_over_many_histograms_one_recording_more_moves_each_by_at_most_two() -> None:
+    """The claim of `StatisticsParameters.plan`, over random series of phases of one phone."""
+    random = np.random.default_rng(11)
+    largest = 0
+    for _ in range(25):
+        size = int(random.integers(4, 14))
+        choices: list[str | None] = [
+            (*CLASSES, *CLASSES, "home", None)[place] for place in random.integers(0, 6, size)
+        ]
+        made: list[date | None] = [
+            DAYS[place] if place < 14 else None for place in random.integers(0, 16, size)
+        ]
+        place = int(random.integers(0, size))
+        points = np.zeros((size, 2))
+        pair = (
+            phone(points, choices, days=made),
+            phone(
+                points[1:],
+                choices[:place] + choices[place + 1 :],
+                days=made[:place] + made[place + 1 :],
+            ),
+        )
+        for _ in range(5):
+            contacts = int(random.integers(1, 4))
+            window = (ALWAYS, FIRST_WEEK, SECOND_WEEK)[int(random.integers(3))]
+            both = []
+            for them in pair:
+                both.append(np.array(ballot_of(them, contacts, **window)))
+                release(them)
+            moved = int(np.abs(both[0] - both[1]).sum())
+            largest = max(largest, moved)
+            assert moved <= 2
+            assert both[0].sum() <= contacts
+            left = [sum(not each.counted for each in them.recordings()) for them in pair]
+            assert abs(left[0] - left[1]) <= 1
+    assert largest == 2
 
 
 def test_a_phone_refuses_a_histogram_that_costs_too_much() -> None:
@@ -189,6 +352,12 @@ def test_a_histogram_is_cast_once() -> None:
         ({"epsilon": 1e-5}, "budget histogram"),
         ({"labels": ("bus", "bus")}, "repeat"),
         ({"dropout": 0.7}, "dropout"),
+        ({"since": FIRST}, "two dates"),
+        ({"until": FIRST}, "two dates"),
+        ({"since": FIRST, "until": FIRST}, "begins before it ends"),
+        ({"since": FIRST, "until": FIRST - timedelta(days=1)}, "begins before it ends"),
+        ({"since": FIRST, "until": FIRST + timedelta(days=367)}, "366 days"),
+        ({"since": datetime(2026, 1, 1), "until": datetime(2026, 1, 2)}, "two dates"),
     ],
 )
 def test_a_statistics_phase_that_cannot_run_is_not_started(

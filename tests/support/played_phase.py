@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import date
 
 import msgspec
 import numpy as np
@@ -47,11 +48,15 @@ POLICY = Policy(
     largest_epsilon=1e6,
     largest_delta=1.0,
     largest_lifetime_epsilon=1e6,
-    largest_lifetime_delta=1.0,
+    largest_lifetime_delta=1e6,
 )
 
 
-def make_phones(summation: Summation = BELL, labelled: bool = True) -> dict[int, Phone]:
+def make_phones(
+    summation: Summation = BELL,
+    labelled: bool = True,
+    days: Sequence[date | None] | None = None,
+) -> dict[int, Phone]:
     phones = {}
     for number in range(PHONES):
         random = np.random.default_rng([81, number])
@@ -59,7 +64,7 @@ def make_phones(summation: Summation = BELL, labelled: bool = True) -> dict[int,
         points = CENTRES[scenes] + random.normal(0, 0.05, (12, 2))
         choices = [CLASSES[scene] if labelled else None for scene in scenes]
         phones[number] = Phone(
-            MemoryStore(points.astype(np.float32), choices),
+            MemoryStore(points.astype(np.float32), choices, days),
             HeardPoints("points", 2),
             POLICY,
             hierarchy=LabelHierarchy.flat(CLASSES),

@@ -112,6 +112,7 @@ def test_a_statistics_phase_is_started_too(server: ServerProcess) -> None:
     started = earshot(
         *("phase", "start", "--statistics", "--phones", "100", "--budget", "histogram=0.7"),
         *("--labels", "bus, park", "--contacts", "9", "--json", *at(server)),
+        *("--from", "2026-01-01", "--until", "2026-01-08"),
     )
     assert started.returncode == 0, started.stderr
     phase = json.loads(started.stdout)["phase"]
@@ -119,8 +120,26 @@ def test_a_statistics_phase_is_started_too(server: ServerProcess) -> None:
     parameters = shown["phase"]["parameters"]
     assert parameters["type"] == "statistics"
     assert (parameters["epsilon"], parameters["contacts"]) == (0.7, 9)
+    assert (parameters["since"], parameters["until"]) == ("2026-01-01", "2026-01-08")
     assert parameters["labels"] == ["bus", "park"]
     earshot("phase", "stop", phase, *at(server))
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (("--statistics", "--from", "2026-01-01"), "two dates"),
+        (("--statistics", "--from", "2026-01-08", "--until", "2026-01-01"), "before it ends"),
+        (("--statistics", "--from", "yesterday", "--until", "2026-01-08"), "'yesterday'"),
+        (("--from", "2026-01-01", "--until", "2026-01-08"), "add --statistics"),
+    ],
+)
+def test_a_window_that_makes_no_sense_is_refused(
+    server: ServerProcess, words: tuple[str, ...], said: str
+) -> None:
+    refused = earshot("phase", "start", "--phones", "100", *words, *at(server))
+    assert refused.returncode == 2
+    assert said in refused.stderr
 
 
 def test_an_invitation_is_printed(server: ServerProcess) -> None:

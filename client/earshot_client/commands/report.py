@@ -32,8 +32,8 @@ class Report:
     def end(self, ending: dict[str, Any]) -> None:
         """How a phase ended, in plain types."""
         self._ending = ending
-        kind, _, outcome = ending.values()
-        self.say(f"phase over: {kind}: {outcome}")
+        outcome = [str(value) for name, value in ending.items() if name not in ("type", "phase")]
+        self.say(f"phase over: {ending['type']}: {', '.join(outcome)}")
 
     def finish(self) -> None:
         """The JSON object, if one is wanted."""

@@ -24,6 +24,10 @@ def _nothing(memory: Memory, what: Any) -> None:
     """Nothing to check, or to keep."""
 
 
+def _nothing_used_up(memory: Memory) -> None:
+    """Whatever was released may be released again, at its price."""
+
+
 @dataclass(frozen=True)
 class PhoneKind:
     """A phone's side of one kind of phase.
@@ -33,6 +37,8 @@ class PhoneKind:
         contribute: for each task that begins a part: an input of its sum, or the answer that the
             phone made private itself.
         describe: an ending in plain types, for the phone's user.
+        released: notes what a release that is entered into the ledger has used up, in the same
+            transaction.
         check: refuses parameters that do not suit this phone, beyond what its policy refuses for
             every kind; raises `RefusedError`.
         finish: keeps what the phone needs of the ending; raises `UnexpectedMessageError` if that
@@ -42,5 +48,6 @@ class PhoneKind:
     kind: Kind
     contribute: Mapping[type[PartTask], Contribute]
     describe: Callable[[Any], dict[str, Any]]
+    released: Callable[[Memory], None] = _nothing_used_up
     check: Callable[[Memory, Any], None] = _nothing
     finish: Callable[[Memory, Any], None] = _nothing

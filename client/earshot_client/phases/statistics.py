@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import msgspec
 import numpy as np
 
 from earshot_client.phases.kind import Input, PhoneKind
@@ -12,13 +13,38 @@ from earshot_protocol.geometry import nearest
 from earshot_protocol.phases import statistics
 from earshot_protocol.phases.statistics import CountContacts, Statistics, StatisticsParameters
 
+_COUNTING = "counting"
+"""Name of the stored value with the recordings that the histogram under way counts."""
+
 
 def _contacts(memory: Memory, parameters: StatisticsParameters, task: CountContacts) -> Input:
-    """The newest contacts, each in the environment of its label, or else of its sound."""
-    classes = _environments(memory)[-parameters.contacts :]
+    """The newest contacts of the window, each in the environment of its label, or of its sound.
+
+    Contacts that a histogram has counted, and those of no environment that is asked for, are left
+    for another one.
+    """
     names = parameters.labels
-    indices = np.array([names.index(name) for name in classes if name in names], dtype=np.int64)
-    return np.bincount(indices, minlength=len(names)).astype(np.int64)
+    countable = [
+        (recording.number, names.index(name))
+        for recording, name in zip(memory.store.descriptions(), _environments(memory), strict=True)
+        if name in names and not recording.counted and parameters.counts(recording.day)
+    ][-parameters.contacts :]
+    numbers = [number for number, _ in countable]
+    memory.store.put(_COUNTING, msgspec.msgpack.encode(numbers))
+    environments = np.array([environment for _, environment in countable], dtype=np.int64)
+    return np.bincount(environments, minlength=len(names)).astype(np.int64)
+
+
+def _count(memory: Memory) -> None:
+    """No recording is counted twice: not even if the phase fails now, which nobody can tell."""
+    saved = memory.store.get(_COUNTING)
+    if saved is None:
+        # An older version began it, and may have counted any recording that it made.
+        numbers = [each.number for each in memory.store.descriptions() if each.day is None]
+    else:
+        numbers = msgspec.msgpack.decode(saved, type=list[int])
+    memory.store.mark_counted(numbers)
+    memory.store.delete(_COUNTING)
 
 
 def _environments(memory: Memory) -> list[str | None]:
@@ -39,12 +65,18 @@ def _environments(memory: Memory) -> list[str | None]:
 
 def _describe(published: Statistics) -> dict[str, Any]:
     labels = published.label_names
-    return {
+    described: dict[str, Any] = {
         "contacts": dict(zip(labels, published.contacts, strict=False)),
         "noise": [name for name, clear in zip(labels, published.clear, strict=False) if not clear],
     }
+    if published.since is not None and published.until is not None:
+        described |= {"since": str(published.since), "until": str(published.until)}
+    return described
 
 
 STATISTICS = PhoneKind(
-    kind=statistics.STATISTICS, contribute={CountContacts: _contacts}, describe=_describe
+    kind=statistics.STATISTICS,
+    contribute={CountContacts: _contacts},
+    describe=_describe,
+    released=_count,
 )

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from datetime import date, timedelta
 from typing import Annotated
 
 from earshot_protocol import checks
+from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.phases.parameters import (
     Kind,
     LabelName,
@@ -21,6 +23,7 @@ HISTOGRAM = "histogram"
 """The only part of the plan, and its private step."""
 
 LARGEST_CONTACTS = 10_000
+LARGEST_WINDOW = timedelta(days=366)
 
 
 class StatisticsParameters(Parameters, frozen=True, kw_only=True, tag="statistics"):
@@ -30,6 +33,9 @@ class StatisticsParameters(Parameters, frozen=True, kw_only=True, tag="statistic
         phones: n, the phones that are enrolled.
         labels: L, the equivalence classes of environments that are counted.
         contacts: the most contacts that a phone counts, its newest ones.
+        since: the first day, in UTC, on which a counted contact was made; None, with `until`, to
+            count contacts of every day, and those of which no phone knows the day.
+        until: the day after the last one.
         epsilon: ε of the histogram, in the recording unit.
         dropout: ρ, the largest fraction of phones that may vanish.
         corrupted: γ, the largest fraction of phones that an adversary may control.
@@ -39,12 +45,26 @@ class StatisticsParameters(Parameters, frozen=True, kw_only=True, tag="statistic
 
     contacts: int
     epsilon: float
+    since: date | None = None
+    until: date | None = None
+
+    def counts(self, day: date | None) -> bool:
+        """Whether a contact of that day, or of an unknown one, lies in the window."""
+        if self.since is None or self.until is None:
+            return True
+        return day is not None and self.since <= day < self.until
 
     def plan(self) -> Plan:
         """One histogram.
 
         A phone counts its newest contacts only, so one more recording may displace another: the
         histogram moves by at most 2, and by `contacts` with the whole phone, as a ballot does.
+
+        No phone counts a recording in two histograms, and that does not make them independent: the
+        one that was displaced from this histogram may displace yet another from the next. Whether a
+        recording is counted depends on its own day and name and on how many newer ones are left
+        over, so with and without a recording what is left over differs by at most one recording
+        after every phase. Hence each histogram moves by at most 2, and their costs add up.
         """
         mechanism = BallotSum(self.epsilon, self.contacts, self.noise_survivors)
         return Plan((SecureSum(HISTOGRAM, CountContacts, mechanism),))
@@ -58,6 +78,22 @@ class StatisticsParameters(Parameters, frozen=True, kw_only=True, tag="statistic
         super().check()
         checks.whole("contacts", self.contacts, 1, LARGEST_CONTACTS)
         checks.epsilon("epsilon", self.epsilon)
+        _check_window(self.since, self.until)
+
+
+def _check_window(since: date | None, until: date | None) -> None:
+    if since is None and until is None:
+        return
+    # A time of the day is a date to Python.
+    if type(since) is not date or type(until) is not date:
+        raise InvalidParametersError(
+            f"since={since}, until={until}: a window has two dates, or there is none"
+        )
+    if not timedelta() < until - since <= LARGEST_WINDOW:
+        raise InvalidParametersError(
+            f"since={since}, until={until}: a window begins before it ends, and lasts "
+            f"{LARGEST_WINDOW.days} days at most"
+        )
 
 
 class CountContacts(SumPartTask, frozen=True, kw_only=True, tag="count-contacts"):
@@ -75,12 +111,16 @@ class Statistics(Outcome, frozen=True, kw_only=True, tag="statistics"):
         contacts: per label, the noisy sum.
         p_values: per label, whether its contacts are noise (`count_p_values` over all labels);
             empty where a former release published them and did not test.
+        since: of the parameters.
+        until: of the parameters.
         privacy: spent.
     """
 
     label_names: Annotated[tuple[LabelName, ...], PerLabel]
     contacts: Annotated[tuple[int, ...], PerLabel]
     p_values: Annotated[tuple[PValue, ...], PerLabel] = ()
+    since: date | None = None
+    until: date | None = None
     privacy: Releases
 
     @property

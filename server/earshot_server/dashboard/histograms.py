@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple
 
 import msgspec
@@ -20,6 +20,7 @@ from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.phases.statistics import HISTOGRAM, Statistics
 from earshot_protocol.privacy.significance import LEVEL, Noise, count_p_values
+from earshot_server.dashboard.wording import window
 from earshot_server.records import PhaseRecord
 
 CONFIDENCE = 1 - LEVEL
@@ -53,6 +54,7 @@ class Histogram:
         inputs: the phones whose numbers were added up.
         asked: what phones were asked for; numbers compare where it is the same.
         environments: by label, the environments that were given it; empty in a statistics phase.
+        days: of which contacts were counted, in words; empty where that is not limited.
     """
 
     phase: bytes
@@ -62,6 +64,7 @@ class Histogram:
     inputs: int
     asked: tuple[object, ...]
     environments: dict[str, int]
+    days: str = ""
 
     @property
     def radius(self) -> int:
@@ -103,8 +106,10 @@ def contacts(record: PhaseRecord, published: Statistics) -> Histogram:
             strict=True,
         )
     }
-    asked = (getattr(record.parameters, "contacts", 0),)
-    return _histogram(record, HISTOGRAM, counts, noise, asked, {})
+    lasts = published.until - published.since if published.until and published.since else None
+    asked = (getattr(record.parameters, "contacts", 0), lasts)
+    made = _histogram(record, HISTOGRAM, counts, noise, asked, {})
+    return replace(made, days=window(published.since, published.until))
 
 
 def _of_environments(record: PhaseRecord, published: Result) -> Histogram:

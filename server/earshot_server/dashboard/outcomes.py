@@ -12,7 +12,7 @@ from earshot_protocol.phases.learning import PhaseParameters, Result
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import Outcome
 from earshot_protocol.phases.statistics import Statistics, StatisticsParameters
-from earshot_server.dashboard.wording import UNNAMED, counted, doubt, whole
+from earshot_server.dashboard.wording import UNNAMED, counted, doubt, whole, window
 
 
 @dataclass(frozen=True)
@@ -91,7 +91,10 @@ def _environments(result: Result) -> list[str]:
 def _contacts(published: Statistics) -> list[str]:
     p_values = published.p_values or (None,) * len(published.contacts)
     counts = zip(published.label_names, published.contacts, p_values, strict=True)
-    return [f"{name}: {_remarked(str(count), doubt(p_value))}" for name, count, p_value in counts]
+    days = window(published.since, published.until)
+    title = [f"contacts of {days} (UTC)"] if days else []
+    lines = [f"{name}: {_remarked(str(count), doubt(p_value))}" for name, count, p_value in counts]
+    return [*title, *lines]
 
 
 def _remarked(said: str, remark: str) -> str:
@@ -102,6 +105,17 @@ def _found(result: Result) -> str:
     named = sum(name is not None for name in result.names)
     found = counted(result.centroids.rows, "environment")
     return found if named == result.centroids.rows else f"{found}, {whole(named)} of them named"
+
+
+def _counted(published: Statistics) -> str:
+    days = window(published.since, published.until)
+    contacts = f"{whole(max(0, sum(published.contacts)))} contacts"
+    return f"{contacts}, {days}" if days else contacts
+
+
+def _contacts_figure(published: Statistics) -> tuple[str, int]:
+    days = window(published.since, published.until)
+    return f"contacts counted, {days}" if days else "contacts counted", sum(published.contacts)
 
 
 _PLAIN = Words(
@@ -123,9 +137,9 @@ _WORDS: dict[type[Parameters], Words] = {
         ),
     ),
     StatisticsParameters: Words(
-        short=lambda published: f"{whole(max(0, sum(published.contacts)))} contacts",
+        short=_counted,
         achievement=lambda published: "stayed and counted their contacts",
         lines=_contacts,
-        figure=lambda published: ("contacts counted", sum(published.contacts)),
+        figure=_contacts_figure,
     ),
 }

@@ -6,7 +6,7 @@ from earshot_protocol.messages import Failed
 from earshot_protocol.phases.plan import LocalRelease, Outcome, Step
 from earshot_server.dashboard.histograms import agreed_parameters
 from earshot_server.dashboard.outcomes import words_for
-from earshot_server.dashboard.wording import counted, from_now, printable, whole
+from earshot_server.dashboard.wording import counted, from_now, printable, whole, window
 from earshot_server.records import (
     FAILED,
     GATHERING,
@@ -159,6 +159,8 @@ def parameter_rows(record: PhaseRecord) -> tuple[tuple[str, str, object], ...]:
         for name in parameters.__struct_fields__
         if not hasattr(value := getattr(parameters, name), "__struct_fields__")
     }
+    if "since" in values:
+        values["since"] = window(values["since"], values.pop("until")) or "of every day"
     budget = getattr(parameters, "budget", None)
     if budget is not None:
         values |= {name: getattr(budget, name) for name in budget.__struct_fields__}
@@ -173,6 +175,7 @@ _PARAMETERS = {
     "step_seconds": ("Longest wait in a step", ""),
     "recordings": ("Recordings of a phone, nominal", "N"),
     "contacts": ("Contacts a phone counts, at most", ""),
+    "since": ("Contacts that count", ""),
     "encoder": ("Encoder", ""),
     "dimensions": ("Dimensions of a point", ""),
     "geometry": ("Geometry", ""),

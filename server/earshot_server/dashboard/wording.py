@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import unicodedata
-from datetime import UTC, datetime
+from datetime import UTC, date, datetime, timedelta
 
 from markupsafe import Markup
 
@@ -125,6 +125,21 @@ def _time(seconds: float, form: str) -> Markup:
     then = datetime.fromtimestamp(seconds, UTC)
     words = f"{then.day} {then:{form}}"
     return Markup('<time datetime="{}">{}</time>').format(f"{then:%Y-%m-%dT%H:%M:%SZ}", words)
+
+
+def window(since: date | None, until: date | None) -> str:
+    """The days from the first to the one before `until`, such as "1 Jan to 7 Jan 2026"."""
+    if since is None or until is None:
+        return ""
+    last = until - timedelta(days=1)
+    if since == last:
+        return _date(last)
+    first = f"{since.day} {since:%b}" if since.year == last.year else _date(since)
+    return f"{first} to {_date(last)}"
+
+
+def _date(day: date) -> str:
+    return f"{day.day} {day:%b} {day.year}"
 
 
 def from_now(seconds: float, now: float) -> str:

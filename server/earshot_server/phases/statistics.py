@@ -42,5 +42,7 @@ class StatisticsPhase(Snapshot, kw_only=True):
             label_names=self.parameters.labels,
             contacts=self.contacts,
             p_values=self.p_values,
+            since=self.parameters.since,
+            until=self.parameters.until,
             privacy=self.parameters.plan().releases(),
         )

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import datetime
 from typing import Annotated
 
 import typer
@@ -10,6 +11,7 @@ import typer
 from earshot_protocol.api import StartPhase
 from earshot_protocol.encoder_file import SHIPPED
 from earshot_protocol.environments import DEFAULT_ENVIRONMENTS
+from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.phases.learning import Budget, PhaseParameters
 from earshot_protocol.phases.parameters import Parameters, parse_budget
@@ -20,6 +22,7 @@ from earshot_server.operator_client import OperatorClient, read_token
 _LABELS = ",".join(DEFAULT_ENVIRONMENTS)
 _DEFAULT_BUDGET = {"clustering": 1.0, "selection": 0.25, "centroid-vote": 0.5, "label-vote": 0.5}
 _DEFAULT_EPSILON = 0.5
+_DATE = "%Y-%m-%d"
 
 
 def start(
@@ -55,6 +58,16 @@ def start(
     contacts: Annotated[
         int, typer.Option(help="With --statistics: the most contacts that a phone counts.")
     ] = 20,
+    since: Annotated[
+        datetime | None,
+        typer.Option(
+            "--from", formats=[_DATE], help="With --statistics: the first day (UTC) that counts."
+        ),
+    ] = None,
+    until: Annotated[
+        datetime | None,
+        typer.Option(formats=[_DATE], help="With --statistics: the day after the last one."),
+    ] = None,
     encoder: Annotated[str, typer.Option(help="Whose embeddings are clustered.")] = SHIPPED,
     dimensions: Annotated[int, typer.Option(help="Of the points that phones cluster.")] = 8,
     local_centroids: Annotated[int, typer.Option(help="Centroids a phone computes (k).")] = 6,
@@ -73,7 +86,11 @@ def start(
     given = context.params | {
         "labels": tuple(name.strip() for name in labels.split(",")),
         "step_seconds": step_hours * 3600,
+        "since": None if since is None else since.date(),
+        "until": None if until is None else until.date(),
     }
+    if not statistics and (since or until):
+        raise InvalidInputError("--from and --until say which contacts count: add --statistics")
     kind: type[Parameters]
     if statistics:
         kind = StatisticsParameters
