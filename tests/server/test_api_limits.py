@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import re
 from pathlib import Path
 
 import pytest
@@ -41,6 +42,11 @@ def basic(password: str) -> str:
     return "Basic " + base64.b64encode(f"operator:{password}".encode()).decode()
 
 
+def words(response: TestResponse) -> str:
+    """What is said, but for how many seconds to wait."""
+    return re.sub(r"\d+ seconds", "", response.text)
+
+
 @pytest.mark.parametrize(("path", "scheme"), [("/", "Basic"), (PHASES, "Bearer")])
 def test_who_guesses_the_operators_token_is_soon_refused_whatever_comes_next(
     database: Database, tmp_path: Path, path: str, scheme: str
@@ -61,7 +67,7 @@ def test_who_guesses_the_operators_token_is_soon_refused_whatever_comes_next(
     refused = ask(right)
     problem_of(refused, 429, "rate-limit")
     assert 1 <= int(refused.headers["Retry-After"]) <= 60
-    assert [response.data for response in (refused,)] == [ask("wrong").data]  # it tells nothing
+    assert words(refused) == words(ask("wrong"))  # it tells nothing
     assert ask(right, "192.0.2.2").status_code == 200
 
 

@@ -17,7 +17,7 @@ from earshot_server.api import bodies, problems
 from earshot_server.api.administration import Administration
 from earshot_server.api.authentication import authenticate_operator
 from earshot_server.api.health import health
-from earshot_server.api.limits import RateLimits
+from earshot_server.api.limits import FAILURES, RateLimits
 from earshot_server.api.metrics import PATH as METRICS
 from earshot_server.api.metrics import Metrics
 from earshot_server.api.operators import Operators
@@ -56,6 +56,7 @@ class Settings:
         phone_requests_per_minute: of one phone, to each process.
         address_requests_per_minute: of one address, to each process; thousands of phones share one
             address of a mobile network.
+        address_failures_per_minute: wrong tokens of one address, to each process.
         proxies: how many reverse proxies, each adding to X-Forwarded-For, stand before the server.
         metrics_folder: of the figures of several workers, empty when the server starts; None for a
             single process.
@@ -68,6 +69,7 @@ class Settings:
     idle_seconds: float = 3600.0
     phone_requests_per_minute: int = 600
     address_requests_per_minute: int = 12_000
+    address_failures_per_minute: int = FAILURES
     proxies: int = 0
     metrics_folder: Path | None = None
     data_folder: Path | None = None
@@ -108,7 +110,11 @@ def create_app(settings: Settings) -> Flask:
     """
     database, credentials = settings.database, settings.credentials
     archive = Archive(database)
-    limits = RateLimits(settings.phone_requests_per_minute, settings.address_requests_per_minute)
+    limits = RateLimits(
+        settings.phone_requests_per_minute,
+        settings.address_requests_per_minute,
+        settings.address_failures_per_minute,
+    )
     metrics = Metrics(archive, settings.metrics_folder)
     attestation = settings.attestation or InvitationCodes(credentials.invitation_key)
 

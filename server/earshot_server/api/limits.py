@@ -26,13 +26,14 @@ class RateLimits:
     Args:
         phone: requests per minute of one phone.
         address: requests per minute of one address; of IPv6, of one /64, which is one subscriber.
+        failures: wrong tokens per minute of one address.
     """
 
-    def __init__(self, phone: int, address: int) -> None:
+    def __init__(self, phone: int, address: int, failures: int = FAILURES) -> None:
         self._limits = {
             "phone": RateLimitItemPerMinute(phone),
             "address": RateLimitItemPerMinute(address),
-            "failure": RateLimitItemPerMinute(FAILURES),
+            "failure": RateLimitItemPerMinute(failures),
         }
         self._counts = FixedWindowRateLimiter(MemoryStorage())
 

@@ -147,6 +147,7 @@ def _report(
     report: dict[str, Any] = {
         "phones": phones,
         "status": export.phase.status,
+        "failure": export.phase.failure,
         "environments": len(export.ending.labels) if isinstance(export.ending, Result) else 0,
         "answered_last": export.phase.steps[-1].answered,
         "seconds": seconds,
