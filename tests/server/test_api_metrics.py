@@ -12,8 +12,8 @@ from support.api_caller import Server, problem_of
 
 from earshot_protocol.api import ENROL, RESULTS, TASK
 from earshot_protocol.errors import WrongStateError
+from earshot_server.api.figures import StoredFigures
 from earshot_server.api.metrics import Metrics
-from earshot_server.store.archive import Archive
 from earshot_server.store.database import Database
 
 Name = tuple[str, tuple[tuple[str, str], ...]]
@@ -23,13 +23,16 @@ import sys
 from pathlib import Path
 from flask import Flask
 from earshot_server.api.metrics import Metrics
-from earshot_server.store.archive import Counts
 
-class Archive:
-    def counts(self):
-        return Counts(7, 8)
+class Stored:
+    def describe(self):
+        return ()
 
-metrics = Metrics(Archive(), Path(sys.argv[1]))
+    def collect(self):
+        from prometheus_client.core import GaugeMetricFamily
+        yield GaugeMetricFamily("earshot_phones", "Phones enrolled", 7)
+
+metrics = Metrics(Stored(), Path(sys.argv[1]))
 for _ in range(int(sys.argv[2])):
     with Flask("worker").test_request_context("/"):
         metrics.count(200, 0.5)
@@ -95,6 +98,6 @@ def test_a_folder_that_comes_too_late_is_refused(
     database: Database, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("PROMETHEUS_MULTIPROC_DIR", "")  # so that it is put back afterwards
-    Metrics(Archive(database))
+    Metrics(StoredFigures(database))
     with pytest.raises(WrongStateError, match="before its folder was known"):
-        Metrics(Archive(database), tmp_path)
+        Metrics(StoredFigures(database), tmp_path)

@@ -16,6 +16,7 @@ from werkzeug.routing import BaseConverter
 from earshot_server.api import bodies, problems
 from earshot_server.api.administration import Administration
 from earshot_server.api.authentication import authenticate_operator
+from earshot_server.api.figures import StoredFigures
 from earshot_server.api.health import health
 from earshot_server.api.limits import FAILURES, RateLimits
 from earshot_server.api.metrics import PATH as METRICS
@@ -115,7 +116,7 @@ def create_app(settings: Settings) -> Flask:
         settings.address_requests_per_minute,
         settings.address_failures_per_minute,
     )
-    metrics = Metrics(archive, settings.metrics_folder)
+    metrics = Metrics(StoredFigures(database), settings.metrics_folder)
     attestation = settings.attestation or InvitationCodes(credentials.invitation_key)
 
     app = Flask(__name__, static_folder=None)

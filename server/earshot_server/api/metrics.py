@@ -7,17 +7,15 @@ whichever is asked adds them up.
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from flask import Response, g, request
 
 from earshot_protocol.errors import WrongStateError
-from earshot_server.store.archive import Archive
 
 if TYPE_CHECKING:
-    from prometheus_client import Metric
+    from prometheus_client.registry import Collector
 
 PATH = "/metrics"
 
@@ -26,14 +24,14 @@ class Metrics:
     """Counts requests and tells Prometheus.
 
     Args:
-        archive: what the database holds.
+        stored: tells what the database holds.
         folder: of the workers' figures, empty when the server starts; None for a single process.
 
     Raises:
         WrongStateError: Prometheus' client was loaded for a single process already.
     """
 
-    def __init__(self, archive: Archive, folder: Path | None = None) -> None:
+    def __init__(self, stored: Collector, folder: Path | None = None) -> None:
         if folder is not None:
             # The client reads this once, when it is loaded.
             os.environ["PROMETHEUS_MULTIPROC_DIR"] = str(folder)
@@ -41,7 +39,7 @@ class Metrics:
 
         if folder is not None and not values.ValueClass._multiprocess:
             raise WrongStateError("prometheus_client was loaded before its folder was known")
-        self._archive = archive
+        self._stored = stored
         self._folder = folder
         self._own = CollectorRegistry()
         self._requests = Counter(
@@ -76,7 +74,7 @@ class Metrics:
         from prometheus_client.multiprocess import MultiProcessCollector
 
         stored = CollectorRegistry()
-        stored.register(_Stored(self._archive))
+        stored.register(self._stored)
         requests = self._own
         if self._folder is not None:
             requests = CollectorRegistry()
@@ -84,26 +82,3 @@ class Metrics:
         return Response(
             generate_latest(stored) + generate_latest(requests), content_type=CONTENT_TYPE_LATEST
         )
-
-
-class _Stored:
-    """What the database holds, read when it is asked for."""
-
-    def __init__(self, archive: Archive) -> None:
-        self._archive = archive
-
-    def describe(self) -> Iterator[Metric]:
-        """Say nothing before the database is asked."""
-        return iter(())
-
-    def collect(self) -> Iterator[Metric]:
-        """The figures of this moment."""
-        from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily
-
-        counts = self._archive.counts()
-        yield GaugeMetricFamily("earshot_phones", "Phones enrolled", counts.phones)
-        yield GaugeMetricFamily("earshot_database_bytes", "Size on disk", counts.database_bytes)
-        refusals = CounterMetricFamily("earshot_refusals", "Refusals of phones", labels=("rule",))
-        for rule, phones in counts.refusals.items():
-            refusals.add_metric((rule,), phones)
-        yield refusals

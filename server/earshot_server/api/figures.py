@@ -1,0 +1,146 @@
+"""Figures of what the database holds, read when Prometheus asks for them.
+
+Labels are kinds, steps, statuses and causes, of which there is a fixed number: never a phase, a
+phone or an operator.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import TYPE_CHECKING
+
+from earshot_server.store.archive import Archive
+from earshot_server.store.database import Database
+from earshot_server.store.driving import Driving
+from earshot_server.store.progress import Progress
+
+if TYPE_CHECKING:
+    from prometheus_client import Metric
+
+
+class StoredFigures:
+    """A collector for Prometheus' client.
+
+    Args:
+        database: what is counted.
+    """
+
+    def __init__(self, database: Database) -> None:
+        self._archive = Archive(database)
+        self._driving = Driving(database)
+        self._progress = Progress(database)
+
+    def describe(self) -> Iterator[Metric]:
+        """Say nothing before the database is asked."""
+        return iter(())
+
+    def collect(self) -> Iterator[Metric]:
+        """The figures of this moment."""
+        yield from self._sizes()
+        yield from self._phases()
+        yield from self._steps()
+        yield from self._drivers()
+
+    def _sizes(self) -> Iterator[Metric]:
+        counts = self._archive.counts()
+        yield _gauge("earshot_phones", "Phones enrolled", counts.phones)
+        yield _gauge("earshot_database_bytes", "Size on disk", counts.database_bytes)
+        yield _counters("earshot_refusals", "Refusals of phones", "rule", counts.refusals)
+
+    def _phases(self) -> Iterator[Metric]:
+        progress = self._progress
+        yield _gauges(
+            "earshot_phases", "Phases, by status", ("status",), _by_name(progress.statuses())
+        )
+        yield _gauges(
+            "earshot_phases_failed",
+            "Phases that failed, by cause",
+            ("cause",),
+            _by_name(progress.failures()),
+        )
+        yield _gauge(
+            "earshot_phases_in_trouble", "Phases that could not be moved on", progress.in_trouble()
+        )
+        yield _gauge(
+            "earshot_overdue_seconds",
+            "Since a step or a gathering should have ended that has not",
+            progress.overdue(),
+        )
+        gatherings = progress.gatherings()
+        yield _gauges(
+            "earshot_gathering_wanted",
+            "Phones that may join",
+            ("kind",),
+            (((each.kind,), each.wanted) for each in gatherings),
+        )
+        yield _gauges(
+            "earshot_gathering_joined",
+            "Phones that have joined",
+            ("kind",),
+            (((each.kind,), each.joined) for each in gatherings),
+        )
+
+    def _steps(self) -> Iterator[Metric]:
+        steps = self._progress.steps()
+        for name, text, attribute in (
+            ("earshot_step_phases", "Phases at this step", "phases"),
+            ("earshot_step_expected", "Phones that have a task", "expected"),
+            ("earshot_step_answered", "Phones that have answered", "answered"),
+            ("earshot_step_age_seconds", "Since the oldest of these steps began", "age"),
+            ("earshot_step_left_seconds", "Until the first of their deadlines", "left"),
+        ):
+            yield _gauges(
+                name,
+                text,
+                ("kind", "step"),
+                (((each.kind, each.step), getattr(each, attribute)) for each in steps),
+            )
+
+    def _drivers(self) -> Iterator[Metric]:
+        drivers = self._driving.drivers()
+        yield _gauge("earshot_drivers", "Drivers that turned in the last minute", drivers.alive)
+        if drivers.seconds_since_turn is not None:
+            yield _gauge(
+                "earshot_driver_turn_age_seconds",
+                "Since any driver last began to look at everything",
+                drivers.seconds_since_turn,
+            )
+        yield _counters(
+            "earshot_driver_troubles",
+            "What went wrong with one phase, or was done in vain",
+            "what",
+            {"failed": drivers.troubles, "lease-lost": drivers.lost_leases},
+        )
+
+
+def _gauge(name: str, text: str, value: float) -> Metric:
+    from prometheus_client.core import GaugeMetricFamily
+
+    return GaugeMetricFamily(name, text, value)
+
+
+def _gauges(
+    name: str,
+    text: str,
+    labels: tuple[str, ...],
+    values: Iterable[tuple[tuple[str, ...], float]],
+) -> Metric:
+    from prometheus_client.core import GaugeMetricFamily
+
+    family = GaugeMetricFamily(name, text, labels=labels)
+    for named, value in values:
+        family.add_metric(named, value)
+    return family
+
+
+def _counters(name: str, text: str, label: str, values: Mapping[str, int]) -> Metric:
+    from prometheus_client.core import CounterMetricFamily
+
+    family = CounterMetricFamily(name, text, labels=(label,))
+    for named, value in values.items():
+        family.add_metric((named,), value)
+    return family
+
+
+def _by_name(values: Mapping[str, int]) -> list[tuple[tuple[str, ...], float]]:
+    return [((name,), value) for name, value in values.items()]
