@@ -1,0 +1,162 @@
+"""`earshot phone --encoder FILE`: an encoder that somebody trained, checked against the phase."""
+
+from __future__ import annotations
+
+import io
+import json
+import subprocess
+import sys
+import zipfile
+from importlib import resources
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+import soundfile
+from support.parameters import learning_parameters
+from support.phone_server import PhoneServer, Reply, serving
+
+from earshot_client.encoder import open_encoder
+from earshot_protocol import encoder_file
+from earshot_protocol.api import ANSWER, TASK
+from earshot_protocol.messages import Wait
+from earshot_protocol.phases.learning import Cluster
+from earshot_protocol.wire import encode
+
+NAME = "streets-of-luebeck-1"
+RATE = 8000
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The shipped network under another name, as `earshot train` would export it."""
+    shipped = resources.files("earshot_client") / "data" / "encoder.tflite"
+    read = encoder_file.read(shipped.read_bytes())
+    card = read.card
+    path = tmp_path_factory.mktemp("trained") / "encoder.tflite"
+    path.write_bytes(
+        encoder_file.pack(
+            read.model, NAME, card.quantization == "int8", card.mean, card.scale, {}, "nobody"
+        )
+    )
+    return path
+
+
+@pytest.fixture
+def sound(tmp_path: Path) -> Path:
+    folder = tmp_path / "sound"
+    folder.mkdir()
+    noise = np.random.default_rng(4).normal(0, 0.1, 5 * RATE)
+    soundfile.write(folder / "park.wav", noise, RATE)
+    return folder
+
+
+def asking_for(encoder: str) -> PhoneServer:
+    """A server whose phase clusters embeddings of this encoder, until somebody answers."""
+    parameters = learning_parameters(phones=100, encoder=encoder, corrupted=0.05)
+    task = Cluster(phase=bytes(16), index=0, parameters=parameters)
+    answered: list[bytes] = []
+
+    def reply(path: str, phone: str, body: bytes) -> Reply:
+        if path == TASK:
+            return Reply(encode(Wait(seconds=9.0) if answered else task))
+        if path == ANSWER:
+            answered.append(body)
+        return Reply(status=204)
+
+    return PhoneServer(reply)
+
+
+def with_card(data: bytes, **changes: object) -> bytes:
+    """The same model behind a card that says something else."""
+    read = encoder_file.read(data)
+    file = io.BytesIO()
+    file.write(read.model)
+    with zipfile.ZipFile(file, "a") as archive:
+        archive.writestr("encoder.json", json.dumps(msgspec.to_builtins(read.card) | changes))
+        archive.writestr("CREDITS.txt", read.credits)
+    return file.getvalue()
+
+
+def phone(*words: object) -> subprocess.CompletedProcess[str]:
+    program = "from earshot_client.command import main; main()"
+    return subprocess.run(  # noqa: S603
+        [sys.executable, "-c", program, "phone", *map(str, words)],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=120,
+    )
+
+
+def test_a_phone_with_a_trained_encoder_takes_part_in_phases_of_that_name(
+    trained: Path, sound: Path, tmp_path: Path
+) -> None:
+    server = asking_for(NAME)
+    with serving(server):
+        seen = phone(
+            *("--data", tmp_path / "phone", "--server", server.url, "--invitation", "welcome"),
+            *("--hear", sound, "--encoder", trained, "--once", "--json"),
+        )
+    assert seen.returncode == 0, seen.stderr
+    assert "answered: local centroids" in seen.stderr
+    summary = json.loads(seen.stdout)
+    assert summary["recordings"] == 5
+    assert {entry["step"] for entry in summary["ledger"]} == {"cluster", "select"}
+
+
+@pytest.mark.parametrize("own", [True, False], ids=["trained", "shipped"])
+def test_a_phase_of_another_encoder_is_refused_by_name(
+    trained: Path, sound: Path, tmp_path: Path, own: bool
+) -> None:
+    shipped = open_encoder().name
+    asked, has = (shipped, NAME) if own else (NAME, shipped)
+    server = asking_for(asked)
+    with serving(server):
+        seen = phone(
+            *("--data", tmp_path / "phone", "--server", server.url, "--invitation", "welcome"),
+            *("--hear", sound, "--once", *(("--encoder", trained) if own else ())),
+        )
+    assert seen.returncode == 1
+    assert f"embeddings of '{asked}'; this phone's are of '{has}'" in seen.stdout
+    assert ANSWER not in [path for path, _ in server.requests]
+
+
+def test_a_file_that_is_no_encoder_is_named_before_anything_is_made(
+    trained: Path, tmp_path: Path
+) -> None:
+    data = trained.read_bytes()
+    files = {
+        "no.tflite": (None, "cannot be read"),
+        "words.tflite": (b"not a model", "no encoder file"),
+        "changed.tflite": (b"\1" + data[1:], "not the one that its card describes"),
+        "narrow.tflite": (with_card(data, dimensions=64), "must have 128 dimensions"),
+        "nameless.tflite": (with_card(data, name=""), "a name of 1 to 64"),
+    }
+    for name, (content, said) in files.items():
+        path = tmp_path / name
+        if content is not None:
+            path.write_bytes(content)
+        seen = phone(
+            *("--data", tmp_path / "phone", "--server", "http://127.0.0.1:9"),
+            *("--invitation", "welcome", "--encoder", path, "--once"),
+        )
+        assert (seen.returncode, seen.stdout) == (2, ""), name
+        assert said in seen.stderr
+        assert str(path) in seen.stderr
+        assert seen.stderr.count("\n") == 1
+        assert not (tmp_path / "phone").exists()
+
+
+def test_what_one_encoder_heard_is_forgotten_under_another_and_the_ledger_is_not(
+    trained: Path, sound: Path, tmp_path: Path
+) -> None:
+    server = asking_for(open_encoder().name)
+    words = ("--data", tmp_path / "phone", "--invitation", "welcome", "--once", "--json")
+    with serving(server):
+        first = phone(*words, "--server", server.url, "--hear", sound)
+        second = phone(*words, "--server", server.url, "--encoder", trained)
+    assert json.loads(first.stdout)["recordings"] == 5
+    summary = json.loads(second.stdout)
+    assert (summary["recordings"], summary["ledger"]) == (0, json.loads(first.stdout)["ledger"])
