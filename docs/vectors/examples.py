@@ -80,6 +80,7 @@ _PUBLISHED = Result(
     label_votes=((-3, 12, 250), (0, -1, -70_000)),
     centroid_p_values=(0.0, 0.0005),
     name_p_values=(1e-9, 1.0),
+    encoder="contrast-1",
     privacy=(
         Release("centroid vote", Unit.RECORDING, 0.5, 2.4e-12, "ballot sum"),
         Release("centroid vote", Unit.PHONE, 0.75, 2.8e-12, "ballot sum"),

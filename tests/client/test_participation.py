@@ -212,6 +212,16 @@ def test_what_was_published_before_this_phone_came_is_kept_but_is_no_news() -> N
     assert Endings(store).untold() == failed(2)
 
 
+def test_centroids_of_another_encoder_name_nothing_here_but_their_phase_is_over() -> None:
+    store = MemoryStore()
+    own = msgspec.structs.replace(result(1), encoder=default_encoder().name)
+    foreign = msgspec.structs.replace(result(2), encoder="another-1")
+    visit = participation(Script(Wait(seconds=1.0), own, foreign), store)
+    assert [visit().event for _ in range(3)] == [Event.WAITING, Event.ENDED, Event.ENDED]
+    assert Endings(store).untold() == foreign
+    assert Phone(store, default_encoder()).result == own
+
+
 def test_a_server_that_repeats_itself_is_trouble() -> None:
     visit = participation(Script(failed(1)))
     events = [visit() for _ in range(3)]

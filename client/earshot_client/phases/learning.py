@@ -74,7 +74,12 @@ def _label_ballot(memory: Memory, parameters: PhaseParameters, task: TopCentroid
 
 
 def _finish(memory: Memory, result: Result) -> None:
-    """Keep the labelled centroids, by which the phone names scenes."""
+    """Keep the labelled centroids, by which the phone names scenes.
+
+    All phones are told of a result: centroids of another encoder name nothing that this one hears.
+    """
+    if result.encoder not in ("", memory.encoder.name):
+        return
     centroids = result.centroids.array()
     if not len(centroids) or centroids.shape[1] > memory.encoder.dimensions:
         raise UnexpectedMessageError(

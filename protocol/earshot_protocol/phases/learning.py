@@ -211,6 +211,7 @@ class Result(Outcome, frozen=True, kw_only=True, tag="result"):
         centroid_p_values: per centroid, whether its votes are noise (`count_p_values` over all
             candidates of the vote).
         name_p_values: per centroid, whether its most frequent label is (`name_p_values`).
+        encoder: whose embeddings the centroids are among; empty where a former release did not say.
         privacy: spent.
     """
 
@@ -224,6 +225,7 @@ class Result(Outcome, frozen=True, kw_only=True, tag="result"):
     label_votes: Annotated[tuple[Annotated[tuple[int, ...], PerLabel], ...], PerCentroid]
     centroid_p_values: Annotated[tuple[PValue, ...], PerCentroid] = ()
     name_p_values: Annotated[tuple[PValue, ...], PerCentroid] = ()
+    encoder: Annotated[str, Meta(max_length=1024)] = ""
     privacy: Releases
 
     @property

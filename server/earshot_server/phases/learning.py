@@ -107,6 +107,7 @@ class LearningPhase(Snapshot, kw_only=True):
             label_votes=self.label_votes,
             centroid_p_values=self.centroid_p_values,
             name_p_values=self.name_p_values,
+            encoder=self.parameters.encoder,
             privacy=self.parameters.plan().releases(),
         )
 
