@@ -66,7 +66,9 @@ class StatisticsParameters(Parameters, frozen=True, kw_only=True, tag="statistic
         over, so with and without a recording what is left over differs by at most one recording
         after every phase. Hence each histogram moves by at most 2, and their costs add up.
         """
-        mechanism = BallotSum(self.epsilon, self.contacts, self.noise_survivors)
+        mechanism = BallotSum(
+            self.epsilon, self.contacts, self.noise_survivors, largest_entry=self.contacts
+        )
         return Plan((SecureSum(HISTOGRAM, CountContacts, mechanism),))
 
     def check(self) -> None:

@@ -64,6 +64,14 @@ class SumMechanism(Mechanism, Protocol):
     def honest_survivors(self) -> int:
         """n', how many phones at least stay and add their share honestly."""
 
+    @property
+    def largest_entry(self) -> int:
+        """The most that one phone's input adds to an entry of the sum; the least is 0."""
+
+    @property
+    def largest_sum(self) -> int:
+        """The most that one phone's input adds to all entries together."""
+
     def noise_share(self, size: Size, random: RandomBytes = os.urandom) -> npt.NDArray[np.int64]:
         """One phone's noise for an input of this size, int64."""
 
@@ -85,6 +93,7 @@ class BallotSum:
         epsilon: ε in the recording unit; the phone unit costs ε · votes / 2.
         votes: v, the most ones in a ballot.
         honest_survivors: n', how many phones at least stay and add their share honestly.
+        largest_entry: the most that a ballot gives one candidate; for a histogram, `votes`.
 
     Raises:
         InvalidParametersError: a value that is not positive, or a count that is not whole.
@@ -93,6 +102,7 @@ class BallotSum:
     epsilon: float
     votes: int
     honest_survivors: int
+    largest_entry: int = 1
     name: ClassVar[str] = "ballot sum with discrete Laplace noise"
 
     def __post_init__(self) -> None:
@@ -104,6 +114,11 @@ class BallotSum:
     def scale(self) -> float:
         """Of the discrete Laplace noise on every entry of the sum, in votes."""
         return self.sensitivity(Unit.RECORDING) / self.epsilon
+
+    @property
+    def largest_sum(self) -> int:
+        """See `SumMechanism.largest_sum`."""
+        return self.votes
 
     def sensitivity(self, unit: Unit) -> int:
         """L1 distance between sums of neighbours, in votes."""

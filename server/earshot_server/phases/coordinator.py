@@ -40,6 +40,7 @@ from earshot_protocol.randomness import RandomBytes
 from earshot_protocol.secure_sum.bell import BELL
 from earshot_protocol.secure_sum.interface import Aggregator, Summation
 from earshot_protocol.secure_sum.messages import AdvertiseKeys
+from earshot_protocol.voting.totals import check_total
 from earshot_protocol.wire import Answer, Ending, Task, encode
 from earshot_server.discovery.interface import Discovery
 from earshot_server.phases.ending import end_unread
@@ -295,8 +296,11 @@ class Coordinator:
             if step.releases:
                 state.inputs |= {step.part: len(received)}
             _add_up(running, received)
-            if running.done:
-                state.take_total(step.part, running.result().astype(np.int64))
+            part = plan.part(step.part)
+            if running.done and isinstance(part, SecureSum):
+                total = running.result().astype(np.int64)
+                check_total(total, part.mechanism, state.parameters.phones)
+                state.take_total(part.name, total)
         following = plan.after(step)
         state.step = following.name if following else PUBLISHED
         if following is None or following.part == step.part:

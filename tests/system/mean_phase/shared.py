@@ -34,6 +34,14 @@ class ClippedSum:
     def scale(self) -> float:
         return self.largest / self.epsilon
 
+    @property
+    def largest_entry(self) -> int:
+        return self.largest
+
+    @property
+    def largest_sum(self) -> int:
+        return self.largest
+
     def event(self, unit: Unit) -> DiscreteLaplaceSum:
         return DiscreteLaplaceSum(self.scale, 1 if unit is Unit.RECORDING else self.largest)
 
