@@ -39,8 +39,8 @@ def test_the_version_is_shown() -> None:
     [
         ("typer", ("--help",), "phone"),
         ("earshot_simulations", ("simulate",), None),
-        ("sklearn", ("simulate", "--phones", "20", "--recordings", "5"), "simulations"),
-        ("joblib", ("simulate", "--phones", "20", "--recordings", "5"), "simulations"),
+        ("sklearn", ("simulate", "--phones", "100", "--recordings", "5"), "simulations"),
+        ("joblib", ("simulate", "--phones", "100", "--recordings", "5"), "simulations"),
     ],
 )
 def test_a_missing_extra_is_named(without: str, words: tuple[str, ...], extra: str | None) -> None:

@@ -24,7 +24,7 @@ from earshot_protocol import encoder_file
 from earshot_protocol.encoder_file import DIMENSIONS, DamagedEncoderError
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.spectrum import WINDOW
-from earshot_server.commands import phase
+from earshot_server.commands.phase import starting
 
 
 def packaged() -> bytes:
@@ -168,5 +168,5 @@ def test_a_missing_runtime_says_what_to_install(monkeypatch: pytest.MonkeyPatch)
 
 
 def test_operators_start_phases_for_the_encoder_that_phones_have() -> None:
-    start = inspect.signature(phase.start)
+    start = inspect.signature(starting.start)
     assert start.parameters["encoder"].default == default_encoder().name
