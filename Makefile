@@ -6,6 +6,7 @@ PIP := $(V)/python -m pip --quiet --disable-pip-version-check
 OUT := out/demo
 DEMO := simulate --phones 500 --recordings 100 --data soundscapes --dropout 0.1 --summation real --out $(OUT) --overwrite
 SELECT := not slow
+comma := ,
 
 .PHONY: help demo test test-all browser lint types imports unit format lock clean
 .DEFAULT_GOAL := help
@@ -25,6 +26,7 @@ test-all: test ## the same, with the tests marked slow
 lint: .venv/.installed
 	$(V)/ruff check .
 	$(V)/ruff format --check .
+	$(V)/shellcheck deploy/install.sh .ci/run
 
 types: .venv/.installed
 	$(V)/mypy
@@ -38,7 +40,7 @@ browser: .venv/.installed
 
 # Each of the two packages must reach the bar alone: one must not carry the other.
 unit: browser
-	$(V)/pytest -n 2 -m "$(SELECT)" --cov --cov-report=
+	$(V)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m "$(SELECT)" --cov --cov-report=
 	$(V)/coverage report --include='protocol/*' --fail-under=90
 	$(V)/coverage report --include='client/*' --fail-under=90
 
@@ -48,16 +50,22 @@ format: .venv/.installed ## let ruff rewrite what it can
 
 # pip-tools takes our own package for a dependency to pin and ends the file with a warning about it,
 # the only part that follows an empty line.
-lock: ## choose the newest versions that pyproject.toml allows and pin them
-	$(PYTHON) -m venv --clear .venv/lock
-	.venv/lock/bin/python -m pip --quiet install pip-tools==7.6.2
-	.venv/lock/bin/pip-compile --quiet --no-config --extra dev --strip-extras \
+define compile
+	.venv/lock/bin/pip-compile --quiet --no-config $(2) --strip-extras \
 		--generate-hashes --no-header --no-annotate --unsafe-package earshot-sensing \
 		--no-emit-index-url --no-emit-find-links --no-emit-trusted-host \
 		--output-file .venv/requirements.txt pyproject.toml
-	echo '# Exact versions of all that `make` installs. Written by `make lock`.' > requirements.lock
-	sed '/^$$/,$$d' .venv/requirements.txt >> requirements.lock
+	echo '# Exact versions of $(3). Written by `make lock`.' > $(1)
+	sed '/^$$/,$$d' .venv/requirements.txt >> $(1)
 	rm .venv/requirements.txt
+endef
+
+lock: ## choose the newest versions that pyproject.toml allows and pin them
+	$(PYTHON) -m venv --clear .venv/lock
+	.venv/lock/bin/python -m pip --quiet install pip-tools==7.6.2
+	$(call compile,requirements.lock,--extra dev,all that `make` installs)
+	$(call compile,deploy/requirements.lock,--extra server --build-deps-for wheel \
+		--constraint requirements.lock,what the server needs$(comma) and of what builds it)
 
 clean: ## remove what make made
 	rm -rf .venv out .coverage .coverage.* .pytest_cache .mypy_cache .ruff_cache .hypothesis \

@@ -1,0 +1,54 @@
+"""Start the server that runs this Python once, in an empty folder, and see that it is ready."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import time
+import urllib.error
+import urllib.request
+from pathlib import Path
+
+PATIENCE = 300.0
+"""Seconds until it is ready, or has stopped: a slow disk makes a database in a minute."""
+
+
+def main(folder: Path) -> None:
+    """Serve until `/health/ready` answers, then stop."""
+    command = Path(sys.executable).with_name("earshot")
+    with (folder / "log").open("w") as log:
+        server = subprocess.Popen(  # noqa: S603 - ourselves
+            [command, "serve", "--data", folder / "data", "--port", "0", "--workers", "1"],
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+        )
+        try:
+            await_ready(server)
+        finally:
+            server.terminate()
+            status = server.wait(PATIENCE)
+    if status != 0:
+        sys.exit(f"the server was ready, and ended with status {status}")
+
+
+def await_ready(server: subprocess.Popen[str]) -> None:
+    """Return when it is; exit if it ends before, or takes too long."""
+    assert server.stdout is not None  # noqa: S101 - it is a pipe
+    line = server.stdout.readline()
+    address = next((word for word in line.split() if word.startswith("http://")), None)
+    if address is None:
+        sys.exit("the server ended before it listened")
+    deadline = time.monotonic() + PATIENCE
+    while True:
+        try:
+            with urllib.request.urlopen(address + "/health/ready", timeout=10):  # noqa: S310
+                return
+        except (urllib.error.URLError, OSError) as error:
+            if server.poll() is not None or time.monotonic() > deadline:
+                sys.exit(f"the server does not become ready: {error}")
+            time.sleep(0.2)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]))

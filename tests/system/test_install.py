@@ -1,0 +1,387 @@
+"""`deploy/install.sh`: what it refuses, and an installation in earnest, for a user and as root."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import sys
+import tempfile
+import urllib.error
+import urllib.request
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import pytest
+import yaml
+from support.closure import distributions
+from support.networked import await_
+
+from earshot_client.store.memory import MemoryStore
+from earshot_client.transport.enrolment import enrol, signing_key
+from earshot_client.transport.http import HttpTransport
+
+ROOT = Path(__file__).parents[2]
+DEPLOY = ROOT / "deploy"
+SCRIPT = DEPLOY / "install.sh"
+PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
+"""All of the environment that gets through: nothing of the tests' own."""
+OWN_PATH = ":".join(each for each in sys.path if each.startswith(str(ROOT)))
+PATIENCE = 900
+
+
+def shell(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(  # noqa: S603 - our own script
+        words,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE,
+        cwd="/",
+        env={"PATH": PATH, **environment},
+    )
+
+
+# ------------------------------------------------------------------------------------ the files
+
+
+def pins(lock: Path) -> dict[str, str]:
+    return dict(re.findall(r"^([a-z0-9-]+)==([^ ]+)", lock.read_text("utf-8"), flags=re.MULTILINE))
+
+
+def test_the_servers_lock_is_a_part_of_the_whole_lock_without_training() -> None:
+    part, whole = pins(DEPLOY / "requirements.lock"), pins(ROOT / "requirements.lock")
+    assert part.items() <= whole.items()
+    wanted = {re.sub(r"[-_.]+", "-", name).lower() for name in distributions("server")}
+    assert wanted | {"hatchling"} <= part.keys()
+    assert part.keys().isdisjoint({"tensorflow", "keras", "matplotlib", "soundfile", "pytest"})
+
+
+def test_the_container_is_made_by_the_script_alone() -> None:
+    lines = (DEPLOY / "Containerfile").read_text("utf-8").replace("\\\n", " ").splitlines()
+    instructions = [line.split(maxsplit=1) for line in lines if line and line[0] not in "# "]
+    names = [name for name, _ in instructions]
+    assert names.count("RUN") == 1
+    assert not {"COPY", "ADD"} & set(names)
+    of = dict(instructions)
+    (command,) = re.findall(r"/source/(deploy/install\.sh .*)", of["RUN"])
+    prefix, data = re.findall(r"--(?:prefix|data) (\S+)", command)
+    assert (ROOT / command.split()[0]) == SCRIPT
+    assert of["ENTRYPOINT"] == f'["{prefix}/bin/earshot"]'
+    assert f'"--data", "{data}"' in of["CMD"]
+    assert of["VOLUME"] == data
+    # Whom the script makes unless it is told otherwise, so that no process is root.
+    assert f"account={of['USER']}\n" in SCRIPT.read_text("utf-8")
+
+
+def test_compose_runs_that_container_beside_a_database() -> None:
+    composed = yaml.safe_load((DEPLOY / "compose.yaml").read_text("utf-8"))
+    server, database = composed["services"]["server"], composed["services"]["database"]
+    build = server["build"]
+    assert (DEPLOY / build["context"]).resolve() == ROOT
+    assert ROOT / build["dockerfile"] == DEPLOY / "Containerfile"
+    user = database["environment"]["POSTGRES_USER"]
+    assert server["environment"]["EARSHOT_DATABASE"] == (
+        f"postgresql://{user}:${{EARSHOT_DATABASE_PASSWORD}}@database/"
+        f"{database['environment']['POSTGRES_DB']}"
+    )
+    # No password of ours, and nothing that another machine reaches without a proxy.
+    assert database["environment"]["POSTGRES_PASSWORD"].startswith("${EARSHOT_DATABASE_PASSWORD:?")
+    assert all(port.startswith("127.0.0.1:") for port in server["ports"])
+    assert "ports" not in database
+    mounted = {mount.split(":")[0] for each in (server, database) for mount in each["volumes"]}
+    assert mounted == composed["volumes"].keys()
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        (["--frob"], "unknown option --frob"),
+        (["--prefix"], "--prefix needs a value"),
+        (["--data", "/x y"], "choose a path of letters"),
+        (["--python", "/bin/false"], "/bin/false is no Python 3.11 or later"),
+    ],
+)
+def test_what_cannot_be_installed_is_said_before_anything_is_written(
+    words: list[str], said: str, tmp_path: Path
+) -> None:
+    as_root = ["--user", "nobody"] if os.geteuid() == 0 else []
+    places = [f"--{name}={tmp_path / name}".split("=") for name in ("prefix", "data", "units")]
+    done = shell(str(SCRIPT), *as_root, *(w for p in places for w in p), *words)
+    assert done.returncode == 1
+    assert done.stderr.startswith("install.sh: ")
+    assert said in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+# ---------------------------------------------------------------------------------- in earnest
+
+
+@dataclass
+class Machine:
+    """An empty folder that everybody may enter, and somebody who installs into it."""
+
+    folder: Path
+    source: Path
+    wheels: Path
+    installer: list[str]
+    """What makes a command run as the one who installs."""
+    account: str | None
+    """Who runs the server, if that is somebody else."""
+
+    def __post_init__(self) -> None:
+        self.prefix, self.data = self.folder / "prefix", self.folder / "state" / "data"
+        self.unit = self.folder / "units" / "earshot.service"
+
+    def install(self, *options: str) -> str:
+        done = shell(
+            *self.installer,
+            str(self.source / "deploy/install.sh"),
+            *("--prefix", str(self.prefix), "--data", str(self.data)),
+            *("--units", str(self.unit.parent)),
+            *(("--user", self.account) if self.account else ()),
+            *options,
+            HOME=str(self.folder),
+            PIP_NO_INDEX="1",
+            PIP_FIND_LINKS=str(self.wheels),
+        )
+        assert done.returncode == 0, done.stderr
+        return done.stderr
+
+    def as_service(self, *command: str) -> list[str]:
+        if self.account is not None:
+            return ["runuser", "-u", self.account, "--", *command]
+        return [*self.installer, *command]
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[str]:
+        """The server as its unit starts it, at a free port; its address."""
+        with socket.create_server(("127.0.0.1", 0)) as probe:
+            port = probe.getsockname()[1]
+        unit = self.unit.read_text("utf-8")
+        (started,) = re.findall(r"^ExecStart=(.*)$", unit, re.MULTILINE)
+        words = started.replace("$EARSHOT_OPTIONS", f"--port {port} --workers 1").split()
+        address = f"http://127.0.0.1:{port}"
+        with (self.folder / "log").open("a") as log:
+            process = subprocess.Popen(  # noqa: S603 - as the unit says
+                self.as_service(*words), stdout=log, stderr=log, cwd="/", env={"PATH": PATH}
+            )
+        try:
+            await_(lambda: answers(f"{address}/health/ready"), "the server", PATIENCE)
+            yield address
+        finally:
+            process.send_signal(signal.SIGTERM)
+            status = process.wait(PATIENCE)
+        assert status == 0, (self.folder / "log").read_text()[-3000:]
+
+    def earshot(self, *words: str) -> str:
+        done = shell(*self.as_service(str(self.prefix / "bin" / "earshot"), *words))
+        assert done.returncode == 0, done.stderr
+        return done.stdout.strip()
+
+
+def answers(url: str) -> bool:
+    try:
+        with urllib.request.urlopen(url, timeout=5) as response:  # noqa: S310 - our own server
+            return bool(response.status == 200)
+    except (urllib.error.URLError, OSError):
+        return False
+
+
+@pytest.fixture(scope="module")
+def open_folder() -> Iterator[Path]:
+    """Everybody may enter, unlike pytest's own."""
+    folder = Path(tempfile.mkdtemp(prefix="earshot-install-"))
+    folder.chmod(0o755)
+    yield folder
+    shutil.rmtree(folder)
+
+
+@pytest.fixture(scope="module")
+def source(open_folder: Path) -> Path:
+    """The tracked files, as somebody who has cloned them has them."""
+    target = open_folder / "source"
+    listed = subprocess.run(  # noqa: S603
+        ["git", "-C", str(ROOT), "ls-files", "-z"],  # noqa: S607
+        capture_output=True,
+        check=True,
+    ).stdout.decode()
+    for name in filter(None, listed.split("\0")):
+        if (ROOT / name).is_file():
+            (target / name).parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy(ROOT / name, target / name)
+    return target
+
+
+@pytest.fixture(scope="module")
+def wheels(open_folder: Path) -> Path:
+    """All that the server needs, fetched once; afterwards no index is asked."""
+    folder = open_folder / "wheels"
+    subprocess.run(  # noqa: S603
+        [
+            *(sys.executable, "-m", "pip", "download", "--quiet", "--require-hashes"),
+            *("-r", str(DEPLOY / "requirements.lock"), "--dest", str(folder)),
+        ],
+        check=True,
+        timeout=PATIENCE,
+    )
+    return folder
+
+
+def installers() -> list[str]:
+    """A user, and as root both: whoever is not root can only install for himself."""
+    return ["user", "root"] if os.geteuid() == 0 else ["user"]
+
+
+@pytest.fixture(params=installers())
+def machine(
+    request: pytest.FixtureRequest, open_folder: Path, source: Path, wheels: Path
+) -> Iterator[Machine]:
+    folder = open_folder / request.param
+    folder.mkdir(mode=0o755)
+    if os.geteuid() != 0:
+        yield Machine(folder, source, wheels, [], None)
+    elif request.param == "user":
+        os.chown(folder, 65534, 65534)
+        nobody = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"]
+        yield Machine(folder, source, wheels, nobody, None)
+    else:
+        account = f"earshot-test-{os.getpid()}"
+        yield Machine(folder, source, wheels, [], account)
+        subprocess.run(["userdel", account], check=True, capture_output=True)  # noqa: S603, S607
+
+
+@pytest.mark.slow
+def test_it_installs_into_an_empty_folder_serves_and_is_upgraded(machine: Machine) -> None:
+    said = machine.install()
+    assert str(machine.prefix / "bin" / "earshot") in said
+    assert (
+        not machine.data.exists() or list(machine.data.iterdir()) == []
+    )  # of the attempt, nothing
+    check_unit(machine)
+    store = MemoryStore()
+    with machine.running() as address:
+        place = ("--server", address, "--data", str(machine.data))
+        code = machine.earshot("invite", *place)
+        with contextlib.closing(HttpTransport(address, signing_key(store))) as transport:
+            enrol(store, transport, code)
+        phase = machine.earshot("phase", "start", "--phones", "100", *place)
+    token = machine.data / "operator.token"
+    owner = machine.data.stat().st_uid
+    assert (owner == 0) == (os.geteuid() == 0 and machine.installer == [] and not machine.account)
+    assert (machine.data.stat().st_mode & 0o777, token.stat().st_mode & 0o777) == (0o700, 0o600)
+    assert token.stat().st_uid == owner
+    assert (machine.prefix / "environment").stat().st_mode & 0o077 == 0
+
+    before = token.read_text()
+    with (machine.prefix / "environment").open("a") as settings:
+        settings.write("# ours\n")
+    machine.install()
+    assert token.read_text() == before
+    assert "# ours" in (machine.prefix / "environment").read_text()
+    with machine.running() as address:
+        place = ("--server", address, "--data", str(machine.data))
+        assert phase in machine.earshot("phase", "list", *place)
+        with contextlib.closing(HttpTransport(address, signing_key(store))) as transport:
+            enrol(store, transport, None)  # it is known
+            assert transport.task() is not None  # a phase gathers
+
+
+def check_unit(machine: Machine) -> None:
+    """Complete, for whom it is, and to systemd's taste where that is here."""
+    unit = machine.unit.read_text("utf-8")
+    assert re.findall(r"@[A-Z]+@|^#system", unit, re.MULTILINE) == []
+    assert ("ProtectSystem=strict" in unit) == (f"User={machine.account}" in unit)
+    assert ("ProtectSystem=strict" in unit) == (machine.account is not None)
+    if machine.account is not None and shutil.which("systemd-analyze"):
+        verified = shell("systemd-analyze", "verify", str(machine.unit))
+        assert (verified.returncode, verified.stderr) == (0, "")
+
+
+# ------------------------------------------------------------------------- the README's own page
+
+
+def page() -> tuple[str, str, str]:
+    """The operator's commands in the README: to install, to serve, and for fifty phones."""
+    readme = (ROOT / "README.md").read_text("utf-8")
+    section = readme.partition("\n## For operators")[2].partition("\n## ")[0]
+    first, phones, *_ = re.findall(r"```sh\n(.*?)```", section, flags=re.DOTALL)
+    install, serve = first.splitlines()
+    return install, serve.partition(" #")[0], phones
+
+
+def test_the_readme_installs_serves_and_runs_phones() -> None:
+    install, serve, phones = page()
+    assert install == "deploy/install.sh"
+    assert "earshot serve --data" in serve
+    assert "seq 50" in phones
+
+
+@pytest.mark.slow
+def test_the_operators_page_of_the_readme_works_as_it_stands(
+    open_folder: Path, source: Path, wheels: Path
+) -> None:
+    """But for the port, which may be taken here."""
+    install, serve, phones = page()
+    home = open_folder / "home"
+    home.mkdir()
+    (source / ".venv").symlink_to(sys.prefix)
+    user: list[str] = []
+    if os.geteuid() == 0:  # for whom another page is: everybody else installs for himself
+        os.chown(home, 65534, 65534)
+        user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"]
+    bare = {"PATH": PATH, "HOME": str(home)}
+    installed = subprocess.run(  # noqa: S603 - the README's words
+        [*user, "/bin/bash", "-c", install],
+        cwd=source,
+        env={**bare, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(wheels)},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=PATIENCE,
+    )
+    assert installed.returncode == 0, installed.stderr
+    with socket.create_server(("127.0.0.1", 0)) as probe:
+        port = probe.getsockname()[1]
+    address = f"http://127.0.0.1:{port}"
+    with (home / "log").open("w") as log:
+        server = subprocess.Popen(  # noqa: S603 - the README's words
+            [*user, "/bin/bash", "-c", f"exec {serve.strip()} --port {port}"],
+            cwd=source,
+            env=bare,
+            stdout=log,
+            stderr=log,
+        )
+        try:
+            await_(lambda: answers(f"{address}/health/ready"), "the server", PATIENCE)
+            crowd = subprocess.run(  # noqa: S603 - the README's words
+                ["/bin/bash", "-euc", phones.replace("http://127.0.0.1:8000", address)],
+                cwd=source,
+                env={**bare, "EARSHOT_SERVER": address, "PYTHONPATH": OWN_PATH},
+                capture_output=True,
+                text=True,
+                check=False,
+                timeout=PATIENCE,
+            )
+            assert crowd.returncode == 0, crowd.stderr[-3000:]
+            listed = subprocess.run(  # noqa: S603 - our own command
+                [
+                    *(home / ".local/share/earshot/bin/earshot", "phase", "list", "--json"),
+                    *("--server", address, "--data", home / ".local/state/earshot"),
+                ],
+                env=bare,
+                capture_output=True,
+                text=True,
+                check=True,
+            ).stdout
+        finally:
+            server.send_signal(signal.SIGTERM)
+            server.wait(PATIENCE)
+    (phase,) = json.loads(listed)["phases"]
+    assert phase["status"] == "published", (phase, crowd.stdout[-3000:], crowd.stderr[-3000:])
