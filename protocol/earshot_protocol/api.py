@@ -137,6 +137,8 @@ class StartPhase(_Body, frozen=True, kw_only=True):
     """What people call it; results carry it in public."""
     cohorts: Annotated[tuple[CohortName, ...], Meta(max_length=64)] = ()
     """The phase gathers phones of these alone; none named: any phone."""
+    anyway: bool = False
+    """Start it even if default phones refuse it, or a cohort has no phones."""
 
     def check_name(self) -> None:
         """Refuse a name that would not be read as one.

@@ -185,7 +185,9 @@ def changed(**fields: Any) -> Parameters:
 def test_a_phase_that_cannot_run_is_refused_by_name(
     server: Server, parameters: Parameters, least: int | None, said: str
 ) -> None:
-    response = server.order(PHASES, StartPhase(parameters=parameters, least_phones=least))
+    response = server.order(
+        PHASES, StartPhase(parameters=parameters, least_phones=least, anyway=True)
+    )
     assert said in problem_of(response, 422, "invalid-parameters").detail
     assert body_of(server.read(PHASES), Phases).phases == ()
 
@@ -193,8 +195,8 @@ def test_a_phase_that_cannot_run_is_refused_by_name(
 def test_parameters_that_no_phase_could_run_with_at_its_least_are_refused(server: Server) -> None:
     # No safe graph exists for three phones of which one in three may be corrupted.
     large = changed(phones=1000, corrupted=0.2)
-    assert server.order(PHASES, StartPhase(parameters=large)).status_code == 201
-    response = server.order(PHASES, StartPhase(parameters=large, least_phones=3))
+    assert server.order(PHASES, StartPhase(parameters=large, anyway=True)).status_code == 201
+    response = server.order(PHASES, StartPhase(parameters=large, least_phones=3, anyway=True))
     problem_of(response, 422, "invalid-parameters")
 
 
@@ -286,3 +288,30 @@ def test_a_whole_learning_and_a_whole_statistics_phase_over_the_api(
 def test_the_public_reads_before_there_is_anything(server: Server) -> None:
     assert body_of(server.get(RESULTS), Results).results == ()
     assert body_of(server.get(STATISTICS), Histograms).statistics == ()
+
+
+# ------------------------------------------------------------------------ what phones would refuse
+
+
+def test_what_default_phones_refuse_is_started_only_if_the_operator_insists(
+    server: Server,
+) -> None:
+    body = StartPhase(parameters=PARAMETERS)
+    refused = problem_of(server.order(PHASES, body), 422, "invalid-parameters")
+    assert "least_phones: phones=12; at least 100 is accepted" in refused.detail
+    assert "anyway" in refused.detail
+    few = StartPhase(parameters=statistics_parameters(phones=100), least_phones=50)
+    assert (
+        "no more than 50" in problem_of(server.order(PHASES, few), 422, "invalid-parameters").detail
+    )
+    assert body_of(server.read(PHASES), Phases).phases == ()
+    assert server.order(PHASES, msgspec.structs.replace(body, anyway=True)).status_code == 201
+    usual = StartPhase(parameters=statistics_parameters(phones=100))
+    assert server.order(PHASES, usual).status_code == 201
+
+
+def test_a_phase_for_a_cohort_without_phones_is_a_mistake(server: Server) -> None:
+    body = StartPhase(parameters=statistics_parameters(phones=100), cohorts=("nroth",))
+    refused = problem_of(server.order(PHASES, body), 422, "invalid-parameters")
+    assert "cohort nroth has no phones" in refused.detail
+    assert server.order(PHASES, msgspec.structs.replace(body, anyway=True)).status_code == 201

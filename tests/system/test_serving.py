@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import json
 import os
 import signal
@@ -57,7 +58,11 @@ def at(server: ServerProcess) -> tuple[str, ...]:
 def test_an_operator_starts_watches_and_stops_a_phase(
     server: ServerProcess, tmp_path: Path
 ) -> None:
-    started = earshot("phase", "start", "--phones", str(PHONES), "--gather-hours", "1", *at(server))
+    few = ("phase", "start", "--phones", str(PHONES), "--gather-hours", "1", *at(server))
+    refused = earshot(*few)
+    assert (refused.returncode, refused.stdout) == (2, "")
+    assert f"least_phones: phones={PHONES}; at least 100" in refused.stderr.splitlines()[-1]
+    started = earshot(*few, "--anyway")
     assert started.returncode == 0, started.stderr
     phase = started.stdout.strip()
     assert len(bytes.fromhex(phase)) == 16
@@ -106,6 +111,43 @@ def test_digits_with_which_several_phases_begin_are_answered_by_their_names(
     assert all(f"{name} (" in shown.stderr for name in alike)
     for name in names:
         client.stop(name)
+
+
+def test_a_dry_run_says_what_would_come_of_it_and_starts_nothing(server: ServerProcess) -> None:
+    before = earshot("phase", "list", *at(server)).stdout
+    usual = ("phase", "start", "--phones", "300", "--dry-run")
+    with_server, without = earshot(*usual, *at(server)), earshot(*usual, "--data", "/nowhere")
+    for done in (with_server, without):
+        assert done.returncode == 0, done.stderr
+        assert "a default phone accepts this phase" in done.stdout
+    assert "phones are enrolled" in with_server.stdout
+    assert "300 must join" in with_server.stdout
+    assert "enrolled phones are not known" in without.stderr
+    few = ("phase", "start", "--phones", "60", "--dry-run", *at(server))
+    doomed = earshot(*few)
+    assert doomed.returncode == 1
+    assert "a default phone refuses this phase:\n  least_phones: phones=60" in doomed.stdout
+    assert earshot(*few, "--anyway").returncode == 0
+    as_json = json.loads(earshot(*few, "--json").stdout)
+    assert as_json["phase"] is None
+    assert as_json["forecast"]["refusals"][0]["rule"] == "least_phones"
+    assert as_json["enrolled"] == as_json["free"] == 0
+    assert earshot("phase", "list", *at(server)).stdout == before
+
+
+def test_names_and_cohorts_are_given_and_shown(server: ServerProcess) -> None:
+    code = earshot("invite", "--cohort", "north", "--uses", "5", *at(server)).stdout.strip()
+    assert b"north" in base64.urlsafe_b64decode(code)
+    start = ("phase", "start", "--phones", "200", "--cohort", "north", "--name", "Week 12")
+    nobody = earshot(*start, *at(server))
+    assert nobody.returncode == 2
+    assert "cohort north has no phones" in nobody.stderr
+    phase = earshot(*start, "--anyway", *at(server)).stdout.strip()
+    shown = earshot("phase", "show", phase, *at(server)).stdout
+    assert "“Week 12”" in shown
+    assert "cohorts: north" in shown
+    assert earshot("phase", "cohorts", *at(server)).returncode == 0
+    earshot("phase", "stop", phase, *at(server))
 
 
 def test_a_statistics_phase_is_started_too(server: ServerProcess) -> None:
@@ -158,6 +200,8 @@ def test_an_invitation_is_printed(server: ServerProcess) -> None:
         (("phase", "start", "--phones", "100", "--budget", "clustring=1"), "clustering"),
         (("phase", "start", "--phones", "100", "--budget", "selection=x"), "selection"),
         (("phase", "start", "--phones", "100", "--least-phones", "101"), "least_phones=101"),
+        (("phase", "start", "--phones", "100", "--encoder", "mine-1"), "give contrast-1, or the"),
+        (("phase", "start", "--phones", "100", "--dimensions", "500"), "dimensions=500: at most"),
         (("phase", "show", "0" * 32), "no such phase"),
         (("phase", "show", "../../metrics"), "is not a phase"),
         (("phase", "stop", "0" * 9), "no such phase"),

@@ -8,11 +8,11 @@ import secrets
 import time
 from collections.abc import Callable
 
-import msgspec
 from flask import Blueprint, Response, request
 
 from earshot_protocol.api import COHORTS, INVITATIONS, PHASES, Invite, StartPhase
 from earshot_protocol.errors import (
+    InvalidParametersError,
     MalformedMessageError,
     UnexpectedMessageError,
     WrongStateError,
@@ -24,6 +24,7 @@ from earshot_server.api.views import Cohorts, PhaseExport, Phases, PhaseView, St
 from earshot_server.attestation import InvitationCodes
 from earshot_server.credentials import Credentials
 from earshot_server.phases.ending import end_unread
+from earshot_server.phases.forecast import check_possible, refusals
 from earshot_server.records import GATHERING, STOPPED_REASON, PhaseRecord
 from earshot_server.store.archive import Archive
 from earshot_server.store.database import Database
@@ -81,10 +82,10 @@ class Operators:
     def start(self) -> Response:
         """Start a phase: it gathers phones, and the driver does the rest."""
         wanted = bodies.decode(bodies.read(), StartPhase)
-        wanted.check_name()
+        check_possible(wanted)
+        if not wanted.anyway:
+            self._check_promising(wanted)
         least = wanted.least()
-        wanted.parameters.check_feasible()
-        msgspec.structs.replace(wanted.parameters, phones=least).check_feasible()
         phase = os.urandom(16)
         until = self._database.now() + wanted.gather_seconds
         with self._database.transaction():
@@ -97,6 +98,25 @@ class Operators:
                 f"{wanted.parameters.kind}, {wanted.parameters.phones} phones",
             )
         return bodies.respond(Started(phase=phase.hex()), 201)
+
+    def _check_promising(self, wanted: StartPhase) -> None:
+        """Refuse a phase that default phones refuse, or that no phone may join.
+
+        Raises:
+            InvalidParametersError: says why, and that it can be started all the same.
+        """
+        reasons = [refusal.reason for refusal in refusals(wanted)]
+        known = {cohort.name for cohort in self._archive.cohorts()}
+        reasons += [
+            f"cohort {name} has no phones; those that have: {', '.join(sorted(known - {''}))}"
+            for name in wanted.cohorts
+            if name not in known
+        ]
+        if reasons:
+            raise InvalidParametersError(
+                f"default phones do not take part: {'; '.join(reasons)}. If yours do, start it "
+                "anyway (anyway=true, --anyway)"
+            )
 
     def phases(self) -> Response:
         """The newest phases: all of them, or those whose identifier begins with `prefix`."""

@@ -37,6 +37,7 @@ from earshot_server.api.authentication import (
 from earshot_server.api.limits import RateLimits
 from earshot_server.attestation import Attestation
 from earshot_server.phases.coordinator import Coordinator
+from earshot_server.phases.present import VISITS_PER_STEP
 from earshot_server.records import PhaseRecord
 from earshot_server.store.archive import Archive
 from earshot_server.store.database import Database
@@ -150,7 +151,7 @@ class Phones:
     def _gathering_task(self, phase: bytes) -> Task:
         """Ask again as often as during a step, so that the first one is not missed."""
         record = self._record(phase)
-        return Wait(seconds=record.parameters.step_seconds / 10)
+        return Wait(seconds=record.parameters.step_seconds / VISITS_PER_STEP)
 
     def _record(self, phase: bytes) -> PhaseRecord:
         record = self._archive.phase(phase)

@@ -51,6 +51,8 @@ def summary(record: PhaseRecord) -> str:
 
 MEANINGS: dict[str, str] = {
     Rule.LEAST_PHONES: "too few phones take part: gather more (--phones, --least-phones)",
+    Rule.LARGEST_PHONES: "more phones than the phone believes in (--phones)",
+    Rule.LARGEST_NOISE_CROWD: "the noise of too many phones is counted on (noise_crowd)",
     Rule.LARGEST_EPSILON: "ε of the phase is too large: a smaller --budget",
     Rule.LARGEST_DELTA: "δ of the phase is too large",
     Rule.LARGEST_LIFETIME_EPSILON: "what the phone may spend in its life is used up",

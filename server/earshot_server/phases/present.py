@@ -17,6 +17,9 @@ from earshot_protocol.wire import Task, encode
 from earshot_server.phases.snapshot import Snapshot
 from earshot_server.store.interface import Assignment, PresentStep
 
+VISITS_PER_STEP = 10
+"""How often a phone that waits asks whether the next step is open."""
+
 
 class Present(NamedTuple):
     """A phase as it was read: the number of its step, what is known, the sum under way."""
@@ -51,7 +54,7 @@ def written(present: Present) -> tuple[bytes, PresentStep, Iterable[tuple[int, b
         common=common,
         sum=msgspec.msgpack.encode(running.parameters) if running else b"",
         over=step is None,
-        wait=state.parameters.step_seconds / 10,
+        wait=state.parameters.step_seconds / VISITS_PER_STEP,
     )
     return msgspec.msgpack.encode(state), written, tasks
 

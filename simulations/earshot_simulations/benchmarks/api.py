@@ -260,7 +260,7 @@ def _run(
     client = OperatorClient(address, read_token(data))
     code = client.invite(Invite(uses=phones)).code
     parameters = _parameters(phones, dropout, step_seconds)
-    phase = client.start(StartPhase(parameters=parameters, gather_seconds=_PATIENCE))
+    phase = client.start(StartPhase(parameters=parameters, gather_seconds=_PATIENCE, anyway=True))
     steps = len(parameters.plan().steps)
     random = np.random.default_rng([seed, 0xA])
     answers = np.full(phones, steps)

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import json
 from datetime import datetime
+from pathlib import Path
 from typing import Annotated
 
 import typer
+from msgspec import to_builtins
 
 from earshot_protocol.api import StartPhase
-from earshot_protocol.encoder_file import SHIPPED
+from earshot_protocol.encoder_file import SHIPPED, read
 from earshot_protocol.environments import DEFAULT_ENVIRONMENTS
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.geometry import Geometry
@@ -17,7 +19,9 @@ from earshot_protocol.phases.learning import Budget, PhaseParameters
 from earshot_protocol.phases.parameters import Parameters, parse_budget
 from earshot_protocol.phases.statistics import HISTOGRAM, StatisticsParameters
 from earshot_server.commands.options import DEFAULT_DATA, DEFAULT_SERVER, AsJson, Data, Server
-from earshot_server.operator_client import OperatorClient, read_token
+from earshot_server.commands.phase import prospects
+from earshot_server.operator_client import OperatorClient, ServerError, read_token
+from earshot_server.phases.forecast import forecast
 
 _LABELS = ",".join(DEFAULT_ENVIRONMENTS)
 _DEFAULT_BUDGET = {"clustering": 1.0, "selection": 0.25, "centroid-vote": 0.5, "label-vote": 0.5}
@@ -68,7 +72,9 @@ def start(
         datetime | None,
         typer.Option(formats=[_DATE], help="With --statistics: the day after the last one."),
     ] = None,
-    encoder: Annotated[str, typer.Option(help="Whose embeddings are clustered.")] = SHIPPED,
+    encoder: Annotated[
+        str, typer.Option(help="Whose embeddings are clustered: its name, or its file.")
+    ] = SHIPPED,
     dimensions: Annotated[int, typer.Option(help="Of the points that phones cluster.")] = 8,
     local_centroids: Annotated[int, typer.Option(help="Centroids a phone computes (k).")] = 6,
     top_local_centroids: Annotated[int, typer.Option(help="Of those, published (k*).")] = 2,
@@ -79,15 +85,26 @@ def start(
     cohort: Annotated[
         str, typer.Option(help="NAME,NAME: gather phones of these cohorts only; default: all.")
     ] = "",
+    anyway: Annotated[
+        bool, typer.Option("--anyway", help="Start it though default phones refuse it.")
+    ] = False,
+    dry_run: Annotated[
+        bool, typer.Option("--dry-run", help="Say what it would cost and find; start nothing.")
+    ] = False,
     as_json: AsJson = False,
 ) -> None:
-    """Start a phase: it gathers phones, then runs. Prints its identifier."""
+    """Start a phase: it gathers phones, then runs. Prints its identifier.
+
+    What it costs and can find is said on standard error; with --dry-run, which works without a
+    server, on standard output.
+    """
     # Options are named as the parameters that they set, but for these.
     given = context.params | {
         "labels": tuple(name.strip() for name in labels.split(",")),
         "step_seconds": step_hours * 3600,
         "since": None if since is None else since.date(),
         "until": None if until is None else until.date(),
+        "encoder": _encoder_name(encoder),
     }
     if not statistics and (since or until):
         raise InvalidInputError("--from and --until say which contacts count: add --statistics")
@@ -106,7 +123,60 @@ def start(
         least_phones=least_phones,
         gather_seconds=gather_hours * 3600,
         name=name,
+        anyway=anyway,
         cohorts=tuple(each.strip() for each in cohort.split(",") if each.strip()),
     )
-    started = OperatorClient(server, read_token(data)).start(asked)
-    typer.echo(json.dumps({"phase": started}) if as_json else started)
+    _foretell_and_start(asked, server, data, dry_run, as_json)
+
+
+def _foretell_and_start(
+    asked: StartPhase, server: str, data: Path, dry_run: bool, as_json: bool
+) -> None:
+    foreseen = forecast(asked)
+    operator = _operator(server, data, dry_run)
+    lines, found = prospects.lines(asked, foreseen), {}
+    if operator is not None:
+        enrolled, free = prospects.enrolled(asked, operator.cohorts())
+        lines += prospects.phone_lines(asked, enrolled, free)
+        found = {"enrolled": enrolled, "free": free}
+    if not as_json:
+        typer.echo("\n".join(lines), err=not dry_run)
+    started = None if dry_run or operator is None else operator.start(asked)
+    if as_json:
+        typer.echo(json.dumps({"phase": started, "forecast": to_builtins(foreseen)} | found))
+    elif started is not None:
+        typer.echo(started)
+    if dry_run and foreseen.refusals and not asked.anyway:
+        raise typer.Exit(1)
+
+
+def _encoder_name(given: str) -> str:
+    """The name of an encoder: of the shipped one, or of a file that holds another.
+
+    Raises:
+        InvalidInputError: no such encoder is known.
+        DamagedEncoderError: the file is not one of an encoder.
+    """
+    if given == SHIPPED:
+        return given
+    try:
+        content = Path(given).read_bytes()
+    except (OSError, ValueError) as error:
+        raise InvalidInputError(
+            f"encoder '{given}' is not known: give {SHIPPED}, or the file of the encoder that your "
+            "phones have"
+        ) from error
+    return read(content).card.name
+
+
+def _operator(server: str, data: Path, dry_run: bool) -> OperatorClient | None:
+    """The server's operator; None for a dry run where there is no server to ask."""
+    try:
+        operator = OperatorClient(server, read_token(data))
+        operator.cohorts()
+    except ServerError as error:
+        if not dry_run:
+            raise
+        typer.echo(f"enrolled phones are not known: {error}", err=True)
+        return None
+    return operator

@@ -1,0 +1,292 @@
+"""What a phase will cost and can find, before it is started: from its parameters alone.
+
+An operator who asks for what default phones refuse, or for votes that drown in their noise, learns
+it here and not after days of gathering. Nothing of it needs a server or a phone.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from earshot_protocol.api import StartPhase
+from earshot_protocol.encoder_file import DIMENSIONS
+from earshot_protocol.errors import InvalidParametersError
+from earshot_protocol.phases.acceptance import default_refusals
+from earshot_protocol.phases.learning import (
+    CENTROID_VOTE,
+    LABEL_VOTE,
+    LocalCentroids,
+    PhaseParameters,
+)
+from earshot_protocol.phases.parameters import Parameters
+from earshot_protocol.phases.plan import LocalRelease, SecureSum
+from earshot_protocol.phases.statistics import HISTOGRAM, StatisticsParameters
+from earshot_protocol.privacy.accounting import Release
+from earshot_protocol.privacy.mechanisms import Cost
+from earshot_protocol.privacy.significance import LEVEL, Noise
+from earshot_protocol.secure_sum.messages import (
+    REVEALED_SHARE_BYTES,
+    SEALED_SHARES_BYTES,
+    AdvertisedKeys,
+    MaskedInput,
+    SharedKeys,
+    Unmasked,
+)
+from earshot_protocol.secure_sum.parameters import SumParameters
+from earshot_protocol.wire import Matrix, encode
+from earshot_server.phases.present import VISITS_PER_STEP
+
+CONFIDENCE = 0.95
+_NOBODY = bytes(16)
+
+
+class Outlook(msgspec.Struct, frozen=True, kw_only=True):
+    """Whether the votes for environments can stand clear of their noise.
+
+    Attributes:
+        environments: among which the votes are shared: for a vote as many as are kept at most, for
+            a histogram all labels.
+        expected: votes for each of them, if the honest phones that stay cast all of theirs and
+            these fall on all environments alike.
+        needed: the fewest votes that stand clear of the noise (`significance.LEVEL`, corrected
+            for how many numbers are looked at).
+        clear: among how many environments at most the votes may fall so that each stands clear.
+    """
+
+    environments: int
+    expected: float
+    needed: int
+    clear: int
+
+
+class SumForecast(msgspec.Struct, frozen=True, kw_only=True):
+    """One secure sum.
+
+    Attributes:
+        part: of the plan.
+        neighbours: k.
+        threshold: t.
+        entries: numbers in an input; a vote on what is only found later is taken to have as many
+            candidates as are kept.
+        deviation: standard deviation of the noise on one of them, in votes, if all phones stay.
+        radius: what that noise does not exceed in 95 of 100 cases.
+        bytes_up: that one phone sends.
+        outlook: None for a kind of phase of which nothing is known here.
+    """
+
+    part: str
+    neighbours: int
+    threshold: int
+    entries: int
+    deviation: float
+    radius: int
+    bytes_up: int
+    outlook: Outlook | None
+
+
+class Refusal(msgspec.Struct, frozen=True):
+    """Why a default phone refuses: the rule, and the value with what would be accepted."""
+
+    rule: str
+    reason: str
+
+
+class Forecast(msgspec.Struct, frozen=True, kw_only=True):
+    """What a phase will cost and can find.
+
+    Attributes:
+        phones: n, that are wanted.
+        honest_survivors: those that are counted on to stay, and whose votes are honest.
+        privacy: what each phone spends, per step and unit.
+        total: the same, added up per unit.
+        sums: the secure sums.
+        bytes_up: that one phone sends in all answers, without HTTP.
+        steps: in which phones answer.
+        earliest_seconds: after which it ends at the earliest: all phones join at once, none
+            vanishes, and each comes as often as it is told to.
+        latest_seconds: after which it ends at the latest.
+        refusals: what a phone with the default policy refuses; empty: it accepts the phase.
+    """
+
+    phones: int
+    honest_survivors: int
+    privacy: tuple[Release, ...]
+    total: dict[str, Cost]
+    sums: tuple[SumForecast, ...]
+    bytes_up: int
+    steps: int
+    earliest_seconds: float
+    latest_seconds: float
+    refusals: tuple[Refusal, ...]
+
+
+def forecast(asked: StartPhase) -> Forecast:
+    """What the phase will cost and can find.
+
+    Raises:
+        InvalidParametersError: no such phase can run; says which value is wrong and what would be
+            accepted.
+    """
+    check_possible(asked)
+    parameters = asked.parameters
+    plan = parameters.plan()
+    sums = tuple(
+        _sum_forecast(parameters, part) for part in plan.parts if isinstance(part, SecureSum)
+    )
+    released = sum(
+        _release_bytes(parameters) for part in plan.parts if isinstance(part, LocalRelease)
+    )
+    seconds = len(plan.steps) * parameters.step_seconds
+    return Forecast(
+        phones=parameters.phones,
+        honest_survivors=parameters.honest_survivors,
+        privacy=plan.releases(),
+        total={unit.value: cost for unit, cost in plan.total().items()},
+        sums=sums,
+        bytes_up=released + sum(each.bytes_up for each in sums),
+        steps=len(plan.steps),
+        earliest_seconds=seconds / VISITS_PER_STEP,
+        latest_seconds=asked.gather_seconds + seconds,
+        refusals=refusals(asked),
+    )
+
+
+def check_possible(asked: StartPhase) -> None:
+    """Refuse what no phone could take part in, whatever its policy.
+
+    Raises:
+        InvalidParametersError: says which value is wrong and what would be accepted.
+    """
+    asked.check_name()
+    for parameters in _crowds(asked):
+        parameters.check_feasible()
+    dimensions = getattr(asked.parameters, "dimensions", 0)
+    if dimensions > DIMENSIONS:
+        raise InvalidParametersError(
+            f"dimensions={dimensions}: at most {DIMENSIONS}, which the embeddings of every encoder "
+            "have"
+        )
+
+
+def refusals(asked: StartPhase) -> tuple[Refusal, ...]:
+    """Everything for which a default phone refuses the phase, each rule once.
+
+    It is asked of the phones that are wanted, and of the fewest with which the phase begins.
+    """
+    found: dict[str, Refusal] = {}
+    for parameters in _crowds(asked):
+        few = parameters.phones < asked.parameters.phones
+        condition = f"if no more than {parameters.phones} phones join, " if few else ""
+        for refused in default_refusals(parameters):
+            reason = f"{condition}{refused}"
+            found.setdefault(refused.rule, Refusal(refused.rule.value, reason))
+    return tuple(found.values())
+
+
+def _crowds(asked: StartPhase) -> tuple[Parameters, ...]:
+    """The parameters with the phones that are wanted, and with the fewest that are enough."""
+    least = msgspec.structs.replace(asked.parameters, phones=asked.least())
+    return (asked.parameters,) if least == asked.parameters else (asked.parameters, least)
+
+
+class _Ballot(NamedTuple):
+    """What phones put into a sum: its shape, who is voted for, and how often by one phone."""
+
+    shape: tuple[int, ...]
+    environments: int
+    votes: int
+    most: int
+    """For one environment."""
+
+
+def _ballot(parameters: Parameters, part: str) -> _Ballot | None:
+    labels = len(parameters.labels)
+    if isinstance(parameters, StatisticsParameters) and part == HISTOGRAM:
+        return _Ballot((labels,), labels, parameters.contacts, parameters.contacts)
+    if isinstance(parameters, PhaseParameters):
+        kept = parameters.top_global_centroids
+        if part == CENTROID_VOTE:
+            return _Ballot((kept,), kept, parameters.centroid_votes, 1)
+        if part == LABEL_VOTE:
+            return _Ballot((kept, labels), kept, parameters.label_votes, 1)
+    return None
+
+
+def _sum_forecast(parameters: Parameters, part: SecureSum) -> SumForecast:
+    ballot = _ballot(parameters, part.name)
+    chosen = parameters.sum_parameters(part, ballot.shape if ballot else (1,))
+    noise = Noise.of(part.mechanism, parameters.phones)
+    ratio = math.exp(-1 / noise.scale)
+    return SumForecast(
+        part=part.name,
+        neighbours=chosen.degree,
+        threshold=chosen.threshold,
+        entries=chosen.length,
+        deviation=math.sqrt(2 * noise.order * ratio) / -math.expm1(-1 / noise.scale),
+        radius=noise.radius(CONFIDENCE),
+        bytes_up=_sum_bytes(chosen),
+        outlook=_outlook(parameters, ballot, noise) if ballot else None,
+    )
+
+
+def _outlook(parameters: Parameters, ballot: _Ballot, noise: Noise) -> Outlook:
+    honest = parameters.honest_survivors
+    # A name has to be clear of its runner-up as well, whose noise is another.
+    laws = (noise, noise.of_difference) if len(ballot.shape) == 2 else (noise,)
+    needed = _needed(laws, math.prod(ballot.shape))
+    reachable = honest * ballot.most >= needed
+    return Outlook(
+        environments=ballot.environments,
+        expected=min(honest * ballot.votes / ballot.environments, honest * ballot.most),
+        needed=needed,
+        clear=min(ballot.environments, honest * ballot.votes // needed) if reachable else 0,
+    )
+
+
+def _needed(laws: tuple[Noise, ...], looked_at: int) -> int:
+    """The fewest votes that all of these noises reach with a chance of `LEVEL` at most."""
+
+    def clear(first: int, last: int) -> npt.NDArray[np.bool_]:
+        votes = np.arange(first, last + 1)
+        chances = np.max([law.at_least(votes) for law in laws], axis=0)
+        return np.asarray(chances * looked_at <= LEVEL)
+
+    most = 1
+    while not clear(most, most)[0]:
+        most *= 2
+    least = most // 2 + 1
+    return least + int(np.argmax(clear(least, most)))
+
+
+def _sum_bytes(chosen: SumParameters) -> int:
+    """What one phone sends in the four rounds of a sum."""
+    sender, degree = chosen.phones - 1, chosen.degree
+    vector = bytes(math.ceil(chosen.length * chosen.modulus_bits / 8))
+    key = bytes(32)
+    answers = (
+        AdvertisedKeys(sum_id=_NOBODY, sender=sender, cipher_key=key, mask_key=key),
+        SharedKeys(
+            sum_id=_NOBODY,
+            sender=sender,
+            ciphertexts=(bytes(SEALED_SHARES_BYTES),) * degree,
+            commitment=key,
+        ),
+        MaskedInput(sum_id=_NOBODY, sender=sender, vector=vector),
+        Unmasked(sum_id=_NOBODY, sender=sender, shares=bytes(REVEALED_SHARE_BYTES * degree)),
+    )
+    return sum(len(encode(answer)) for answer in answers)
+
+
+def _release_bytes(parameters: Parameters) -> int:
+    """What one phone publishes; 0 where nothing is known of it here."""
+    if not isinstance(parameters, PhaseParameters):
+        return 0
+    rows, columns = parameters.top_local_centroids, parameters.dimensions
+    matrix = Matrix(rows, columns, bytes(4 * rows * columns))
+    sender = parameters.phones - 1
+    return len(encode(LocalCentroids(phase=_NOBODY, sender=sender, centroids=matrix)))

@@ -1,0 +1,263 @@
+"""What is said of a phase before it starts is what comes of it."""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.parameters import learning_parameters, statistics_parameters
+from support.played_phase import PARAMETERS, PHONES, make_phones
+
+from earshot_protocol.api import StartPhase
+from earshot_protocol.encoder_file import SHIPPED
+from earshot_protocol.errors import InvalidParametersError
+from earshot_protocol.geometry import Geometry
+from earshot_protocol.phases.parameters import Parameters
+from earshot_protocol.phases.plan import SecureSum
+from earshot_protocol.privacy.accounting import total
+from earshot_protocol.privacy.mechanisms import Unit
+from earshot_protocol.privacy.noise import polya_share
+from earshot_protocol.wire import encode
+from earshot_server.commands.phase import prospects
+from earshot_server.discovery.optics import Optics
+from earshot_server.phases.coordinator import Coordinator
+from earshot_server.phases.forecast import Forecast, forecast
+from earshot_server.records import CohortRecord
+from earshot_server.store.memory import MemoryPhaseStore
+
+HOUR = 3600.0
+
+
+def usual(**changes: Any) -> Parameters:
+    """A learning phase that a default phone accepts."""
+    accepted = {
+        "phones": 1000,
+        "geometry": Geometry.SPHERICAL,
+        "encoder": SHIPPED,
+        "dimensions": 8,
+        "dropout": 0.2,
+        "top_global_centroids": 10,
+        "centroid_votes": 3,
+        "label_votes": 3,
+    }
+    return learning_parameters(**accepted | changes)
+
+
+def seen(parameters: Parameters, **chosen: Any) -> Forecast:
+    return forecast(StartPhase(parameters=parameters, **chosen))
+
+
+def words(parameters: Parameters, **chosen: Any) -> str:
+    asked = StartPhase(parameters=parameters, **chosen)
+    return "\n".join(prospects.lines(asked, forecast(asked), now=0.0))
+
+
+# ------------------------------------------------------------------------------ what is spent
+
+
+def test_phones_spend_and_send_what_was_foretold() -> None:
+    foreseen = seen(PARAMETERS, anyway=True)
+    coordinator = Coordinator.start(MemoryPhaseStore(), Optics(), PARAMETERS, now=0.0)
+    phones, sent, steps = make_phones(), dict.fromkeys(range(PHONES), 0), 0
+    while coordinator.missing():
+        for number, phone in phones.items():
+            answer = phone.answer(coordinator.task_for(number))
+            if answer is not None:
+                sent[number] += len(encode(answer))
+                coordinator.accept(number, answer)
+        assert coordinator.advance(0.0)
+        steps += 1
+    assert steps == foreseen.steps
+    for phone in phones.values():
+        spent = phone.ledger.spent()
+        for unit in Unit:
+            assert foreseen.total[unit.value].epsilon == pytest.approx(spent[unit].epsilon)
+            assert foreseen.total[unit.value].delta == pytest.approx(spent[unit].delta)
+    assert foreseen.total == {each.value: cost for each, cost in total(foreseen.privacy).items()}
+    # Two environments were found where three may be kept: those sums were a little shorter.
+    for number in phones:
+        assert 0.98 * foreseen.bytes_up < sent[number] <= foreseen.bytes_up
+
+
+def test_each_sum_has_the_neighbours_and_the_threshold_that_phones_will_be_told() -> None:
+    parameters = usual()
+    for part, each in zip(parameters.plan().parts[1:], seen(parameters).sums, strict=True):
+        assert isinstance(part, SecureSum)
+        agreed = parameters.sum_parameters(part, (10,))
+        assert (each.part, each.neighbours, each.threshold) == (
+            part.name,
+            agreed.degree,
+            agreed.threshold,
+        )
+
+
+def test_it_ends_between_the_earliest_and_the_latest_moment() -> None:
+    foreseen = seen(usual(step_seconds=10 * HOUR), gather_seconds=5 * HOUR)
+    assert foreseen.steps == 9
+    assert foreseen.latest_seconds == (5 + 9 * 10) * HOUR
+    # A phone that waits comes ten times in a step, so a step takes a tenth of its time at least.
+    assert foreseen.earliest_seconds == 9 * HOUR
+
+
+# ----------------------------------------------------------------------- votes and their noise
+
+
+def test_the_noise_is_that_which_all_phones_draw_together() -> None:
+    parameters = statistics_parameters(phones=100, epsilon=0.5, dropout=0.2, corrupted=0.05)
+    (histogram,) = seen(parameters).sums
+    random = np.random.default_rng(58)
+    draws = sum(polya_share(4.0, 75, 20_000, random.bytes) for _ in range(100))
+    assert histogram.deviation == pytest.approx(np.std(draws), rel=0.03)
+    assert np.mean(np.abs(draws) <= histogram.radius) == pytest.approx(0.95, abs=0.01)
+
+
+@pytest.mark.parametrize("cells", [1, 11, 110])
+def test_what_is_needed_to_stand_clear_is_what_noise_alone_seldom_reaches(cells: int) -> None:
+    labels = tuple(f"l{number}" for number in range(cells))
+    # With n' = n the noise is discrete Laplace noise: P(N ≥ v) = α^v / (1 + α).
+    parameters = statistics_parameters(labels=labels, dropout=0.0, corrupted=0.0, epsilon=0.5)
+    outlook = seen(parameters).sums[0].outlook
+    assert outlook is not None
+    ratio = math.exp(-0.25)
+
+    def chance(votes: int) -> float:
+        return cells * ratio**votes / (1 + ratio)
+
+    assert chance(outlook.needed) <= 0.05 < chance(outlook.needed - 1)
+
+
+def test_votes_are_shared_among_environments() -> None:
+    parameters = usual(phones=1000, dropout=0.2, corrupted=0.05)
+    centroid, label = (each.outlook for each in seen(parameters).sums)
+    assert centroid is not None
+    assert label is not None
+    # 750 phones with three votes each, over ten environments.
+    assert centroid.expected == label.expected == 225.0
+    assert (centroid.environments, centroid.clear) == (10, 10)
+    # A name must also be clear of its runner-up, and there are as many cells as labels.
+    assert label.needed > centroid.needed
+
+
+def test_few_phones_find_less_and_hardly_any_nothing() -> None:
+    clear = []
+    for phones in (4000, 200, 100, 40):
+        each = seen(usual(phones=phones, dropout=0.1)).sums[1].outlook
+        assert each is not None
+        clear.append(each.clear)
+    assert clear[0] == 10
+    assert clear == sorted(clear, reverse=True)
+    assert clear[-1] < 5
+    starved = usual(phones=30, dropout=0.0, corrupted=0.0)
+    budget = msgspec.structs.replace(starved.budget, label_vote=0.02, centroid_vote=0.02)
+    starved = msgspec.structs.replace(starved, budget=budget)
+    assert {each.outlook and each.outlook.clear for each in seen(starved).sums} == {0}
+    assert words(starved).count("none can stand clear of the noise") == 2
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    phones=st.integers(100, 5000),
+    votes=st.integers(1, 10),
+    kept=st.integers(10, 60),
+    epsilon=st.floats(0.05, 4),
+)
+def test_so_many_environments_do_stand_clear_and_one_more_does_not(
+    phones: int, votes: int, kept: int, epsilon: float
+) -> None:
+    parameters = usual(phones=phones, centroid_votes=votes, top_global_centroids=kept)
+    budget = msgspec.structs.replace(parameters.budget, centroid_vote=epsilon)
+    outlook = seen(msgspec.structs.replace(parameters, budget=budget)).sums[0].outlook
+    assert outlook is not None
+    honest = parameters.honest_survivors
+
+    def each(environments: int) -> float:
+        return min(honest, honest * votes / environments)
+
+    assert outlook.clear == 0 or each(outlook.clear) >= outlook.needed
+    assert outlook.clear == kept or each(outlook.clear + 1) < outlook.needed
+
+
+# -------------------------------------------------------------------------------- what is refused
+
+
+def test_refusals_are_those_of_the_crowd_wanted_and_of_the_fewest() -> None:
+    assert seen(usual()).refusals == ()
+    assert seen(usual(phones=200), least_phones=100).refusals == ()
+    (few,) = seen(usual(phones=200), least_phones=60).refusals
+    assert few.rule == "least_phones"
+    assert few.reason.startswith("if no more than 60 phones join, least_phones: phones=60; at")
+    (always,) = seen(usual(phones=90), least_phones=60).refusals
+    assert always.reason.startswith("least_phones: phones=90; at least 100 is accepted")
+
+
+def test_every_refusal_is_named_with_what_is_accepted() -> None:
+    parameters = usual(phones=60, encoder="mine-1", dropout=0.35, corrupted=0.01)
+    rules = [each.rule for each in seen(parameters).refusals]
+    assert rules == ["encoder", "least_phones", "largest_dropout", "least_corrupted"]
+    shown = words(parameters)
+    for said in ("'contrast-1'", "at least 100", "at most 0.3", "at least 0.05"):
+        assert said in shown
+
+
+@pytest.mark.parametrize(
+    ("parameters", "chosen", "said"),
+    [
+        (usual(dimensions=500), {}, "dimensions=500: at most 128"),
+        (usual(phones=2), {}, "phones=2"),
+        (usual(phones=200), {"least_phones": 300}, "least_phones=300"),
+        (usual(phones=200), {"least_phones": 3}, "no safe graph"),
+        (usual(dropout=0.6, corrupted=0.4), {}, "together"),
+        (usual(), {"name": "a\nb"}, "printable"),
+    ],
+)
+def test_what_cannot_be_is_refused_by_name(
+    parameters: Parameters, chosen: dict[str, Any], said: str
+) -> None:
+    with pytest.raises(InvalidParametersError, match=said):
+        seen(parameters, **chosen, anyway=True)
+
+
+# --------------------------------------------------------------------------------------- in words
+
+
+def test_a_forecast_says_everything_that_an_operator_asked() -> None:
+    shown = words(usual(), gather_seconds=24 * HOUR)
+    for said in (
+        "learning phase of 1000 phones",
+        "cluster  ",
+        "together  ",
+        "k = ",
+        "t = ",
+        "standard deviation",
+        "in 95 of 100 cases",
+        "honest votes: 225 for each of 10 environments",
+        "kB in 9 steps",
+        "ends at the earliest 1 Jan 1970, 21:36 UTC (21 h 36 min",
+        "at the latest 11 Jan 1970, 00:00 UTC (10 days)",
+        "a default phone accepts this phase",
+    ):
+        assert said in shown
+
+
+def test_a_price_that_promises_nothing_is_called_that() -> None:
+    assert "per phone, that promises nothing" in words(usual(recordings=100))
+    assert "promises nothing" not in words(statistics_parameters())
+
+
+def test_phones_of_the_cohorts_are_counted() -> None:
+    cohorts = [CohortRecord("", 5, 4), CohortRecord("north", 30, 20), CohortRecord("west", 7, 7)]
+    everybody = StartPhase(parameters=usual(phones=100), least_phones=42)
+    some = msgspec.structs.replace(everybody, cohorts=("north", "west"))
+    assert prospects.enrolled(everybody, cohorts) == (42, 31)
+    assert prospects.enrolled(some, cohorts) == (37, 27)
+    assert prospects.phone_lines(everybody, 42, 31) == [
+        "42 phones are enrolled, 31 of them in no phase"
+    ]
+    said = prospects.phone_lines(some, 37, 27)
+    assert said[0] == "37 phones are enrolled in north, west, 27 of them in no phase"
+    assert "42 must join" in said[1]
