@@ -59,6 +59,7 @@ class Listener:
         self._encoder = encoder
         self._clock = clock
         self._keep_days = keep_days
+        self._expired_on: date | None = None
         self._memory = Memory(store, encoder, hierarchy or default_hierarchy(), random)
         self._expire()
 
@@ -123,6 +124,7 @@ class Listener:
 
     def recordings(self) -> tuple[Recording, ...]:
         """What this phone keeps, oldest first: number, day, choice, and whether it was counted."""
+        self._expire()
         return self._store.descriptions()
 
     def forget(self, recording: int) -> None:
@@ -179,5 +181,7 @@ class Listener:
         return datetime.fromtimestamp(self._clock(), UTC).date()
 
     def _expire(self) -> None:
-        if self._keep_days is not None:
-            forget_expired(self._store, self._keep_days, self._today())
+        today = self._today()
+        if self._keep_days is not None and today != self._expired_on:
+            forget_expired(self._store, self._keep_days, today)
+            self._expired_on = today

@@ -206,6 +206,7 @@ class Phone(Listener):
 
     def _begin(self, task: PartTask) -> Answer:
         """Begin a part of a phase, the first one by joining the phase."""
+        self._expire()
         parameters: Parameters | None = getattr(task, "parameters", None)
         member = self._member_of(task.phase) if parameters is None else self._join(task, parameters)
         part = member.parameters.plan().part_of(task)

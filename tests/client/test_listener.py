@@ -137,6 +137,9 @@ def test_recordings_expire_when_the_phone_hears_or_is_opened(
     clock.now += timedelta(days=400)
     assert phone_with(store, clock).recordings()
     assert phone_with(store, clock, keep_days).recordings() == ()
+    phone.hear(NOISE, RATE)
+    clock.now += timedelta(days=400)
+    assert phone.recordings() == ()
 
 
 def test_recordings_without_a_day_expire_once_they_have_been_known_for_so_long(

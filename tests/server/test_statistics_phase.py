@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import date, datetime, timedelta
+from datetime import UTC, date, datetime, timedelta
 
 import msgspec
 import numpy as np
@@ -259,6 +259,21 @@ def test_a_phase_that_is_given_up_before_the_release_uses_nothing_up() -> None:
     game = Play(start(msgspec.structs.replace(PARAMETERS, **FIRST_WEEK)), phones)
     game.until(Step.HISTOGRAM_MASK)
     assert sum(counted(phones, FIRST_WEEK).contacts) == 12 * PHONES
+
+
+def test_a_phone_that_stays_open_does_not_count_what_has_expired() -> None:
+    seconds = [datetime(2026, 1, 7, tzinfo=UTC).timestamp()]
+    them = Phone(
+        MemoryStore(CENTRES.astype(np.float32), ["bus", "park"], [FIRST, date(2026, 1, 6)]),
+        HeardPoints("points", 2),
+        POLICY,
+        hierarchy=LabelHierarchy.flat(CLASSES),
+        clock=lambda: seconds[0],
+        keep_days=7,
+    )
+    seconds[0] += 2 * 86_400
+    assert ballot_of(them, **FIRST_WEEK) == [0, 1]
+    assert [each.day for each in them.recordings()] == [date(2026, 1, 6)]
 
 
 def test_a_recording_that_was_forgotten_in_the_meantime_does_no_harm() -> None:
