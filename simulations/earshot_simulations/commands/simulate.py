@@ -15,6 +15,7 @@ from earshot_models.commands.progress import shown
 from earshot_protocol.errors import InvalidInputError
 from earshot_simulations.adversary.adversary import Adversary
 from earshot_simulations.learning.settings import (
+    SOUNDSCAPES,
     Agreement,
     Discovery,
     Engine,
@@ -129,6 +130,7 @@ def simulate(
     settings.check()
 
     from earshot_simulations.learning.files import FILES, write
+    from earshot_simulations.learning.reading import REAL_SOUND, TRY_IT
     from earshot_simulations.learning.run import result
     from earshot_simulations.learning.simulation import simulate as run_phase
 
@@ -145,6 +147,11 @@ def simulate(
         print(json.dumps(result(run), indent=2, allow_nan=False))
     else:
         _summarize(result(run), out)
+        if data == SOUNDSCAPES and encoder is None:
+            print(
+                f"{'real sound':<22} The encoder knows these scenes. {REAL_SOUND}. "
+                f"Try yours, FOLDER/CLASS/*.wav: {TRY_IT}"
+            )
     if run.interrupted:
         raise typer.Exit(1)
 

@@ -23,11 +23,13 @@ def outcome(success: Success) -> str:
         return "The phase ended without a result."
     if not success.published:
         return "The adversary's place was not published."
-    named = "under the label that the adversary wanted" if success.named else "under no such label"
-    return (
-        f"The adversary's place was published {named}; {percent(success.share)} of recordings, "
-        "none of which belongs there, would be counted to it."
+    counted_to_it = (
+        f"{percent(success.share)} of recordings, none of which belongs there, would be"
+        if success.share
+        else "no held-out recording would be"
     )
+    named = "under the label that the adversary wanted" if success.named else "under no such label"
+    return f"The adversary's place was published {named}; {counted_to_it} counted to it."
 
 
 def adversary_section(success: Success | None) -> str:

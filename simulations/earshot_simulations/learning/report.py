@@ -113,12 +113,16 @@ def command_line(configuration: Mapping[str, object]) -> str:
 
 def _figures(run: Run) -> str:
     costs = total(run.privacy)
-    top = NOTHING if run.centroid_votes is None else len(run.top)
-    centroids, unnamed = run.global_centroids, run.names.count(None)
+    kept = NOTHING if run.centroid_votes is None else whole(len(run.top))
+    named = len(run.names) - run.names.count(None)
+    centroids = (
+        _optional(run.global_centroids, lambda rows: whole(len(rows))),
+        kept,
+        _optional(run.label_votes, lambda _: whole(named)),
+    )
     figures = {
         "phones stayed": f"{whole(run.survivors)} / {whole(run.phones)}",
-        "centroids kept / found": _optional(centroids, lambda rows: f"{top} / {whole(len(rows))}"),
-        "of these, named": _optional(run.label_votes, lambda _: whole(len(run.names) - unnamed)),
+        "centroids found / kept / named": " / ".join(centroids),
         "clustering (ARI), held out": _optional(run.ari_test, "{:.2f}".format),
         "clustering (ARI), heard": _optional(run.ari_train, "{:.2f}".format),
         "right name, held out": _optional(run.label_accuracy, percent),

@@ -1,0 +1,93 @@
+"""The library: what docs/simulating.md shows runs, it prints nothing, and it exports little."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+import earshot_simulations
+from earshot_client.encoder import default_encoder
+from earshot_protocol.encoder_file import DamagedEncoderError
+from earshot_protocol.errors import InvalidParametersError
+from earshot_simulations import Agreement, Settings, Summation, result, simulate
+
+ROOT = Path(__file__).resolve().parents[2]
+TEXT = (ROOT / "docs" / "simulating.md").read_text(encoding="utf-8")
+SMALL = Settings(
+    phones=24,
+    recordings=10,
+    scenes=2,
+    data="soundscapes",
+    corrupted=0.0,
+    policy=Agreement.ANYTHING,
+    summation=Summation.IDEAL,
+    jobs=1,
+)
+SHIPPED = ROOT / "client" / "earshot_client" / "data" / "encoder.tflite"
+
+
+def test_the_example_of_the_documentation_runs(tmp_path: Path) -> None:
+    (example,) = re.findall(r"```python\n(.*?)```", TEXT, flags=re.DOTALL)
+    run = subprocess.run(  # noqa: S603 - our own documentation
+        [sys.executable, "-c", example], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert (run.returncode, run.stderr) == (0, "")
+    lines = run.stdout.splitlines()
+    assert [line.split()[0] for line in lines[:3]] == ["base", "skewed", "attacked"]
+    assert lines[3].startswith("True votes: ")
+    assert len(lines) > 5
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_every_name_that_is_exported_is_explained() -> None:
+    for name in earshot_simulations.__all__:
+        assert hasattr(earshot_simulations, name)
+        assert re.search(rf"`{name}\b", TEXT), name
+
+
+def test_simulating_prints_nothing(capfd: pytest.CaptureFixture[str]) -> None:
+    seen = []
+    simulate(SMALL, lambda what, done, total: seen.append(what))
+    assert capfd.readouterr() == ("", "")
+    assert "hear" in seen
+
+
+def test_the_phase_asks_for_the_encoder_that_is_given(tmp_path: Path) -> None:
+    copy = tmp_path / "mine.tflite"
+    copy.write_bytes(SHIPPED.read_bytes())
+    shipped = simulate(SMALL)
+    given = simulate(Settings(**{**vars(SMALL), "encoder": str(copy)}))
+    # The same encoder, so the same run, but for what is said of it.
+    assert given.points.tobytes() == shipped.points.tobytes()
+    assert given.configuration["encoder"] == str(copy)
+    assert any("shipped encoder was trained on such" in note for note in shipped.notes)
+    assert any(f"encoder '{default_encoder().name}'" in note for note in given.notes)
+
+
+def test_an_encoder_is_checked_before_any_work(tmp_path: Path) -> None:
+    damaged = tmp_path / "damaged.tflite"
+    damaged.write_bytes(SHIPPED.read_bytes()[:-1000])
+
+    def work(what: str, done: int, total: int) -> None:
+        raise AssertionError("work began")
+
+    for path in (damaged, tmp_path / "nowhere.tflite"):
+        with pytest.raises(DamagedEncoderError):
+            simulate(Settings(**{**vars(SMALL), "encoder": str(path)}), work)
+    with pytest.raises(InvalidParametersError, match="dimensions=129: must be 1 to 128"):
+        simulate(Settings(**{**vars(SMALL), "encoder": str(SHIPPED), "dimensions": 129}), work)
+
+
+def test_what_was_published_is_in_the_result() -> None:
+    run = simulate(SMALL)
+    centroids = result(run)["centroids"]
+    assert isinstance(centroids, list)
+    assert [each["index"] for each in centroids] == run.top.tolist()
+    assert run.global_centroids is not None
+    for each in centroids:
+        assert each["centroid"] == run.global_centroids[each["index"]].tolist()
+        assert set(each) >= {"label", "votes", "centroid_votes", "p_value"}
