@@ -1,0 +1,107 @@
+"""Whole phases in which one side deviates, with real sums: what the other makes of it."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+import pytest
+from support.played_phase import PARAMETERS, PHONES, play
+from support.steps import Step
+
+from earshot_client.policy import Policy
+from earshot_protocol.errors import RefusedError, TooManyDropoutsError
+from earshot_protocol.messages import Failed
+from earshot_protocol.phases.learning import CENTROID_VOTE, GlobalCentroids
+from earshot_protocol.privacy.ledger import Ledger
+from earshot_protocol.secure_sum import encoding
+from earshot_protocol.secure_sum.messages import MaskedInput
+from earshot_protocol.wire import Matrix
+
+VICTIM = 4
+
+
+def test_a_phone_that_is_shown_other_candidates_stops_before_it_votes() -> None:
+    """One entry would be the victim's alone (Pasquini et al. 2022); now there is no sum at all.
+
+    The others masked against the victim, and hold no shares of it that open: nothing is opened.
+    """
+    game = play()
+    game.until(Step.CENTROID_VOTE_ADVERTISE)
+    task = game.coordinator.task_for(VICTIM)
+    assert isinstance(task, GlobalCentroids)
+    other = msgspec.structs.replace(task, centroids=Matrix.of(-task.centroids.array()))
+    answer = game.phones[VICTIM].answer(other)
+    assert answer is not None
+    game.coordinator.accept(VICTIM, answer)
+    game.present -= {VICTIM}
+    game.step()
+    game.coordinator.accept(VICTIM, game.answer(VICTIM))
+    game.step()
+    before = game.phones[VICTIM].ledger.export()
+    with pytest.raises(TooManyDropoutsError, match="shares of 0 neighbours arrived"):
+        game.answer(VICTIM)
+    assert game.phones[VICTIM].ledger.export() == before
+    game.step()
+    game.step()
+    assert game.coordinator.step == Step.FAILED
+    assert game.coordinator.state.failure.startswith(f"mask key of phone {VICTIM}: 0 shares")
+
+
+def test_phones_that_are_all_shown_different_candidates_send_no_vote_at_all() -> None:
+    game = play()
+    game.until(Step.CENTROID_VOTE_ADVERTISE)
+    for phone in range(PHONES):
+        task = game.coordinator.task_for(phone)
+        assert isinstance(task, GlobalCentroids)
+        shown = Matrix.of(task.centroids.array() + np.float32(phone))
+        answer = game.phones[phone].answer(msgspec.structs.replace(task, centroids=shown))
+        assert answer is not None
+        game.coordinator.accept(phone, answer)
+    game.present.clear()
+    game.step()
+    game.present = set(range(PHONES))
+    game.step()
+    for phone in range(PHONES):
+        with pytest.raises(TooManyDropoutsError):
+            game.answer(phone)
+    game.present.clear()
+    game.step()
+    assert game.coordinator.step == Step.FAILED
+
+
+def test_a_total_that_no_honest_crowd_can_have_ends_the_phase_by_name() -> None:
+    game = play()
+    game.until(Step.CENTROID_VOTE_MASK)
+    sum_parameters = game.coordinator._read().sum.parameters  # type: ignore[union-attr]
+    answer = game.answer(VICTIM)
+    assert isinstance(answer, MaskedInput)
+    words = encoding.unpack(answer.vector, sum_parameters).copy()
+    words[0] += 2 ** (sum_parameters.modulus_bits - 1)
+    forged = encoding.pack(words, sum_parameters.modulus_bits)
+    game.coordinator.accept(VICTIM, msgspec.structs.replace(answer, vector=forged))
+    game.present -= {VICTIM}
+    game.step()
+    game.coordinator.accept(VICTIM, game.answer(VICTIM))
+    game.step()
+    assert game.coordinator.step == Step.FAILED
+    ending = game.coordinator.task_for(0)
+    assert isinstance(ending, Failed)
+    assert "an entry of the sum came to -" in ending.reason
+    assert "honest phones and their noise stay between" in ending.reason
+
+
+@pytest.mark.parametrize(
+    ("phones", "refused"), [(10**8, "largest_phones"), (10**7 + 1, "largest_phones")]
+)
+def test_a_claimed_crowd_is_refused(phones: int, refused: str) -> None:
+    """Among 10^8 claimed phones a share was nonzero once in twelve million entries."""
+    claimed = msgspec.structs.replace(PARAMETERS, phones=phones)
+    with pytest.raises(RefusedError, match=refused):
+        Policy().check_phase(claimed, (), Ledger())
+
+
+def test_a_crowd_that_is_claimed_and_accepted_thins_a_share_to_one_in_ten_thousand() -> None:
+    """No less than in a real crowd of that size, and no more: the rest are the server's phones."""
+    for phones in (10**5, 10**7):
+        claimed = msgspec.structs.replace(PARAMETERS, phones=phones)
+        assert claimed.plan().mechanisms[CENTROID_VOTE].honest_survivors == 10_000  # type: ignore[attr-defined]
