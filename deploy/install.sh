@@ -86,7 +86,8 @@ as_service() { # run a command as whoever runs the server
     if [ -z "$account" ]; then
         (cd / && "$@")
     else
-        (cd / && runuser -u "$account" -- env HOME="$data" "$@")
+        (cd / && setpriv --reuid="$account" --regid="$(id -g "$account")" --init-groups -- \
+            env HOME="$data" "$@")
     fi
 }
 
@@ -190,6 +191,7 @@ if [ "$service" = yes ] && [ "$units" = "$own_units" ] && [ -d /run/systemd/syst
     say "start it with:  ${systemctl[*]} start earshot"
     [ -n "$account" ] || say "to let it run while you are logged out:  loginctl enable-linger"
 else
-    say "start it with:  ${account:+runuser -u $account -- }$prefix/bin/earshot serve --data $data"
+    became=${account:+setpriv --reuid=$account --regid=$account --init-groups }
+    say "start it with:  $became$prefix/bin/earshot serve --data $data"
 fi
 say "then see http://127.0.0.1:8000, user operator, password in $data/operator.token"

@@ -156,7 +156,8 @@ class Machine:
 
     def as_service(self, *command: str) -> list[str]:
         if self.account is not None:
-            return ["runuser", "-u", self.account, "--", *command]
+            become = (f"--reuid={self.account}", f"--regid={self.account}", "--init-groups")
+            return ["setpriv", *become, "--", *command]
         return [*self.installer, *command]
 
     @contextlib.contextmanager
