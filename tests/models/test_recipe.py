@@ -163,6 +163,7 @@ def test_what_cannot_be_trained_is_refused_before_anything_is_written(
 # --------------------------------------------------------------------------------- the command
 
 
+@pytest.mark.slow
 def test_the_command_trains_what_it_is_told(
     folder: Path, digits: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

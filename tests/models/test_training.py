@@ -126,6 +126,7 @@ def test_it_learns_to_tell_recordings_apart(tmp_path: Path) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("objective", "least"), [("nt-xent", 0.8), ("momentum", 0.75), ("bilinear", 0.65)]
 )
@@ -186,6 +187,7 @@ def test_a_kill_while_a_checkpoint_is_replaced_loses_nothing(ended: Run, tmp_pat
     assert trained(tmp_path)[1] == history
 
 
+@pytest.mark.slow
 def test_a_loss_that_is_not_finite_is_named(tmp_path: Path) -> None:
     ours = model()
     kernel = ours.network.get_layer("embedding").kernel

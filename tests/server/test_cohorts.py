@@ -8,7 +8,7 @@ from pathlib import Path
 import msgspec
 import pytest
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from support import dashboard_records as made
 from support.api_caller import Caller, Server, body_of, problem_of
@@ -167,6 +167,7 @@ def test_a_name_has_at_most_64_characters(server: Server) -> None:
     problem_of(server.order(PHASES, body), 400, "malformed")
 
 
+@settings(max_examples=25)
 @given(st.text(max_size=64))
 def test_whatever_a_name_holds_the_dashboard_shows_it_as_text(name: str) -> None:
     record = msgspec.structs.replace(made.running(), name=f"<b>{name}", cohorts=("<i>",))

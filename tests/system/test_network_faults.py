@@ -282,6 +282,7 @@ def test_clocks_are_wrong(
 
 
 @pytest.mark.slow
+@pytest.mark.slow
 def test_stopped_in_good_order_it_goes_on_where_it_was(crowd: Crowd, undisturbed: Result) -> None:
     def restart(step: Step) -> None:
         if step in SOME_STEPS:
