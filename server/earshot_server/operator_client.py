@@ -19,6 +19,7 @@ from earshot_protocol.api import (
     JSON,
     OPERATORS,
     PHASES,
+    PRIVACY,
     Invitation,
     Invite,
     Problem,
@@ -38,6 +39,7 @@ from earshot_server.api.views import (
     Phases,
     PhaseView,
     PhoneCounts,
+    PrivacySpent,
     Started,
     Stopped,
 )
@@ -122,6 +124,10 @@ class OperatorClient:
     def export(self, phase: str) -> PhaseExport:
         """Everything that is kept of a phase."""
         return self._call(_path(phase) + "/export", PhaseExport)
+
+    def privacy(self) -> PrivacySpent:
+        """What phones have spent in all phases."""
+        return self._call(PRIVACY, PrivacySpent)
 
     def operators(self) -> tuple[OperatorView, ...]:
         """All operators."""

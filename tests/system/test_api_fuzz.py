@@ -279,6 +279,8 @@ class Drive:
 
     def _send(self, case: Any, documented: set[int]) -> None:
         insider = "phone" if case.path in (ENROL, TASK, ANSWER) else "operator"
+        if case.method.upper() == "DELETE":
+            insider = "stranger"  # an administrator's order would do what it says
         caller = self.world.random.choice(["stranger", insider])
         media = self.world.random.choice([JSON, MESSAGEPACK])
         request = request_of(case, self.world, caller, media)

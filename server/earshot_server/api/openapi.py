@@ -38,6 +38,7 @@ from earshot_server.api.views import (
     Phases,
     PhaseView,
     PhoneCounts,
+    PrivacySpent,
     Results,
     Started,
     Stopped,
@@ -197,6 +198,13 @@ OPERATIONS = (
         _OPERATOR,
         None,
         PhaseExport,
+    ),
+    Operation(
+        "get",
+        api.PRIVACY,
+        "Read the privacy spent: by phones in all phases",
+        _OPERATOR,
+        gives=PrivacySpent,
     ),
     Operation("get", api.ENROL, "Count phones", _OPERATOR, gives=PhoneCounts),
     Operation(

@@ -10,7 +10,7 @@ from collections.abc import Callable
 
 from flask import Blueprint, Response, request
 
-from earshot_protocol.api import COHORTS, INVITATIONS, PHASES, Invite, StartPhase
+from earshot_protocol.api import COHORTS, INVITATIONS, PHASES, PRIVACY, Invite, StartPhase
 from earshot_protocol.errors import (
     InvalidParametersError,
     MalformedMessageError,
@@ -20,7 +20,15 @@ from earshot_protocol.errors import (
 from earshot_server.api import bodies
 from earshot_server.api.authentication import needs, present_operator
 from earshot_server.api.problems import UnknownPhaseError
-from earshot_server.api.views import Cohorts, PhaseExport, Phases, PhaseView, Started, Stopped
+from earshot_server.api.views import (
+    Cohorts,
+    PhaseExport,
+    Phases,
+    PhaseView,
+    PrivacySpent,
+    Started,
+    Stopped,
+)
 from earshot_server.attestation import InvitationCodes
 from earshot_server.credentials import Credentials
 from earshot_server.phases.ending import end_unread
@@ -65,6 +73,7 @@ class Operators:
         blueprint.post(PHASES)(needs(Role.OPERATOR, self.start))
         blueprint.get(PHASES)(self.phases)
         blueprint.get(COHORTS)(self.cohorts)
+        blueprint.get(PRIVACY)(self.privacy)
         blueprint.get(one)(self.phase)
         blueprint.post(f"{one}/stop")(needs(Role.OPERATOR, self.stop))
         blueprint.get(f"{one}/export")(self.export)
@@ -137,6 +146,10 @@ class Operators:
     def phase(self, phase: bytes) -> Response:
         """One phase."""
         return bodies.respond(PhaseView.of(self._known(phase)))
+
+    def privacy(self) -> Response:
+        """What phones have spent in all phases."""
+        return bodies.respond(PrivacySpent.of(self._archive.phases(None)))
 
     def export(self, phase: bytes) -> Response:
         """Everything that is kept of a phase."""

@@ -5,6 +5,7 @@ Here a phase is named by 32 hexadecimal digits, as in paths.
 
 from __future__ import annotations
 
+from collections.abc import Mapping, Sequence
 from typing import Annotated, Self
 
 import msgspec
@@ -12,6 +13,8 @@ from msgspec import Meta
 
 from earshot_protocol.messages import AnyEnding, AnyParameters, Failed
 from earshot_protocol.phases.statistics import Statistics
+from earshot_protocol.privacy.mechanisms import Cost, Unit
+from earshot_server.phases.spending import spending
 from earshot_server.records import AuditEntry, CohortRecord, PhaseRecord, StepRecord, Trouble
 from earshot_server.store.operators import Role
 
@@ -112,6 +115,59 @@ class Histograms(msgspec.Struct, frozen=True, kw_only=True):
     """The newest statistics, newest first."""
 
     statistics: tuple[Statistics, ...]
+
+
+class Spent(msgspec.Struct, frozen=True, kw_only=True):
+    """(ε, δ) of differential privacy, counted in one unit."""
+
+    unit: Unit
+    epsilon: float
+    delta: float
+
+    @classmethod
+    def each(cls, costs: Mapping[Unit, Cost]) -> tuple[Self, ...]:
+        """One for each unit."""
+        return tuple(
+            cls(unit=unit, epsilon=cost.epsilon, delta=cost.delta) for unit, cost in costs.items()
+        )
+
+
+class PhaseSpent(msgspec.Struct, frozen=True, kw_only=True):
+    """What phones have spent in one phase so far."""
+
+    phase: str
+    """32 hexadecimal digits."""
+    name: str
+    status: str
+    spent: tuple[Spent, ...]
+
+
+class PrivacySpent(msgspec.Struct, frozen=True, kw_only=True):
+    """What phones have spent in all phases, newest first, by basic composition."""
+
+    phases: tuple[PhaseSpent, ...]
+    total: tuple[Spent, ...]
+    """Of a phone that took part in all of them; no phone has spent more on this server."""
+    cohorts: dict[str, tuple[Spent, ...]]
+    """By cohort, of a phone that took part in all phases open to it."""
+
+    @classmethod
+    def of(cls, records: Sequence[PhaseRecord]) -> Self:
+        """Of these phases."""
+        spent = spending(records)
+        return cls(
+            phases=tuple(
+                PhaseSpent(
+                    phase=record.phase.hex(),
+                    name=record.name,
+                    status=record.status,
+                    spent=Spent.each(costs),
+                )
+                for record, costs in zip(records, spent.phases, strict=True)
+            ),
+            total=Spent.each(spent.total),
+            cohorts={name: Spent.each(costs) for name, costs in spent.cohorts.items()},
+        )
 
 
 class PhoneCounts(msgspec.Struct, frozen=True, kw_only=True):

@@ -64,8 +64,8 @@ class Archive:
     def __init__(self, database: Database) -> None:
         self._database = database
 
-    def phases(self, limit: int = 100) -> tuple[PhaseRecord, ...]:
-        """The newest phases, the newest first."""
+    def phases(self, limit: int | None = 100) -> tuple[PhaseRecord, ...]:
+        """The newest phases, the newest first; None: all of them."""
         return self._records(
             self._database.query(_PHASES + " ORDER BY gatherings.position DESC LIMIT %s", (limit,))
         )

@@ -11,11 +11,11 @@ import typer
 
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.messages import Failed
-from earshot_server.api.views import Cohorts, Phases, PhaseView
+from earshot_server.api.views import Cohorts, Phases, PhaseView, Spent
 from earshot_server.commands.options import DEFAULT_DATA, DEFAULT_SERVER, AsJson, Data, Server
 from earshot_server.dashboard import refusals
 from earshot_server.dashboard.outcomes import words_for
-from earshot_server.dashboard.wording import from_now, printable
+from earshot_server.dashboard.wording import from_now, printable, real
 from earshot_server.operator_client import OperatorClient, read_token
 from earshot_server.records import MOST_TRIES
 
@@ -32,12 +32,18 @@ def list_phases(
     server: Server = DEFAULT_SERVER, data: Data = DEFAULT_DATA, as_json: AsJson = False
 ) -> None:
     """All phases, newest first."""
-    phases = OperatorClient(server, read_token(data)).phases()
+    client = OperatorClient(server, read_token(data))
+    phases = client.phases()
     if as_json:
         _print(Phases(phases=phases))
         return
     for phase in phases:
         typer.echo(_line(phase))
+    spent = client.privacy()
+    if any(cost.epsilon for cost in spent.total):
+        _total("a phone that took part in all of them has spent", spent.total)
+        for cohort, costs in spent.cohorts.items():
+            _total(f"one of the cohort {cohort}, in all that it could join,", costs)
 
 
 def show(
@@ -128,6 +134,13 @@ def export(
 
 def _print(body: object) -> None:
     typer.echo(msgspec.json.encode(body).decode())
+
+
+def _total(whose: str, costs: tuple[Spent, ...]) -> None:
+    said = "; ".join(
+        f"ε = {real(cost.epsilon)}, δ = {real(cost.delta)} per {cost.unit}" for cost in costs
+    )
+    typer.echo(f"{whose} {said}")
 
 
 def _line(phase: PhaseView) -> str:

@@ -1,0 +1,97 @@
+"""What phones have spent, of one phase and of all together, against sums by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import msgspec
+import pytest
+from support.api_caller import Server, body_of
+from support.dashboard_records import (
+    gathering,
+    never_started,
+    published_learning,
+    published_statistics,
+    running,
+    too_few,
+)
+from support.played_phase import PARAMETERS
+
+from earshot_protocol.api import PRIVACY
+from earshot_protocol.phases.plan import Outcome
+from earshot_protocol.privacy.mechanisms import Unit
+from earshot_server.api.views import PrivacySpent
+from earshot_server.phases.spending import released, spending
+from earshot_server.records import PhaseRecord
+from earshot_server.store.database import Database
+
+
+def by_hand(*records: PhaseRecord) -> dict[Unit, tuple[float, float]]:
+    """ε and δ of published phases, added up from what they say themselves."""
+    sums = dict.fromkeys(Unit, (0.0, 0.0))
+    for record in records:
+        assert isinstance(record.ending, Outcome)
+        for release in record.ending.privacy:
+            epsilon, delta = sums[release.unit]
+            sums[release.unit] = (epsilon + release.epsilon, delta + release.delta)
+    return sums
+
+
+def test_costs_add_up_in_both_units() -> None:
+    phases = (
+        published_learning(1, 1e9),
+        published_learning(2, 2e9),
+        published_statistics(3, 3e9),
+    )
+    spent = spending(phases)
+    for unit, (epsilon, delta) in by_hand(*phases).items():
+        assert epsilon > 0
+        assert spent.total[unit].epsilon == pytest.approx(epsilon)
+        assert spent.total[unit].delta == pytest.approx(min(1.0, delta))
+    for record, costs in zip(phases, spent.phases, strict=True):
+        for unit, (epsilon, _) in by_hand(record).items():
+            assert costs[unit].epsilon == pytest.approx(epsilon)
+
+
+def test_what_has_not_left_a_phone_is_not_spent() -> None:
+    for record in (gathering(), never_started()):
+        assert released(record) == ()
+        assert all(cost.epsilon == 0 for cost in spending([record]).total.values())
+    under_way = running()
+    steps = [step.step for step in under_way.steps if step.answered]
+    plan = under_way.parameters.plan()
+    left = {release.step for release in released(under_way)}
+    assert left
+    for name in plan.mechanisms:
+        step = plan.released_in(name)
+        assert step is not None
+        assert (name in left) == (step.name in steps)
+    silent = msgspec.structs.replace(
+        under_way,
+        steps=tuple(msgspec.structs.replace(step, answered=0) for step in under_way.steps),
+    )
+    assert released(silent) == ()
+    failed = too_few()
+    assert 0 < len(released(failed)) < len(failed.parameters.plan().releases())
+
+
+def test_a_cohort_spends_in_phases_that_are_open_to_it() -> None:
+    everybody = published_statistics(1, 1e9)
+    north = msgspec.structs.replace(published_learning(2, 2e9), cohorts=("north",))
+    both = msgspec.structs.replace(published_learning(3, 3e9), cohorts=("north", "south"))
+    spent = spending([everybody, north, both])
+    assert set(spent.cohorts) == {"north", "south"}
+    for name, phases in (("north", (everybody, north, both)), ("south", (everybody, both))):
+        for unit, (epsilon, _) in by_hand(*phases).items():
+            assert spent.cohorts[name][unit].epsilon == pytest.approx(epsilon)
+
+
+def test_the_api_tells_it(database: Database, tmp_path: Path) -> None:
+    server = Server.over(database, tmp_path)
+    nothing = body_of(server.read(PRIVACY), PrivacySpent)
+    assert nothing.phases == ()
+    assert [(cost.unit, cost.epsilon) for cost in nothing.total] == [(unit, 0.0) for unit in Unit]
+    phase = server.start(PARAMETERS)
+    view = body_of(server.read(PRIVACY), PrivacySpent)
+    assert [(each.phase, each.status) for each in view.phases] == [(phase.hex(), "gathering")]
+    assert view.cohorts == {}
