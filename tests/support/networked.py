@@ -171,7 +171,9 @@ class Proxy:
                     try:
                         upstream.request("POST", self.path, body, dict(self.headers))
                         response = upstream.getresponse()
-                        return response.status, dict(response.headers), response.read()
+                        # Names of fields have no case; these are as `send_header` gets them below.
+                        fields = {name.title(): value for name, value in response.headers.items()}
+                        return response.status, fields, response.read()
                     finally:
                         upstream.close()
 
