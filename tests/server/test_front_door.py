@@ -167,8 +167,9 @@ def answer(connection: socket.socket) -> tuple[int, bytes]:
         said += received
     head, _, body = said.partition(b"\r\n\r\n")
     lengths = [line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
-    while len(body) < int(lengths[0].split(b":")[1]):
-        body += connection.recv(65_536)
+    length = int(lengths[0].split(b":")[1])
+    while len(body) < length:  # and no byte of the next response
+        body += connection.recv(min(65_536, length - len(body)))
     return int(head.split()[1]), body
 
 
