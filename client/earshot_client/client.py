@@ -105,8 +105,8 @@ class Client:
             encoder: sound to embeddings, or the path of an encoder file; the shipped one by
                 default.
             policy: what this phone agrees to.
-            hierarchy: poll choices and their equivalence classes; by default those of everyday
-                life.
+            hierarchy: poll choices and their equivalence classes; by default those of the newest
+                phase, and before the first those of everyday life.
             keep_days: recordings are forgotten after so many days; None keeps them.
             tls: how the server is authenticated; by default with the certificates that the system
                 trusts.

@@ -14,7 +14,7 @@ from earshot_client import features
 from earshot_client.contact import CRITICAL_MINUTES, Contact
 from earshot_client.encoder import Encoder
 from earshot_client.expiry import forget_expired
-from earshot_client.labels import LabelHierarchy, default_hierarchy
+from earshot_client.labels import LabelHierarchy, Poll
 from earshot_client.phases.memory import Memory
 from earshot_client.store.interface import Recording, Store
 from earshot_protocol.errors import InvalidInputError, WrongStateError
@@ -33,7 +33,8 @@ class Listener:
     Args:
         store: keeps everything; closed with the phone.
         encoder: sound to embeddings.
-        hierarchy: poll choices and their equivalence classes; by default those of everyday life.
+        hierarchy: poll choices and their equivalence classes; by default those of the newest phase,
+            and before the first those of everyday life.
         random: source of noise.
         clock: seconds since 1970; replaced in simulations and tests.
         keep_days: recordings are forgotten after so many days; None keeps them until somebody
@@ -60,7 +61,7 @@ class Listener:
         self._clock = clock
         self._keep_days = keep_days
         self._expired_on: date | None = None
-        self._memory = Memory(store, encoder, hierarchy or default_hierarchy(), random)
+        self._memory = Memory(store, encoder, hierarchy, random)
         self._expire()
 
     def close(self) -> None:
@@ -119,8 +120,18 @@ class Listener:
             UnknownLabelError: the choice is not in the hierarchy; says which are.
             InvalidInputError: no such recording.
         """
-        self._memory.hierarchy.class_of(choice)
+        self._memory.check_choice(choice)
         self._store.label(recording, choice)
+
+    @property
+    def hierarchy(self) -> LabelHierarchy:
+        """The choices that `label` accepts, and their classes."""
+        return self._memory.hierarchy
+
+    @property
+    def poll(self) -> Poll:
+        """What to ask the user after a recording: the choices of `hierarchy`."""
+        return Poll.of(self.hierarchy)
 
     def recordings(self) -> tuple[Recording, ...]:
         """What this phone keeps, oldest first: number, day, choice, and whether it was counted."""

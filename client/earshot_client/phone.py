@@ -76,7 +76,9 @@ class Phone(Listener):
         store: keeps everything; closed with the phone.
         encoder: sound to embeddings.
         policy: what this phone agrees to.
-        hierarchy: poll choices and their equivalence classes; by default those of everyday life.
+        hierarchy: poll choices and their equivalence classes; by default those of the newest phase,
+            and before the first those of everyday life. In a phase its own decide which class a
+            choice stands for.
         random: source of the noise; anything but the operating system's is for simulations.
         summation: how ballots are added up; replaced in simulations only.
         clock: seconds since 1970; replaced in simulations and tests.
@@ -119,8 +121,8 @@ class Phone(Listener):
             encoder: sound to embeddings, or the path of an encoder file; the shipped one by
                 default.
             policy: what this phone agrees to.
-            hierarchy: poll choices and their equivalence classes; by default those of everyday
-                life.
+            hierarchy: poll choices and their equivalence classes; by default those of the newest
+                phase, and before the first those of everyday life.
             keep_days: recordings are forgotten after so many days; None keeps them.
 
         Raises:
@@ -159,6 +161,11 @@ class Phone(Listener):
             transport.send(answer)
             return SECONDS_BETWEEN_STEPS
         return max(task.seconds, LEAST_WAIT) if isinstance(task, Wait) else SECONDS_AFTER_PHASE
+
+    @property
+    def shortfall(self) -> str:
+        """What its part in the phase under way lacks, recordings or labels; empty if nothing."""
+        return "" if self._membership() is None else self._memory.shortfall()
 
     def answer(self, task: Task) -> Answer | None:
         """Answer a task; None where it asks for nothing.
@@ -224,11 +231,13 @@ class Phone(Listener):
         parameters.check()
         if task.index >= parameters.phones:
             raise RefusedError(f"phone {task.index} in a phase of {parameters.phones} phones")
+        hierarchy = parameters.agreed_hierarchy(getattr(task, "choices", ()))
         kind_of(parameters).check(self._memory, parameters)
         self._policy.check_phase(parameters, parameters.plan().releases(), self.ledger)
         member = _Membership(task.phase, task.index, parameters)
         self._store.put(_MEMBERSHIP, msgspec.msgpack.encode(member))
         self._store.delete(_SUM)
+        self._memory.agree_on(hierarchy)
         return member
 
     def _begin_sum(

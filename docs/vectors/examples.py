@@ -8,6 +8,7 @@ import msgspec
 import numpy as np
 
 from earshot_protocol.api import AskTask, Enrol, Enrolled, Problem, Refuse
+from earshot_protocol.environments import LabelHierarchy
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.messages import Failed, Wait
 from earshot_protocol.phases.learning import (
@@ -56,6 +57,10 @@ LEARNING = PhaseParameters(
 SPHERICAL = msgspec.structs.replace(
     LEARNING, geometry=Geometry.SPHERICAL, dimensions=8, delta=1e-7, step_seconds=3600.0
 )
+_CHOICES = (("siren", "crossing"), ("Straßenbahn",), ())
+CHOSEN = msgspec.structs.replace(
+    LEARNING, hierarchy=LabelHierarchy(dict(zip(LABELS, _CHOICES, strict=True))).digest
+)
 STATISTICS = StatisticsParameters(
     phones=500,
     labels=LABELS,
@@ -101,6 +106,7 @@ _SUM_PARAMETERS = choose(500, (2,), 64, 0.1, 0.05)
 TASKS: tuple[Task, ...] = (
     Cluster(phase=_PHASE, index=300, parameters=LEARNING),
     Cluster(phase=_PHASE, index=0, parameters=SPHERICAL),
+    Cluster(phase=_PHASE, index=0, parameters=CHOSEN, choices=_CHOICES),
     GlobalCentroids(phase=_PHASE, centroids=_CENTROIDS, advertise=_advertise(_SUM_PARAMETERS)),
     TopCentroids(phase=_PHASE, centroids=_CENTROIDS, advertise=_advertise(_SUM_PARAMETERS)),
     CountContacts(phase=_PHASE, parameters=STATISTICS, advertise=_advertise(_SUM_PARAMETERS)),

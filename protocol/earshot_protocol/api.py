@@ -10,8 +10,9 @@ from typing import Annotated, TypeVar
 import msgspec
 from msgspec import Meta
 
-from earshot_protocol.errors import InvalidParametersError, MalformedMessageError
+from earshot_protocol.errors import InvalidInputError, InvalidParametersError, MalformedMessageError
 from earshot_protocol.messages import AnyParameters
+from earshot_protocol.phases.parameters import Choices, Parameters, hierarchy_of
 from earshot_protocol.rules import Rule
 from earshot_protocol.wire import Identifier, PublicKey
 
@@ -139,6 +140,24 @@ class StartPhase(_Body, frozen=True, kw_only=True):
     """The phase gathers phones of these alone; none named: any phone."""
     anyway: bool = False
     """Start it even if default phones refuse it, or a cohort has no phones."""
+    choices: Choices = ()
+    """Per label, what polls offer for it; by default every label is its own only choice."""
+
+    def agreed(self) -> Parameters:
+        """The parameters with the digest of labels and choices, which may be left out.
+
+        Raises:
+            InvalidParametersError: they are no hierarchy, or another digest is given.
+        """
+        parameters: Parameters = self.parameters
+        if self.choices and not parameters.hierarchy:
+            try:
+                digest = hierarchy_of(parameters.labels, self.choices).digest
+            except InvalidInputError as error:
+                raise InvalidParametersError(f"choices: {error}") from error
+            parameters = msgspec.structs.replace(parameters, hierarchy=digest)
+        parameters.agreed_hierarchy(self.choices)
+        return parameters
 
     def check_name(self) -> None:
         """Refuse a name that would not be read as one.

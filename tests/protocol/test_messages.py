@@ -108,7 +108,10 @@ def test_an_answer_comes_back_as_it_was_and_is_no_task(answer: Answer) -> None:
 
 
 OF = {type(task): task for task in TASKS}
-ADDED = ("centroid_p_values", "name_p_values", "encoder", "p_values", "since", "until")
+ADDED = (
+    *("centroid_p_values", "name_p_values", "encoder", "p_values"),
+    *("since", "until", "choices"),
+)
 """Fields that messages of former releases lack."""
 
 

@@ -144,9 +144,15 @@ def test_one_key_enrolled_by_many_at_once_is_one_phone(registry: Registry) -> No
 
 @pytest.mark.parametrize("parameters", [LEARNING, STATISTICS])
 def test_a_gathering_comes_back_as_it_was(registry: Registry, parameters: Parameters) -> None:
-    registry.gather(A, parameters, 3, 123.456)
-    gathering = Gathering(A, parameters.phones, 3, 123.456, 0, msgspec.msgpack.encode(parameters))
+    choices = (("tram", "bus stop"), ())
+    registry.gather(A, parameters, 3, 123.456, choices=choices)
+    gathering = Gathering(
+        *(A, parameters.phones, 3, 123.456, 0),
+        *(msgspec.msgpack.encode(parameters), msgspec.msgpack.encode(choices)),
+    )
     assert registry.gatherings() == (gathering,)
+    assert gathering.choices == choices
+    assert gathering._replace(encoded_choices=None).choices == (), "begun by a former release"
     assert gathering.parameters == parameters
     with pytest.raises(InvalidInputError, match=A.hex()):
         registry.gather(A, LEARNING, 5, FAR)

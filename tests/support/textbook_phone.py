@@ -25,6 +25,8 @@ SALT = b"earshot secure sum: salt"
 DEFAULTS = {
     "step_seconds": 86_400.0,
     "noise_crowd": 10_000,
+    "hierarchy": b"",
+    "choices": [],
     "delta": 1e-6,
     "precision": 0,
     "statistical_security": 40,

@@ -96,7 +96,7 @@ def test_an_operator_starts_watches_and_stops_a_phase(
 def test_digits_with_which_several_phases_begin_are_answered_by_their_names(
     server: ServerProcess,
 ) -> None:
-    start = ("phase", "start", "--phones", "100", *at(server))
+    start = ("phase", "start", "--phones", "100", "--labels", "bus,park", *at(server))
     first = earshot(*start).stdout.strip()
     client = OperatorClient(server.address, read_token(server.data))
     parameters = client.phase(first).parameters

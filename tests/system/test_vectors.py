@@ -159,7 +159,7 @@ def test_a_request_is_refused(case: dict[str, Any]) -> None:
 MESSAGES = vectors("messages.json")
 BYTES = {
     *("phase", "sum_id", "data", "cipher_keys", "mask_keys", "cipher_key", "mask_key", "known"),
-    *("ciphertexts", "commitment", "vector", "shares", "public_key"),
+    *("ciphertexts", "commitment", "vector", "shares", "public_key", "hierarchy"),
 }
 
 

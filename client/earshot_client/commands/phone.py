@@ -17,7 +17,7 @@ from earshot_client.commands.termination import EndingTransport, Terminated, Ter
 from earshot_client.encoder import open_encoder
 from earshot_client.expiry import KEEP_DAYS
 from earshot_client.hearing import Hearing, Second, Source
-from earshot_client.labels import LabelHierarchy, Poll, UnknownLabelError, default_hierarchy
+from earshot_client.labels import LabelHierarchy, UnknownLabelError
 from earshot_client.phone import Phone
 from earshot_client.policy import Policy
 from earshot_client.store.encrypted import EncryptedStore
@@ -127,7 +127,7 @@ def phone(
     if server is None and not ledger:
         raise InvalidInputError("--server: give the server's URL, such as http://127.0.0.1:8000")
     condition = None if hours is None else Hours.parse(hours)
-    hierarchy = default_hierarchy() if labels is None else LabelHierarchy.flat(labels.split(","))
+    hierarchy = None if labels is None else LabelHierarchy.flat(labels.split(","))
     hears = open_encoder(encoder)
     store = _open(data)
     with (
@@ -143,7 +143,7 @@ def phone(
                 leaving.leave()
             report.say("left: the server has deleted this phone")
             return
-        asks = _asked(hierarchy, termination) if ask else None
+        asks = _asked(reference, termination) if ask else None
         hearing = Hearing(reference, store, most=recordings, labelled=labelled, seed=seed, ask=asks)
         client = Client(
             reference,
@@ -156,7 +156,7 @@ def phone(
         day = _Day(client, report, termination, poll, once)
         last = None
         try:
-            day.hear(hearing, _sources(hear, hierarchy, microphone, recordings))
+            day.hear(hearing, _sources(hear, reference.hierarchy, microphone, recordings))
             last = day.visit(until_result)
         except Terminated:
             report.say("stopped")
@@ -194,9 +194,9 @@ def _sources(
     return sources
 
 
-def _asked(hierarchy: LabelHierarchy, termination: Termination) -> Callable[[Second], str | None]:
+def _asked(reference: Phone, termination: Termination) -> Callable[[Second], str | None]:
     """Asks on the terminal what a recording is, until the answer is a choice, or nothing."""
-    poll = Poll.of(hierarchy)
+    poll, hierarchy = reference.poll, reference.hierarchy
 
     def ask(second: Second) -> str | None:
         while True:

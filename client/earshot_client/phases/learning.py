@@ -65,7 +65,7 @@ def _label_ballot(memory: Memory, parameters: PhaseParameters, task: TopCentroid
     """Step 12: ones for the majority labels of the centroids that this phone knows best."""
     centroids, names = _checked_centroids(task.centroids, parameters), parameters.labels
     points, choices = memory.points(parameters.dimensions)
-    classes = [memory.class_of(choice) for choice in choices]
+    classes = memory.classes_of(choices)
     labels = np.array(
         [names.index(name) if name in names else UNLABELLED for name in classes], dtype=np.int16
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 import msgspec
@@ -9,14 +10,19 @@ import numpy as np
 import numpy.typing as npt
 
 from earshot_client.encoder import Encoder
-from earshot_client.labels import LabelHierarchy, UnknownLabelError
 from earshot_client.store.interface import Store
+from earshot_protocol.environments import LabelHierarchy, UnknownLabelError, default_hierarchy
 from earshot_protocol.phases.learning import Result
 from earshot_protocol.randomness import RandomBytes
 from earshot_protocol.wire import encode
 
 RESULT = "result"
 """Name of the stored value that holds the newest published result."""
+HIERARCHY = "hierarchy"
+"""Name of the stored value that holds the label hierarchy of the newest phase."""
+
+_Groups = tuple[tuple[str, tuple[str, ...]], ...]
+_MOST_NAMED = 12
 
 
 @dataclass(frozen=True)
@@ -26,14 +32,46 @@ class Memory:
     Attributes:
         store: keeps everything.
         encoder: sound to embeddings.
-        hierarchy: poll choices and their equivalence classes.
+        fixed: the hierarchy that the app's polls show; None if they show that of the newest phase.
         random: source of the noise.
     """
 
     store: Store
     encoder: Encoder
-    hierarchy: LabelHierarchy
+    fixed: LabelHierarchy | None
     random: RandomBytes
+
+    @property
+    def hierarchy(self) -> LabelHierarchy:
+        """What a poll offers now: the app's choices, those of the newest phase, or the default."""
+        return self.fixed or self.agreed
+
+    @property
+    def agreed(self) -> LabelHierarchy:
+        """The classes and choices of the newest phase; before the first, those of polls."""
+        saved = self.store.get(HIERARCHY)
+        if saved is None:
+            return self._usual
+        return LabelHierarchy(dict(msgspec.msgpack.decode(saved, type=_Groups)))
+
+    @property
+    def _usual(self) -> LabelHierarchy:
+        return self.fixed or default_hierarchy()
+
+    def check_choice(self, choice: str) -> None:
+        """Refuse what no poll here offers: not now, and not before the first phase.
+
+        An app may show the everyday choices whatever a phase asks for; they are not its mistake.
+
+        Raises:
+            UnknownLabelError: says what is offered now.
+        """
+        if _known(self._usual, choice) is None:
+            self.hierarchy.class_of(choice)
+
+    def agree_on(self, hierarchy: LabelHierarchy) -> None:
+        """Keep the hierarchy of a phase that this phone joins."""
+        self.store.put(HIERARCHY, msgspec.msgpack.encode(tuple(hierarchy.groups.items())))
 
     @property
     def result(self) -> Result | None:
@@ -52,13 +90,38 @@ class Memory:
             return np.empty((0, dimensions), dtype=np.float32), ()
         return self.encoder.project(embeddings, dimensions), choices
 
-    def class_of(self, choice: str | None) -> str | None:
-        """The class of a choice; None without one, or if polls offered it only once.
+    def classes_of(self, choices: Iterable[str | None]) -> list[str | None]:
+        """For each choice, the class of the newest phase that it stands for; None if it has none.
 
-        If such a choice stopped the phone from answering, its silence would tell of that one
-        recording.
+        A choice that the phase does not know stands for the phase's class of the same name as the
+        one that it has in polls here. If a choice stopped the phone from answering, its silence
+        would tell of that one recording.
         """
-        try:
-            return None if choice is None else self.hierarchy.class_of(choice)
-        except UnknownLabelError:
-            return None
+        agreed, usual = self.agreed, self._usual
+        return [
+            _known(agreed, choice) or _known(agreed, _known(usual, choice)) for choice in choices
+        ]
+
+    def shortfall(self) -> str:
+        """What this phone's part in the newest phase lacks, for its user; empty if nothing."""
+        choices = self.store.recordings()[1]
+        if not choices:
+            return "takes part without recordings"
+        chosen = {choice for choice in choices if choice is not None}
+        if not chosen:
+            return "takes part without labels: none of its recordings has one"
+        if not any(self.classes_of(chosen)):
+            asked = self.agreed.classes
+            more = ", …" if len(asked) > _MOST_NAMED else ""
+            return (
+                "takes part without labels: the phase knows none of this phone's; it asks for "
+                f"{', '.join(asked[:_MOST_NAMED])}{more}"
+            )
+        return ""
+
+
+def _known(hierarchy: LabelHierarchy, choice: str | None) -> str | None:
+    try:
+        return None if choice is None else hierarchy.class_of(choice)
+    except UnknownLabelError:
+        return None

@@ -50,13 +50,14 @@ def _count(memory: Memory) -> None:
 def _environments(memory: Memory) -> list[str | None]:
     """The class of each recording, oldest first; None where nobody can tell."""
     embeddings, choices = memory.store.recordings()
-    classes = [memory.class_of(choice) for choice in choices]
+    classes = memory.classes_of(choices)
     result = memory.result
     if result is None or not len(embeddings):
         return classes
     centroids = result.centroids.array()
     points = memory.encoder.project(embeddings, centroids.shape[1])
-    scenes = [result.names[place] for place in nearest(points, centroids, result.geometry)]
+    names = memory.classes_of(result.names)
+    scenes = [names[place] for place in nearest(points, centroids, result.geometry)]
     return [
         scene if choice is None else name
         for choice, name, scene in zip(choices, classes, scenes, strict=True)

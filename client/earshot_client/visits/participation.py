@@ -121,7 +121,7 @@ class Participation:
             self._endings.note(task)
             raise
         if answer is not None:
-            return self._send(answer)
+            return self._send(answer, self._remark(task))
         if isinstance(task, Wait):
             seconds = min(max(task.seconds, LEAST_WAIT), self.poll)
             return Visit(Event.WAITING, "nothing to do now", seconds)
@@ -130,14 +130,19 @@ class Participation:
         # The next phase may be gathering phones already.
         return Visit(Event.ENDED, _name(task), 0.0)
 
-    def _send(self, answer: Answer) -> Visit:
+    def _remark(self, task: Task) -> str:
+        """What the phone's part lacks, said once in a phase: with its first answer."""
+        shortfall = self.phone.shortfall if hasattr(task, "parameters") else ""
+        return f"; this phone {shortfall}" if shortfall else ""
+
+    def _send(self, answer: Answer, remark: str) -> Visit:
         try:
             self.transport.send(answer)
         except SignatureError:
             raise
         except (UnexpectedMessageError, RepeatedMessageError, MalformedMessageError) as error:
             return Visit(Event.LATE, str(error), self._pause())
-        return Visit(Event.ANSWERED, _name(answer), 0.0)
+        return Visit(Event.ANSWERED, f"{_name(answer)}{remark}", 0.0)
 
     def _pause(self) -> float:
         """The longer, the more visits in a row have failed."""

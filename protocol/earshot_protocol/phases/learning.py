@@ -12,6 +12,7 @@ from earshot_protocol.errors import MalformedMessageError, UnexpectedMessageErro
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.phases.parameters import (
     LARGEST_LABELS,
+    Choices,
     Kind,
     LabelName,
     Parameters,
@@ -153,9 +154,13 @@ class PhaseParameters(Parameters, frozen=True, kw_only=True, tag="learning"):
 
 
 class Cluster(ReleaseTask, frozen=True, kw_only=True, tag="cluster"):
-    """Steps 3 to 5: cluster your points, select the top centroids, publish them."""
+    """Steps 3 to 5: cluster your points, select the top centroids, publish them.
+
+    `choices` are those of the phase's labels (`Parameters.agreed_hierarchy`).
+    """
 
     parameters: PhaseParameters
+    choices: Choices = ()
 
     def check_answer(self, phone: int, answer: Answer) -> None:
         """See `ReleaseTask.check_answer`; the matrix is k* × d."""

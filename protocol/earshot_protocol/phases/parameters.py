@@ -6,14 +6,15 @@ Symbols are those of Table 5.1 of the thesis (docs/references.md).
 from __future__ import annotations
 
 import math
-from collections.abc import Collection
+from collections.abc import Collection, Sequence
 from typing import Annotated, NamedTuple
 
 import msgspec
 from msgspec import Meta
 
 from earshot_protocol import checks
-from earshot_protocol.errors import InvalidParametersError, WrongStateError
+from earshot_protocol.environments import LARGEST_CHOICES, LabelHierarchy
+from earshot_protocol.errors import InvalidInputError, InvalidParametersError, WrongStateError
 from earshot_protocol.phases.plan import Outcome, PartTask, Plan, ReleaseAnswer, SecureSum
 from earshot_protocol.privacy.accounting import Release
 from earshot_protocol.privacy.mechanisms import Unit
@@ -28,9 +29,14 @@ LARGEST_CROWD = 10**8
 NOISE_CROWD = 10_000
 """Beyond so many phones noise grows with the root of their number, and counts with the number."""
 LARGEST_LABELS = 256
+DIGEST_BYTES = 32
 LARGEST_RELEASES = 4096
 
 PerLabel = Meta(max_length=LARGEST_LABELS)
+Choices = Annotated[
+    tuple[Annotated[tuple[LabelName, ...], Meta(max_length=LARGEST_CHOICES)], ...], PerLabel
+]
+"""Per label, what a poll offers for it; empty where every label is its own only choice."""
 Releases = Annotated[tuple[Release, ...], Meta(max_length=LARGEST_RELEASES)]
 """The privacy that an outcome cost."""
 
@@ -53,6 +59,8 @@ class Parameters(
         step_seconds: how long a step waits for phones, in seconds.
         noise_crowd: the most phones on whose noise a sum counts; in larger crowds every phone adds
             as much as in one of this size, so that no claimed crowd makes its share vanish.
+        hierarchy: digest of the labels and their choices (`LabelHierarchy.digest`); empty where
+            every label is its own only choice.
     """
 
     phones: int
@@ -61,6 +69,7 @@ class Parameters(
     corrupted: float
     step_seconds: float = 86_400.0
     noise_crowd: int = NOISE_CROWD
+    hierarchy: Annotated[bytes, Meta(max_length=DIGEST_BYTES)] = b""
 
     @property
     def kind(self) -> str:
@@ -117,6 +126,26 @@ class Parameters(
         checks.whole("noise_crowd", self.noise_crowd, 1, LARGEST_CROWD)
         if len(set(self.labels)) != len(self.labels):
             raise InvalidParametersError("labels repeat: every equivalence class is named once")
+        if len(self.hierarchy) not in (0, DIGEST_BYTES):
+            raise InvalidParametersError(
+                f"hierarchy: a digest of {DIGEST_BYTES} bytes is needed, or none"
+            )
+
+    def agreed_hierarchy(self, choices: Choices) -> LabelHierarchy:
+        """The phase's labels with their choices, as the first task of the phase tells them.
+
+        Raises:
+            InvalidParametersError: they are no hierarchy, or not the one of these parameters.
+        """
+        try:
+            hierarchy = hierarchy_of(self.labels, choices)
+        except InvalidInputError as error:
+            raise InvalidParametersError(f"labels: {error}") from error
+        if (hierarchy.digest if choices else b"") != self.hierarchy:
+            raise InvalidParametersError(
+                "the choices of the labels are not those whose digest the parameters have"
+            )
+        return hierarchy
 
     def sum_parameters(self, part: SecureSum, shape: tuple[int, ...]) -> SumParameters:
         """Of the sum over inputs of this shape, as phone and server derive them alike.
@@ -142,6 +171,19 @@ class Parameters(
             if isinstance(part, SecureSum):
                 _check_scale(part)
                 self.sum_parameters(part, (1,))
+
+
+def hierarchy_of(labels: Sequence[str], choices: Choices) -> LabelHierarchy:
+    """Labels with the choices of each; without any, every label is its own only choice.
+
+    Raises:
+        InvalidInputError: they are no hierarchy, or not as many choices as labels.
+    """
+    if not choices:
+        return LabelHierarchy.flat(labels)
+    if len(choices) != len(labels):
+        raise InvalidInputError(f"choices for {len(choices)} of {len(labels)} labels")
+    return LabelHierarchy(dict(zip(labels, choices, strict=True)))
 
 
 class Kind(NamedTuple):

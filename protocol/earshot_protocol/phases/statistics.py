@@ -8,6 +8,7 @@ from typing import Annotated
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.phases.parameters import (
+    Choices,
     Kind,
     LabelName,
     Parameters,
@@ -99,9 +100,13 @@ def _check_window(since: date | None, until: date | None) -> None:
 
 
 class CountContacts(SumPartTask, frozen=True, kw_only=True, tag="count-contacts"):
-    """Thesis 7.2: count your contacts in each environment; opens the histogram's secure sum."""
+    """Thesis 7.2: count your contacts in each environment; opens the histogram's secure sum.
+
+    `choices` are those of the phase's labels (`Parameters.agreed_hierarchy`).
+    """
 
     parameters: StatisticsParameters
+    choices: Choices = ()
     advertise: AdvertiseKeys
 
 

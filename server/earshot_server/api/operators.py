@@ -95,11 +95,18 @@ class Operators:
         if not wanted.anyway:
             self._check_promising(wanted)
         least = wanted.least()
+        parameters = wanted.agreed()
         phase = os.urandom(16)
         until = self._database.now() + wanted.gather_seconds
         with self._database.transaction():
             self._registry.gather(
-                phase, wanted.parameters, least, until, name=wanted.name, cohorts=wanted.cohorts
+                phase,
+                parameters,
+                least,
+                until,
+                name=wanted.name,
+                cohorts=wanted.cohorts,
+                choices=wanted.choices,
             )
             self._record(
                 "start phase",

@@ -161,6 +161,7 @@ def parameter_rows(record: PhaseRecord) -> tuple[tuple[str, str, object], ...]:
     }
     if "since" in values:
         values["since"] = window(values["since"], values.pop("until")) or "of every day"
+    values["hierarchy"] = parameters.hierarchy.hex() or "each label is its own only choice"
     budget = getattr(parameters, "budget", None)
     if budget is not None:
         values |= {name: getattr(budget, name) for name in budget.__struct_fields__}
@@ -191,4 +192,5 @@ _PARAMETERS = {
     "epsilon": ("Budget of the histogram", "ε"),
     "delta": ("δ of the clustering", "δ"),
     "labels": ("Labels", "L"),
+    "hierarchy": ("Digest of labels and choices", ""),
 }

@@ -28,7 +28,7 @@ from earshot_protocol.errors import (
     WrongStateError,
 )
 from earshot_protocol.messages import Wait, decode_answer, decode_task
-from earshot_protocol.phases.parameters import Parameters
+from earshot_protocol.phases.parameters import Choices, Parameters
 from earshot_protocol.phases.plan import (
     PUBLISHED,
     Outcome,
@@ -88,18 +88,21 @@ class Coordinator:
         now: float,
         *,
         phase: bytes | None = None,
+        choices: Choices = (),
         summation: Summation = BELL,
         random: RandomBytes = os.urandom,
     ) -> Self:
         """Start a phase for phones 0 … n − 1, at the time `now` on `advance`'s clock.
 
-        Its identifier `phase` is drawn at random by default; the rest is as the class has it.
+        Its identifier `phase` is drawn at random by default, `choices` are those of its labels; the
+        rest is as the class has it.
 
         Raises:
             InvalidParametersError: says which parameter is wrong and what would be accepted.
             InvalidInputError: the phase exists.
         """
         parameters.check_feasible()
+        parameters.agreed_hierarchy(choices)
         phase = os.urandom(16) if phase is None else phase
         coordinator = cls(store, discovery, phase, summation=summation, random=random)
         first = parameters.plan().steps[0]
@@ -108,6 +111,7 @@ class Coordinator:
             parameters=parameters,
             step=first.name,
             deadline=now + parameters.step_seconds,
+            choices=choices,
         )
         present = Present(0, state, coordinator._sum_of(state, first))
         store.create(phase, *written(present))

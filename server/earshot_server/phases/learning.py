@@ -61,7 +61,7 @@ class LearningPhase(Snapshot, kw_only=True):
 
     def release_task(self, part: str) -> PartTask:
         """See `Snapshot.release_task`."""
-        return Cluster(phase=self.phase, index=0, parameters=self.parameters)
+        return Cluster(phase=self.phase, index=0, parameters=self.parameters, choices=self.choices)
 
     def sum_task(self, part: str, advertise: AdvertiseKeys) -> SumPartTask:
         """See `Snapshot.sum_task`."""

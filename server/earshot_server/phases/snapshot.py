@@ -11,6 +11,7 @@ import numpy.typing as npt
 
 from earshot_protocol.errors import WrongStateError
 from earshot_protocol.messages import AnyParameters, Failed
+from earshot_protocol.phases.parameters import Choices
 from earshot_protocol.phases.plan import (
     FAILED,
     PUBLISHED,
@@ -40,6 +41,7 @@ class Snapshot(msgspec.Struct, kw_only=True):
         deadline: seconds since 1970, on the store's clock.
         sum: the state of the secure sum under way.
         failure: why the phase failed.
+        choices: per label, what polls offer for it.
         inputs: for each secure sum that is over, how many phones' inputs are in it.
     """
 
@@ -49,6 +51,7 @@ class Snapshot(msgspec.Struct, kw_only=True):
     deadline: float
     sum: bytes = b""
     failure: str = ""
+    choices: Choices = ()
     inputs: dict[str, int] = {}
 
     # What a kind of phase says of its parts.

@@ -28,7 +28,12 @@ class StatisticsPhase(Snapshot, kw_only=True):
 
     def sum_task(self, part: str, advertise: AdvertiseKeys) -> SumPartTask:
         """See `Snapshot.sum_task`."""
-        return CountContacts(phase=self.phase, parameters=self.parameters, advertise=advertise)
+        return CountContacts(
+            phase=self.phase,
+            parameters=self.parameters,
+            choices=self.choices,
+            advertise=advertise,
+        )
 
     def take_total(self, part: str, total: Totals) -> None:
         """The noisy counts are the statistics."""

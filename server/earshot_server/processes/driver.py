@@ -224,6 +224,7 @@ class Driver:
             msgspec.structs.replace(gathering.parameters, phones=joined),
             now,
             phase=gathering.phase,
+            choices=gathering.choices,
         )
         _log.info("phase started", extra={"phase": gathering.phase.hex(), "phones": joined})
 

@@ -11,7 +11,7 @@ from psycopg import errors
 from earshot_protocol.errors import InvalidInputError, RemoteError, UnexpectedMessageError
 from earshot_protocol.messages import AnyParameters
 from earshot_protocol.phases.kinds import KINDS
-from earshot_protocol.phases.parameters import Parameters
+from earshot_protocol.phases.parameters import Choices, Parameters
 from earshot_protocol.rules import Rule
 from earshot_server.store.database import Database
 
@@ -82,6 +82,7 @@ class Gathering(NamedTuple):
         until: when it ends, seconds since 1970 on the database's clock.
         joined: phones that have.
         encoded: its parameters.
+        encoded_choices: per label, what polls offer for it; None where a former release began it.
     """
 
     phase: bytes
@@ -90,6 +91,13 @@ class Gathering(NamedTuple):
     until: float
     joined: int
     encoded: bytes
+    encoded_choices: bytes | None = None
+
+    @property
+    def choices(self) -> Choices:
+        """Per label, what polls offer for it."""
+        encoded = self.encoded_choices
+        return () if encoded is None else msgspec.msgpack.decode(encoded, type=Choices)
 
     @property
     def parameters(self) -> Parameters:
@@ -187,6 +195,7 @@ class Registry:
         *,
         name: str = "",
         cohorts: tuple[str, ...] = (),
+        choices: Choices = (),
     ) -> None:
         """Let phones join a new phase of `parameters.phones`; see `Gathering`.
 
@@ -197,6 +206,7 @@ class Registry:
             until: when it ends.
             name: what people call it.
             cohorts: whose phones may join; empty: all.
+            choices: per label, what polls offer for it.
 
         Raises:
             InvalidInputError: the phase exists.
@@ -205,11 +215,11 @@ class Registry:
         try:
             self._database.query(
                 "INSERT INTO gatherings"
-                " (phase, parameters, kind, wanted, least, until, name, cohorts)"
-                " VALUES (%s, %s, %s, %s, %s, %s, %s, %s)",
+                " (phase, parameters, kind, wanted, least, until, name, cohorts, choices)"
+                " VALUES (%s, %s, %s, %s, %s, %s, %s, %s, %s)",
                 (
                     *(phase, encoded, parameters.kind, parameters.phones, least, until),
-                    *(name, list(cohorts)),
+                    *(name, list(cohorts), msgspec.msgpack.encode(choices)),
                 ),
             )
         except errors.UniqueViolation as error:
@@ -218,7 +228,7 @@ class Registry:
     def gatherings(self) -> tuple[Gathering, ...]:
         """Those that have neither begun nor failed, oldest first; phones may still join some."""
         rows = self._database.query(
-            "SELECT phase, wanted, least, until, joined, parameters FROM gatherings g"
+            "SELECT phase, wanted, least, until, joined, parameters, choices FROM gatherings g"
             " WHERE failure IS NULL AND NOT EXISTS (SELECT FROM phases p WHERE p.phase = g.phase)"
             " ORDER BY position"
         )

@@ -12,18 +12,17 @@ from msgspec import to_builtins
 
 from earshot_protocol.api import StartPhase
 from earshot_protocol.encoder_file import SHIPPED, read
-from earshot_protocol.environments import DEFAULT_ENVIRONMENTS
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.phases.learning import Budget, PhaseParameters
-from earshot_protocol.phases.parameters import Parameters, parse_budget
+from earshot_protocol.phases.parameters import Parameters, hierarchy_of, parse_budget
 from earshot_protocol.phases.statistics import HISTOGRAM, StatisticsParameters
 from earshot_server.commands.options import DEFAULT_DATA, DEFAULT_SERVER, AsJson, Data, Server
 from earshot_server.commands.phase import prospects
+from earshot_server.commands.phase.hierarchy import asked as asked_hierarchy
 from earshot_server.operator_client import OperatorClient, ServerError, read_token
 from earshot_server.phases.forecast import forecast
 
-_LABELS = ",".join(DEFAULT_ENVIRONMENTS)
 _DEFAULT_BUDGET = {"clustering": 1.0, "selection": 0.25, "centroid-vote": 0.5, "label-vote": 0.5}
 _DEFAULT_EPSILON = 0.5
 _DATE = "%Y-%m-%d"
@@ -44,7 +43,14 @@ def start(
     step_hours: Annotated[
         float, typer.Option(help="How long a step waits for phones that have not answered.")
     ] = 24.0,
-    labels: Annotated[str, typer.Option(help="Classes of environments, by commas.")] = _LABELS,
+    labels: Annotated[
+        str | None,
+        typer.Option(help="Classes of environments, by commas; default: everyday ones."),
+    ] = None,
+    hierarchy: Annotated[
+        Path | None,
+        typer.Option(help="JSON file: classes, and for each the choices that polls offer."),
+    ] = None,
     dropout: Annotated[float, typer.Option(help="Largest fraction that may vanish.")] = 0.2,
     corrupted: Annotated[
         float, typer.Option(help="Fraction of phones an adversary may control.")
@@ -98,9 +104,11 @@ def start(
     What it costs and can find is said on standard error; with --dry-run, which works without a
     server, on standard output.
     """
+    classes, choices = asked_hierarchy(labels, hierarchy)
     # Options are named as the parameters that they set, but for these.
     given = context.params | {
-        "labels": tuple(name.strip() for name in labels.split(",")),
+        "labels": classes,
+        "hierarchy": hierarchy_of(classes, choices).digest if choices else b"",
         "step_seconds": step_hours * 3600,
         "since": None if since is None else since.date(),
         "until": None if until is None else until.date(),
@@ -122,6 +130,7 @@ def start(
         parameters=parameters,
         least_phones=least_phones,
         gather_seconds=gather_hours * 3600,
+        choices=choices,
         name=name,
         anyway=anyway,
         cohorts=tuple(each.strip() for each in cohort.split(",") if each.strip()),
