@@ -116,8 +116,8 @@ fi
 # ------------------------------------------------------------------------------------ packages
 
 running=no
-if [ "$service" = yes ] && [ "$units" = "$own_units" ] && [ -d /run/systemd/system ] \
-    && "${systemctl[@]}" is-active --quiet earshot.service; then
+if [ "$service" = yes ] && [ "$units" = "$own_units" ] \
+    && "${systemctl[@]}" is-active --quiet earshot.service 2> /dev/null; then
     say "stopping the service for the upgrade …"
     "${systemctl[@]}" stop earshot.service
     running=yes
@@ -184,8 +184,9 @@ fi
 as_service rm -rf "$attempt"
 
 say "installed: $("$prefix/bin/earshot" --version)"
-if [ "$service" = yes ] && [ "$units" = "$own_units" ] && [ -d /run/systemd/system ]; then
-    "${systemctl[@]}" daemon-reload
+# Where no systemd runs, or none that hears us, the server is started by hand.
+if [ "$service" = yes ] && [ "$units" = "$own_units" ] \
+    && "${systemctl[@]}" daemon-reload 2> /dev/null; then
     "${systemctl[@]}" enable --quiet earshot.service
     [ "$running" = no ] || "${systemctl[@]}" start earshot.service
     say "start it with:  ${systemctl[*]} start earshot"

@@ -23,7 +23,7 @@ PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["
 
 INSTALLS = re.compile(r"pip3? install[^\n`\"]*")
 """Whatever a reader, or a shell, is told to install."""
-WITH_EXTRAS = re.compile(r"(?<![\w./-])(earshot[\w-]*)\[([\w, ]+)\]")
+WITH_EXTRAS = re.compile(r"(?<![\w./-])(earshot(?:-[\w-]+)?)\[([\w, ]+)\]")
 WITHOUT = re.compile(r"(?<![\w./$-])(earshot[\w-]*)(?![\w./@-])")
 
 
@@ -42,6 +42,13 @@ def tracked() -> Iterator[tuple[str, str]]:
         content = path.read_bytes()
         if b"\0" not in content:
             yield name, content.decode()
+
+
+def test_nothing_is_tracked_that_a_server_keeps_for_itself() -> None:
+    """Such as the credentials of one that was started here without `--data`."""
+    names = [name for name, _ in tracked()]
+    assert len(names) > 100
+    assert [name for name in names if name.endswith((".key", ".token"))] == []
 
 
 def named_in(text: str) -> set[tuple[str, str]]:
@@ -65,6 +72,7 @@ def test_the_search_finds_what_it_is_for() -> None:
     }
     assert named_in("with `earshot-sensing[phone]`: ") == {("earshot-sensing", "phone")}
     assert named_in("pip install -e /opt/earshot") == set()
+    assert named_in("rate(earshot_requests_total[5m])") == set()  # of Prometheus
 
 
 def test_every_text_names_the_distribution_and_an_extra_of_it() -> None:
