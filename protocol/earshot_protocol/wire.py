@@ -6,6 +6,7 @@ server. On the wire it is a MessagePack map tagged by `type`.
 
 from __future__ import annotations
 
+import functools
 from typing import Annotated, Any, ClassVar, TypeVar
 
 import msgspec
@@ -112,12 +113,19 @@ def _plain(value: Any) -> Any:
     if isinstance(value, msgspec.Struct):
         config = value.__struct_config__
         fields = {
-            field.encode_name: _plain(getattr(value, field.name))
-            for field in msgspec.structs.fields(value)
-            if getattr(value, field.name) != field.default
+            written: _plain(entry)
+            for name, written, default in _fields(type(value))
+            if (entry := getattr(value, name)) != default
         }
         return fields | ({config.tag_field: config.tag} if config.tag_field else {})
     return [_plain(entry) for entry in value] if isinstance(value, tuple) else value
+
+
+@functools.cache
+def _fields(kind: type[msgspec.Struct]) -> tuple[tuple[str, str, Any], ...]:
+    """Name, name on the wire, and default of each field."""
+    fields = msgspec.structs.fields(kind)
+    return tuple((field.name, field.encode_name, field.default) for field in fields)
 
 
 def decode(decoder: msgspec.msgpack.Decoder[_T], data: bytes, limit: int) -> _T:

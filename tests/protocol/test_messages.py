@@ -34,7 +34,7 @@ from earshot_protocol.secure_sum.messages import (
     Unmasked,
 )
 from earshot_protocol.secure_sum.parameters import choose
-from earshot_protocol.wire import LARGEST_ROWS, Answer, Matrix, Task, encode
+from earshot_protocol.wire import LARGEST_ROWS, Answer, Matrix, Task, canonical, encode
 
 ID = bytes(range(16))
 PARAMETERS = learning_parameters(labels=("bus", "café"))
@@ -265,3 +265,30 @@ def test_a_matrix_is_finite_and_fills_its_shape() -> None:
     ):
         with pytest.raises(MalformedMessageError):
             wrong.array()
+
+
+# ------------------------------------------------------------------------------- canonical form
+
+
+@pytest.mark.parametrize("message", TASKS, ids=lambda message: type(message).__name__)
+def test_the_canonical_form_does_not_depend_on_how_a_message_came(message: Task) -> None:
+    form = canonical(message)
+    assert canonical(decode_task(encode(message))) == form
+    assert canonical(msgspec.json.decode(msgspec.json.encode(message), type=AnyTask)) == form
+    fields = msgspec.msgpack.decode(encode(message))
+    backwards = msgspec.msgpack.encode(dict(reversed(fields.items())))
+    assert canonical(decode_task(backwards)) == form
+    # It is a message itself, with its names in order.
+    assert decode_task(form) == message
+    assert list(msgspec.msgpack.decode(form)) == sorted(msgspec.msgpack.decode(form))
+
+
+def test_the_canonical_form_leaves_out_what_has_its_default_and_nothing_else() -> None:
+    read = msgspec.msgpack.decode(canonical(PARAMETERS))
+    assert "noise_crowd" not in read
+    assert "step_seconds" not in read
+    changed = msgspec.structs.replace(PARAMETERS, noise_crowd=9_999)
+    assert msgspec.msgpack.decode(canonical(changed)) == read | {"noise_crowd": 9_999}
+    secure = msgspec.msgpack.decode(canonical(OPENING))["parameters"]
+    assert {"precision", "statistical_security", "correctness"}.isdisjoint(secure)
+    assert secure["shape"] == [2, 3]
