@@ -104,3 +104,18 @@ def test_nothing_is_a_formula_but_numbers_stay_numbers(said: str) -> None:
 def test_a_table_that_does_not_exist_is_not_found(path: str) -> None:
     client = application(made.HandMadeArchive(made.some_months())).test_client()
     assert client.get(path).status_code == 404
+
+
+def test_refusals_names_and_cohorts_are_in_the_sheets() -> None:
+    record = msgspec.structs.replace(
+        made.running(), refusals={"encoder": 3}, name="=Week 12", cohorts=("north", "west")
+    )
+    client = application(made.HandMadeArchive([record])).test_client()
+    address = f"/phases/{record.phase.hex()}/refusals.csv"
+    assert f'href="{address}"' in client.get(f"/phases/{record.phase.hex()}").text
+    (refused,) = rows(client.get(address).text)
+    assert (refused["rule"], refused["phones"]) == ("encoder", "3")
+    (listed,) = rows(client.get("/phases.csv").text)
+    assert listed["cohorts"] == "north west"
+    assert listed["name"].endswith("Week 12")
+    assert not listed["name"].startswith("=")

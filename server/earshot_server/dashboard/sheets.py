@@ -15,7 +15,7 @@ from earshot_protocol.phases.learning import Result
 from earshot_protocol.phases.plan import Outcome
 from earshot_protocol.phases.statistics import Statistics
 from earshot_protocol.privacy.significance import LEVEL
-from earshot_server.dashboard import outcomes, sentences, tables
+from earshot_server.dashboard import outcomes, refusals, sentences, tables
 from earshot_server.dashboard.changes import PER_PHONES
 from earshot_server.dashboard.histograms import Histogram
 from earshot_server.records import PhaseRecord
@@ -53,7 +53,10 @@ class Sheet(NamedTuple):
 def phases(records: Iterable[PhaseRecord]) -> Sheet:
     """All phases, one row each."""
     return Sheet(
-        ("phase", "kind", "status", "outcome", "joined", "wanted", "stayed", "started", "finished"),
+        (
+            *("phase", "kind", "status", "outcome", "joined", "wanted", "stayed", "started"),
+            *("finished", "name", "cohorts"),
+        ),
         tuple(
             (
                 record.phase.hex(),
@@ -65,6 +68,8 @@ def phases(records: Iterable[PhaseRecord]) -> Sheet:
                 sentences.stayed(record),
                 _time(record.created),
                 _time(record.finished),
+                record.name,
+                " ".join(record.cohorts),
             )
             for record in records
         ),
@@ -84,6 +89,9 @@ def of_phase(record: PhaseRecord) -> dict[str, Sheet]:
             ),
         ),
     }
+    if record.refusals:
+        refused: tuple[tuple[Cell, ...], ...] = refusals.rows(record.refusals)
+        sheets["refusals"] = Sheet(("rule", "meaning", "phones"), refused)
     match record.ending:
         case Result() as result:
             sheets |= _environments(record, result)
