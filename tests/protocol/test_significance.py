@@ -228,3 +228,9 @@ def test_what_was_not_tested_is_not_clear() -> None:
 def test_a_larger_number_is_never_less_clear(scale: float, order: float, value: int) -> None:
     smaller, larger = Noise(scale, order).at_least([value, value + 1])
     assert 0 <= larger <= smaller <= 1
+
+
+def test_numbers_beyond_any_noise_and_any_word_are_clear() -> None:
+    noise = Noise(4.0, 1.2)
+    assert count_p_values([2**70, -(2**70), 2**63], noise) == (0.0, 1.0, 0.0)
+    assert name_p_values([[2**62, -(2**62)]], noise) == (0.0,)

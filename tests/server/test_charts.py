@@ -70,15 +70,25 @@ def test_charts_beside_their_text_are_hidden_from_screen_readers(drawn: Markup) 
 
 
 def test_interval_bar_reaches_the_count_and_its_whisker_the_interval() -> None:
-    drawn = charts.interval_bar(Interval(40, 30, 50), 80)
+    drawn = charts.interval_bar(Interval(40, 30, 50, 0.01), 80)
     assert share(of_class(drawn, "full")[0], "width") == pytest.approx(50)
     whisker = of_class(drawn, "whisker")[0]
     assert (share(whisker, "x1"), share(whisker, "x2")) == pytest.approx((37.5, 62.5))
 
 
 def test_interval_bar_of_a_negative_count_is_empty() -> None:
-    drawn = charts.interval_bar(Interval(-8, 0, 2), 80)
-    assert share(of_class(drawn, "full")[0], "width") == 0
+    drawn = charts.interval_bar(Interval(-8, 0, 2, 0.9), 80)
+    assert share(of_class(drawn, "missing")[0], "width") == 0
+
+
+@pytest.mark.parametrize(("p_value", "hollow"), [(0.05, 0), (0.051, 1), (None, 1)])
+def test_what_may_be_noise_is_hollow(p_value: float | None, hollow: int) -> None:
+    count = Interval(40, 30, 50, p_value)
+    bar = charts.interval_bar(count, 80)
+    assert (len(of_class(bar, "missing")), len(of_class(bar, "full"))) == (hollow, 1 - hollow)
+    assert share(of_class(bar, "missing" if hollow else "full")[0], "width") == pytest.approx(50)
+    course = charts.over_time([count], [0.0], 80)
+    assert len(of_class(course, "hollow")) == hollow
 
 
 def test_course_joins_neighbours_and_leaves_gaps() -> None:

@@ -400,6 +400,42 @@ def test_statistics_mark_labels_that_a_phase_did_not_know() -> None:
     assert "77" in first_row
 
 
+def test_a_published_phase_says_what_changed_since_the_one_before_it() -> None:
+    newer = made.published_statistics(30, made.NOW, shift=-40)
+    records = [newer, *made.some_months()]
+    shown = page(f"/phases/{newer.phase.hex()}", records)
+    assert "Since 16 Sep 2026, 14:13 UTC:" in shown.words
+    assert "public transport, car and street rose; sport, workshop" in shown.words
+    first = made.published_statistics(35, made.NOW - 155 * made.DAY)
+    assert "Since" not in page(f"/phases/{first.phase.hex()}", [first]).words
+    assert "Since" not in page(f"/phases/{newer.phase.hex()}", [newer]).words
+
+
+def test_overview_adds_up_what_all_phases_have_cost() -> None:
+    learned, counted = made.published_learning(10, made.NOW), made.published_statistics(30, 1.0)
+    records = [made.gathering(), learned, counted, made.never_started()]
+    shown = page("/", records)
+    for releases, name, phases in (
+        (learned.ending.privacy, "Learning", 1),
+        (counted.ending.privacy, "Statistics", 1),
+        ((*learned.ending.privacy, *counted.ending.privacy), "All", 2),
+    ):
+        costs = total(releases)
+        cells = " ".join(
+            wording.real(value)
+            for unit in (Unit.RECORDING, Unit.PHONE)
+            for value in (costs[unit].epsilon, costs[unit].delta)
+        )
+        assert f"{name} {phases} {cells}" in shown.words
+    # A phase counts from its first answer on, and then with what has left the phones.
+    assert "Privacy spent so far" not in page("/", [made.gathering(), made.never_started()]).words
+    began = page("/", [made.running()]).words
+    assert "All 1" in began
+    assert (
+        f"All 1 {wording.real(total(learned.ending.privacy)[Unit.RECORDING].epsilon)}" not in began
+    )
+
+
 def test_phases_of_one_day_have_an_axis_of_hours() -> None:
     hours = [made.published_statistics(30 + i, made.NOW - 3600.0 * i) for i in range(3)]
     shown = page("/statistics", hours)

@@ -17,7 +17,7 @@ from earshot_server.dashboard.sheets import Sheet
 
 LEARNED, COUNTED = made.name_of(10).hex(), made.name_of(30).hex()
 PAGES = {
-    "/": 1,
+    "/": 2,
     "/statistics": 4,
     f"/phases/{LEARNED}": 5,  # environments, their votes, participation, privacy, parameters
     f"/phases/{COUNTED}": 4,

@@ -28,6 +28,7 @@ PValue = Annotated[float, Meta(ge=0, le=1)]
 
 _LARGEST_REACH = 2**17
 """Noise that reaches further is computed on a grid coarser than the integers."""
+_FAR = 2**61
 _NEGLIGIBLE = math.log(1e15)
 
 
@@ -67,7 +68,7 @@ class Noise:
         grid of at most a thousandth of its scale, and values are rounded towards zero.
         """
         grid, tail = _tail(self.scale, self.order)
-        numbers = np.asarray(values, dtype=np.int64)
+        numbers = _bounded(values)
         above = tail[np.clip(numbers // grid, 0, len(tail) - 1)]
         below = tail[np.clip(-((numbers - 1) // grid), 0, len(tail) - 1)]
         return np.where(numbers > 0, above, 1.0 - below)
@@ -88,7 +89,7 @@ def count_p_values(
         noise: on each of them.
         looked_at: how many these were chosen from; by default there are no others.
     """
-    numbers = np.asarray(counts, dtype=np.int64)
+    numbers = _bounded(counts)
     return _corrected(noise.at_least(numbers), len(numbers) if looked_at is None else looked_at)
 
 
@@ -110,7 +111,7 @@ def name_p_values(totals: npt.ArrayLike, noise: Noise) -> tuple[float, ...]:
         totals: integers (centroids, labels), at least one label.
         noise: on each of them.
     """
-    table = np.asarray(totals, dtype=np.int64)
+    table = _bounded(totals)
     if not len(table):
         return ()
     ordered = np.sort(table, axis=1)
@@ -130,6 +131,12 @@ def are_clear(p_values: Sequence[float], count: int) -> tuple[bool, ...]:
     if len(p_values) != count:
         return (False,) * count
     return tuple(p_value <= LEVEL for p_value in p_values)
+
+
+def _bounded(values: npt.ArrayLike) -> npt.NDArray[np.int64]:
+    """The same integers, or such as no noise reaches either and whose differences still fit."""
+    bounded: npt.NDArray[np.int64] = np.clip(np.asarray(values, dtype=object), -_FAR, _FAR)
+    return bounded.astype(np.int64)
 
 
 def _corrected(chances: npt.NDArray[np.float64], looked_at: int) -> tuple[float, ...]:

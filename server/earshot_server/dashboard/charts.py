@@ -75,11 +75,14 @@ def participation(answered: int, expected: int, phones: int, least: int) -> Mark
 
 
 def interval_bar(count: Interval, largest: int) -> Markup:
-    """A bar up to the published count, with a whisker over the interval; `largest` is full."""
+    """A bar up to the published count, with a whisker over the interval; `largest` is full.
+
+    It is hollow where the count may be noise alone.
+    """
     unit = 100.0 / largest
     low, high = _share(unit * count.least), _share(unit * count.most)
     return _bar(
-        _block("full", unit * max(0, min(count.published, largest))),
+        _block("full" if count.clear else "missing", unit * max(0, min(count.published, largest))),
         # The halo keeps the whisker apart from the bar on which it lies.
         _element("line", class_="halo", x1=low, x2=high, y1=9, y2=9),
         _element("line", class_="whisker", x1=low, x2=high, y1=9, y2=9),
@@ -91,7 +94,8 @@ def interval_bar(count: Interval, largest: int) -> Markup:
 def over_time(counts: Sequence[Interval | None], times: Sequence[float], largest: int) -> Markup:
     """One mark with a whisker per phase, joined by lines; None leaves a gap.
 
-    The marks lie as far apart as the times do; every phase has a tick on the axis.
+    A mark is hollow where the count may be noise alone. The marks lie as far apart as the times
+    do; every phase has a tick on the axis.
 
     Args:
         counts: oldest first.
@@ -116,7 +120,8 @@ def over_time(counts: Sequence[Interval | None], times: Sequence[float], largest
             drawn.append(
                 _element("line", class_="course", x1=previous[0], y1=previous[1], x2=x, y2=y)
             )
-        marks.append(_element("circle", class_="mark", cx=x, cy=y, r=3.5))
+        kind = "mark" if count.clear else "mark hollow"
+        marks.append(_element("circle", class_=kind, cx=x, cy=y, r=3.5))
         previous = x, y
     return _hidden("course-chart", _HEIGHT, *drawn, *marks)
 

@@ -16,7 +16,7 @@ _HISTOGRAMS = {
 
 
 def register(pages: Blueprint, archive: Archive, most: int) -> None:
-    """Add `/phases.csv`, `/phases/<hex>/<table>.csv` and `/statistics/<which>/<table>.csv`.
+    """Add `/phases.csv`, `/spent.csv`, `/phases/<hex>/….csv` and `/statistics/<which>/….csv`.
 
     Args:
         pages: the dashboard's.
@@ -27,6 +27,10 @@ def register(pages: Blueprint, archive: Archive, most: int) -> None:
     @pages.get("/phases.csv")
     def phases_csv() -> Response:
         return _file("phases", sheets.phases(archive.phases(most)))
+
+    @pages.get("/spent.csv")
+    def spent_csv() -> Response:
+        return _file("spent", sheets.spent(archive.phases(most)))
 
     @pages.get("/phases/<name>/<table>.csv")
     def phase_csv(name: str, table: str) -> Response:

@@ -36,6 +36,11 @@ class Interval(NamedTuple):
     p_value: float | None = None
     """See `significance.count_p_values`; None where it was not tested."""
 
+    @property
+    def clear(self) -> bool:
+        """Whether it was tested, and stands clear of the noise."""
+        return self.p_value is not None and self.p_value <= LEVEL
+
     @classmethod
     def around(cls, published: int, radius: int, p_value: float | None = None) -> Interval:
         """Of a count that cannot be negative."""

@@ -13,12 +13,14 @@ from earshot_protocol.phases.plan import Outcome
 from earshot_protocol.phases.statistics import Statistics
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_server.dashboard import (
+    changes,
     charts,
     downloads,
     histograms,
     outcomes,
     refusals,
     sentences,
+    spending,
     tables,
     wording,
 )
@@ -70,6 +72,7 @@ def blueprint(archive: Archive, clock: Callable[[], float] = time.time) -> Bluep
             under_way=under_way,
             published=sum(record.status == PUBLISHED for record in records),
             counts=archive.counts(),
+            spent=spending.of_all(records),
             live=bool(under_way),
             most=MOST_PHASES,
         )
@@ -83,9 +86,10 @@ def blueprint(archive: Archive, clock: Callable[[], float] = time.time) -> Bluep
             "phase.html",
             record=record,
             steps=tables.participation(record),
-            privacy=tables.privacy(record),
-            vacuous_epsilon=tables.VACUOUS_EPSILON,
+            privacy=spending.of_phase(record),
+            vacuous_epsilon=spending.VACUOUS_EPSILON,
             live=_is_under_way(record),
+            comparison=_compared(archive, record),
             **_published(record),
         )
 
@@ -121,6 +125,19 @@ def _published(record: PhaseRecord) -> dict[str, object]:
             return {"page": None}
     figure = outcomes.words_for(record.parameters).figure(record.ending)
     return {"page": f"dashboard/{next(iter(shown))}.html", "figure": figure, **shown}
+
+
+def _compared(archive: Archive, record: PhaseRecord) -> changes.Comparison | None:
+    """A published phase and the one of its kind before it."""
+    if record.status != PUBLISHED:
+        return None
+    records = archive.phases(MOST_PHASES)
+    for of_kind in (histograms.private_histograms, histograms.global_histograms):
+        if of_kind([record]):
+            until = record.finished or 0.0
+            known = [each for each in of_kind(records) if each.finished < until]
+            return changes.since_before([*known, *of_kind([record])])
+    return None
 
 
 def _is_under_way(record: PhaseRecord) -> bool:

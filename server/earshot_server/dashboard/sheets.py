@@ -15,7 +15,7 @@ from earshot_protocol.phases.learning import Result
 from earshot_protocol.phases.plan import Outcome
 from earshot_protocol.phases.statistics import Statistics
 from earshot_protocol.privacy.significance import LEVEL
-from earshot_server.dashboard import outcomes, refusals, sentences, tables
+from earshot_server.dashboard import outcomes, refusals, sentences, spending, tables
 from earshot_server.dashboard.changes import PER_PHONES
 from earshot_server.dashboard.histograms import Histogram
 from earshot_server.records import PhaseRecord
@@ -102,6 +102,18 @@ def of_phase(record: PhaseRecord) -> dict[str, Sheet]:
     return sheets
 
 
+def spent(records: Iterable[PhaseRecord]) -> Sheet:
+    """What all phases together have cost a phone that took part in all of them."""
+    return Sheet(
+        ("kind", "phases", "unit", "epsilon", "delta"),
+        tuple(
+            (row.kind or "all", row.phases, str(unit), cost.epsilon, cost.delta)
+            for row in spending.of_all(records)
+            for unit, cost in row.spent.items()
+        ),
+    )
+
+
 def over_time(published: Sequence[Histogram]) -> dict[str, Sheet]:
     """The tables of one kind of histogram over time, by name.
 
@@ -150,7 +162,7 @@ def _privacy(record: PhaseRecord) -> Sheet:
         ("step", "mechanism", "unit", "epsilon", "delta", "paid"),
         tuple(
             (row.step, row.mechanism, str(unit), cost.epsilon, cost.delta, _yes(row.spent))
-            for row in tables.privacy(record).rows
+            for row in spending.of_phase(record).rows
             for unit, cost in row.costs.items()
         ),
     )

@@ -2,29 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
 from markupsafe import Markup
 
-from earshot_protocol.messages import Failed
 from earshot_protocol.phases.learning import CENTROID_VOTE, LABEL_VOTE, Result
-from earshot_protocol.phases.plan import Outcome
 from earshot_protocol.phases.statistics import Statistics
-from earshot_protocol.privacy import accounting
-from earshot_protocol.privacy.accounting import Release
-from earshot_protocol.privacy.mechanisms import Cost, Unit
 from earshot_server.dashboard import changes, charts, histograms, outcomes, sentences, wording
 from earshot_server.dashboard.histograms import Histogram, Interval
-from earshot_server.records import PUBLISHED, PhaseRecord, StepRecord
+from earshot_server.records import PhaseRecord, StepRecord
 
 MOST_ENVIRONMENTS = 100
 """On the map and in its tables."""
 MOST_MULTIPLES = 12
 """Labels that have a chart of their own."""
-VACUOUS_EPSILON = 20.0
-VACUOUS_DELTA = 0.01
 
 
 class Participation(NamedTuple):
@@ -150,82 +143,6 @@ def histogram(record: PhaseRecord, published: Statistics) -> tuple[Bar, ...]:
         Bar(label, counts[label], charts.interval_bar(counts[label], largest))
         for label in histograms.by_frequency([histogram])
     )
-
-
-class Spending(NamedTuple):
-    """One private step: its costs by unit, and whether phones have paid them."""
-
-    step: str
-    mechanism: str
-    costs: dict[Unit, Cost]
-    spent: bool
-
-
-@dataclass(frozen=True)
-class Privacy:
-    """What a phase costs.
-
-    Attributes:
-        rows: every private step.
-        total: of all of them, per unit.
-        spent: of those that phones have paid.
-        complete: whether these are all.
-        vacuous: the costs that promise nothing, of what is or will be spent.
-    """
-
-    rows: tuple[Spending, ...]
-    total: dict[Unit, Cost]
-    spent: dict[Unit, Cost]
-    complete: bool
-    vacuous: dict[Unit, Cost]
-
-
-def privacy(record: PhaseRecord) -> Privacy:
-    """What was published as spent, or, before that, what the parameters say will be.
-
-    A failed phase that never asked anything has no rows.
-    """
-    releases: tuple[Release, ...]
-    plan = histograms.agreed_parameters(record).plan()
-    if isinstance(record.ending, Outcome):
-        releases = record.ending.privacy
-    elif isinstance(record.ending, Failed) and not record.steps:
-        releases = ()
-    else:
-        releases = plan.releases()
-    answered = {step.step for step in record.steps if step.answered}
-    published = record.status == PUBLISHED
-    rows = tuple(
-        Spending(
-            step,
-            mechanism,
-            costs,
-            published or ((left := plan.released_in(step)) is not None and left.name in answered),
-        )
-        for (step, mechanism), costs in by_mechanism(releases).items()
-    )
-    paid = {row.step for row in rows if row.spent}
-    total = accounting.total(releases)
-    spent = accounting.total(release for release in releases if release.step in paid)
-    vacuous = {
-        unit: cost
-        for unit, cost in (spent if isinstance(record.ending, Failed) else total).items()
-        if is_vacuous(cost)
-    }
-    return Privacy(rows, total, spent, all(row.spent for row in rows), vacuous)
-
-
-def by_mechanism(releases: Iterable[Release]) -> dict[tuple[str, str], dict[Unit, Cost]]:
-    """The costs of each step and mechanism, in the order of their first release."""
-    groups: dict[tuple[str, str], list[Release]] = {}
-    for release in releases:
-        groups.setdefault((release.step, release.mechanism), []).append(release)
-    return {key: accounting.total(group) for key, group in groups.items()}
-
-
-def is_vacuous(cost: Cost) -> bool:
-    """Whether it promises nothing."""
-    return cost.epsilon > VACUOUS_EPSILON or cost.delta > VACUOUS_DELTA
 
 
 class Course(NamedTuple):

@@ -13,7 +13,7 @@ from typing import TypeVar
 from earshot_protocol.privacy.accounting import Release, total
 from earshot_protocol.privacy.mechanisms import Cost, Unit
 from earshot_protocol.privacy.significance import LEVEL
-from earshot_server.dashboard.tables import VACUOUS_EPSILON, by_mechanism, is_vacuous
+from earshot_server.dashboard.spending import VACUOUS_EPSILON, by_mechanism, is_vacuous
 from earshot_server.dashboard.wording import NOTHING, UNNAMED, byte_size, counted, real, whole
 from earshot_simulations.learning import charts, plane
 from earshot_simulations.learning.attacks import adversary_section

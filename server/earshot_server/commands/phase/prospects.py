@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from earshot_protocol.api import StartPhase
 from earshot_protocol.privacy.mechanisms import Unit
-from earshot_server.dashboard.tables import VACUOUS_EPSILON, is_vacuous
+from earshot_server.dashboard.spending import VACUOUS_EPSILON, is_vacuous
 from earshot_server.dashboard.wording import byte_size, duration, real
 from earshot_server.phases.forecast import Forecast, SumForecast
 from earshot_server.records import CohortRecord

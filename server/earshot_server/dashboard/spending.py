@@ -1,0 +1,133 @@
+"""What phases cost: each of them, and all of them together."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import NamedTuple
+
+from earshot_protocol.messages import Failed
+from earshot_protocol.phases.plan import Outcome
+from earshot_protocol.privacy import accounting
+from earshot_protocol.privacy.accounting import Release
+from earshot_protocol.privacy.mechanisms import Cost, Unit
+from earshot_server.dashboard import histograms
+from earshot_server.records import PUBLISHED, PhaseRecord
+
+VACUOUS_EPSILON = 20.0
+VACUOUS_DELTA = 0.01
+
+
+class Spending(NamedTuple):
+    """One private step: its costs by unit, and whether phones have paid them."""
+
+    step: str
+    mechanism: str
+    costs: dict[Unit, Cost]
+    spent: bool
+
+
+@dataclass(frozen=True)
+class Privacy:
+    """What a phase costs.
+
+    Attributes:
+        rows: every private step.
+        total: of all of them, per unit.
+        spent: of those that phones have paid.
+        complete: whether these are all.
+        vacuous: the costs that promise nothing, of what is or will be spent.
+    """
+
+    rows: tuple[Spending, ...]
+    total: dict[Unit, Cost]
+    spent: dict[Unit, Cost]
+    complete: bool
+    vacuous: dict[Unit, Cost]
+
+
+def of_phase(record: PhaseRecord) -> Privacy:
+    """What was published as spent, or, before that, what the parameters say will be.
+
+    A failed phase that never asked anything has no rows.
+    """
+    releases, paid = _planned(record), {each.step for each in paid_releases(record)}
+    rows = tuple(
+        Spending(step, mechanism, costs, step in paid)
+        for (step, mechanism), costs in by_mechanism(releases).items()
+    )
+    total = accounting.total(releases)
+    spent = accounting.total(release for release in releases if release.step in paid)
+    vacuous = {
+        unit: cost
+        for unit, cost in (spent if isinstance(record.ending, Failed) else total).items()
+        if is_vacuous(cost)
+    }
+    return Privacy(rows, total, spent, all(row.spent for row in rows), vacuous)
+
+
+def paid_releases(record: PhaseRecord) -> tuple[Release, ...]:
+    """Those that have left phones: of steps to which any has answered."""
+    if record.status == PUBLISHED:
+        return _planned(record)
+    plan = histograms.agreed_parameters(record).plan()
+    answered = {step.step for step in record.steps if step.answered}
+    return tuple(
+        release
+        for release in _planned(record)
+        if (left := plan.released_in(release.step)) is not None and left.name in answered
+    )
+
+
+def _planned(record: PhaseRecord) -> tuple[Release, ...]:
+    if isinstance(record.ending, Outcome):
+        return record.ending.privacy
+    if isinstance(record.ending, Failed) and not record.steps:
+        return ()
+    return histograms.agreed_parameters(record).plan().releases()
+
+
+def by_mechanism(releases: Iterable[Release]) -> dict[tuple[str, str], dict[Unit, Cost]]:
+    """The costs of each step and mechanism, in the order of their first release."""
+    groups: dict[tuple[str, str], list[Release]] = {}
+    for release in releases:
+        groups.setdefault((release.step, release.mechanism), []).append(release)
+    return {key: accounting.total(group) for key, group in groups.items()}
+
+
+def is_vacuous(cost: Cost) -> bool:
+    """Whether it promises nothing."""
+    return cost.epsilon > VACUOUS_EPSILON or cost.delta > VACUOUS_DELTA
+
+
+class Total(NamedTuple):
+    """What a phone has paid that took part in all phases of a kind, or in all there are.
+
+    Attributes:
+        kind: of the phases; empty for all of them.
+        phases: how many of them have asked phones for something that was paid.
+        spent: per unit, added up (basic composition).
+    """
+
+    kind: str
+    phases: int
+    spent: dict[Unit, Cost]
+
+
+def of_all(records: Iterable[PhaseRecord]) -> tuple[Total, ...]:
+    """What all phases together have cost a phone at most: for each kind of phase, then for all.
+
+    A phone that joined only some of them, or left early, has paid less; its own ledger says what.
+    """
+    paid: dict[str, list[tuple[Release, ...]]] = {}
+    for record in records:
+        releases = paid_releases(record)
+        if releases:
+            paid.setdefault(record.parameters.kind, []).append(releases)
+    rows = [
+        Total(kind, len(phases), accounting.total(each for phase in phases for each in phase))
+        for kind, phases in sorted(paid.items())
+    ]
+    everything = [each for phases in paid.values() for phase in phases for each in phase]
+    total = Total("", sum(row.phases for row in rows), accounting.total(everything))
+    return (*rows, total) if rows else ()
