@@ -222,6 +222,8 @@ def test_a_lease_is_renewed_while_work_goes_on(database: Database) -> None:
     other = make_driver(database, discovery, lease=1.0)
     thread = threading.Thread(target=slow.turn)
     thread.start()
+    while not discovery.calls:  # it has the lease, and is at work
+        time.sleep(0.01)
     moved = 0
     while thread.is_alive():
         database.query("UPDATE troubles SET next_try = 0")

@@ -28,7 +28,7 @@ def list_phones(
     if as_json:
         typer.echo(json.dumps(msgspec.to_builtins(counts)))
         return
-    typer.echo(f"{counts.enrolled} phones are enrolled, {counts.in_phases} of them are in a phase")
+    typer.echo(f"enrolled: {counts.enrolled}; of these in a phase: {counts.in_phases}")
 
 
 @app.command()
