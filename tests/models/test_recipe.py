@@ -199,6 +199,14 @@ def test_the_command_trains_what_it_is_told(
     assert (found.card.name, found.credits) == ("mine-1", credits_)
 
 
+def test_a_folder_with_another_thing_in_it_is_refused(folder: Path, tmp_path: Path) -> None:
+    (tmp_path / "encoder.tflite").write_text("precious")
+    result = CliRunner().invoke(app, ["--data", str(folder), "--out", str(tmp_path)])
+    with pytest.raises(InvalidInputError, match=r"holds encoder\.tflite"):
+        raise result.exception or AssertionError
+    assert (tmp_path / "encoder.tflite").read_text() == "precious"
+
+
 @pytest.mark.parametrize(
     ("words", "error", "message"),
     [
@@ -210,6 +218,12 @@ def test_the_command_trains_what_it_is_told(
         (("--steps", "0"), InvalidParametersError, "steps"),
         (("--batch", "0"), InvalidParametersError, "batch"),
         (("--width", "0"), InvalidParametersError, "width"),
+        (("--width", "nan"), InvalidParametersError, "width=nan"),
+        (("--batch", "99999999999"), InvalidParametersError, "batch=99999999999"),
+        (("--patience", "-3"), InvalidParametersError, "patience=-3"),
+        (("--seed", "-1"), InvalidParametersError, "seed=-1"),
+        (("--share", "nan"), InvalidParametersError, "share=nan"),
+        (("--synthesized", "nan"), InvalidParametersError, "synthesized=nan"),
     ],
 )
 def test_mistakes_on_the_command_line_are_named(
