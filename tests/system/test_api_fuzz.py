@@ -25,7 +25,17 @@ from support.api_caller import Caller, Server
 from support.hostile_requests import Request, Response, World, send
 from support.played_phase import PARAMETERS
 
-from earshot_protocol.api import ANSWER, ENROL, JSON, MESSAGEPACK, PHASES, PROBLEM, TASK, Problem
+from earshot_protocol.api import (
+    ANSWER,
+    ENROL,
+    JSON,
+    MESSAGEPACK,
+    PHASES,
+    PROBLEM,
+    REFUSAL,
+    TASK,
+    Problem,
+)
 from earshot_protocol.phases.learning import Cluster, LocalCentroids
 from earshot_protocol.wire import Matrix
 from earshot_server.api.openapi import document
@@ -278,7 +288,7 @@ class Drive:
         run()
 
     def _send(self, case: Any, documented: set[int]) -> None:
-        insider = "phone" if case.path in (ENROL, TASK, ANSWER) else "operator"
+        insider = "phone" if case.path in (ENROL, TASK, ANSWER, REFUSAL) else "operator"
         if case.method.upper() == "DELETE":
             insider = "stranger"  # an administrator's order would do what it says
         caller = self.world.random.choice(["stranger", insider])
