@@ -32,7 +32,6 @@ DEPLOY = ROOT / "deploy"
 SCRIPT = DEPLOY / "install.sh"
 PATH = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin"
 """All of the environment that gets through: nothing of the tests' own."""
-OWN_PATH = ":".join(each for each in sys.path if each.startswith(str(ROOT)))
 PATIENCE = 900
 
 
@@ -364,7 +363,7 @@ def test_the_operators_page_of_the_readme_works_as_it_stands(
             crowd = subprocess.run(  # noqa: S603 - the README's words
                 ["/bin/bash", "-euc", phones.replace("http://127.0.0.1:8000", address)],
                 cwd=source,
-                env={**bare, "EARSHOT_SERVER": address, "PYTHONPATH": OWN_PATH},
+                env={**bare, "EARSHOT_SERVER": address},
                 capture_output=True,
                 text=True,
                 check=False,
