@@ -6,7 +6,7 @@ import html
 import re
 from collections import Counter
 from collections.abc import Sequence
-from datetime import UTC, datetime
+from datetime import datetime
 from html.parser import HTMLParser
 
 import msgspec
@@ -555,62 +555,3 @@ def test_every_result_of_many_can_be_shown(record: PhaseRecord) -> None:
 def check_shown(record: PhaseRecord) -> None:
     for path in ("/", "/statistics", f"/phases/{record.phase.hex()}"):
         page(path, [record])
-
-
-# ------------------------------------------------------------------------------- wording
-
-
-@pytest.mark.parametrize(
-    ("value", "words"),
-    [
-        (0, "0"),
-        (0.5, "0.5"),
-        (1e-6, "10⁻⁶"),
-        (2.4e-12, "2.4 · 10⁻¹²"),
-        (9.99e-7, "10⁻⁶"),
-        (408.7, "409"),
-        (12_345.6, "12\u202f346"),
-        (2.5e7, "2.5 · 10⁷"),
-        (float("inf"), "∞"),
-    ],
-)
-def test_real_numbers(value: float, words: str) -> None:
-    assert wording.real(value) == words
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [
-        (0.0066, "6.6 ms"),
-        (0.42, "420 ms"),
-        (1.5, "1.5 s"),
-        (48, "48 s"),
-        (60, "1 min"),
-        (3 * 3600 + 300, "3 h 5 min"),
-        (48 * 3600, "2 days"),
-        (86_400 * 3 + 7200, "3 days 2 h"),
-    ],
-)
-def test_durations(seconds: float, words: str) -> None:
-    assert wording.duration(seconds) == words
-
-
-@pytest.mark.parametrize(
-    ("seconds", "words"),
-    [
-        (-10, "just now"),
-        (10, "in less than a minute"),
-        (-3600, "1 hour ago"),
-        (7300, "in 2 hours"),
-        (3 * 86_400, "in 3 days"),
-    ],
-)
-def test_distances_in_time(seconds: float, words: str) -> None:
-    assert wording.from_now(made.NOW + seconds, made.NOW) == words
-
-
-def test_moments_are_in_utc_for_people_and_machines() -> None:
-    expected = datetime.fromtimestamp(made.NOW, UTC)
-    assert wording.moment(made.NOW) == (
-        f'<time datetime="{expected:%Y-%m-%dT%H:%M:%SZ}">21 Sep 2026, 14:13 UTC</time>'
-    )
