@@ -416,9 +416,9 @@ def test_overview_adds_up_what_all_phases_have_cost() -> None:
     records = [made.gathering(), learned, counted, made.never_started()]
     shown = page("/", records)
     for releases, name, phases in (
-        (learned.ending.privacy, "Learning", 1),
-        (counted.ending.privacy, "Statistics", 1),
-        ((*learned.ending.privacy, *counted.ending.privacy), "All", 2),
+        (learned.ending.privacy, "Learning phases", 1),
+        (counted.ending.privacy, "Statistics phases", 1),
+        ((*learned.ending.privacy, *counted.ending.privacy), "All phases", 2),
     ):
         costs = total(releases)
         cells = " ".join(
@@ -430,10 +430,9 @@ def test_overview_adds_up_what_all_phases_have_cost() -> None:
     # A phase counts from its first answer on, and then with what has left the phones.
     assert "Privacy spent so far" not in page("/", [made.gathering(), made.never_started()]).words
     began = page("/", [made.running()]).words
-    assert "All 1" in began
-    assert (
-        f"All 1 {wording.real(total(learned.ending.privacy)[Unit.RECORDING].epsilon)}" not in began
-    )
+    assert "All phases 1" in began
+    whole = wording.real(total(learned.ending.privacy)[Unit.RECORDING].epsilon)
+    assert f"All phases 1 {whole}" not in began
 
 
 def test_phases_of_one_day_have_an_axis_of_hours() -> None:

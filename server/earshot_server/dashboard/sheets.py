@@ -105,9 +105,9 @@ def of_phase(record: PhaseRecord) -> dict[str, Sheet]:
 def spent(records: Iterable[PhaseRecord]) -> Sheet:
     """What all phases together have cost a phone that took part in all of them."""
     return Sheet(
-        ("kind", "phases", "unit", "epsilon", "delta"),
+        ("of", "phases", "unit", "epsilon", "delta"),
         tuple(
-            (row.kind or "all", row.phases, str(unit), cost.epsilon, cost.delta)
+            (row.sort or "all phases", row.phases, str(unit), cost.epsilon, cost.delta)
             for row in spending.of_all(records)
             for unit, cost in row.spent.items()
         ),

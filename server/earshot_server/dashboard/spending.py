@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -12,7 +12,8 @@ from earshot_protocol.privacy import accounting
 from earshot_protocol.privacy.accounting import Release
 from earshot_protocol.privacy.mechanisms import Cost, Unit
 from earshot_server.dashboard import histograms
-from earshot_server.records import PUBLISHED, PhaseRecord
+from earshot_server.phases.spending import released, spending
+from earshot_server.records import PhaseRecord
 
 VACUOUS_EPSILON = 20.0
 VACUOUS_DELTA = 0.01
@@ -51,7 +52,7 @@ def of_phase(record: PhaseRecord) -> Privacy:
 
     A failed phase that never asked anything has no rows.
     """
-    releases, paid = _planned(record), {each.step for each in paid_releases(record)}
+    releases, paid = _planned(record), {each.step for each in released(record)}
     rows = tuple(
         Spending(step, mechanism, costs, step in paid)
         for (step, mechanism), costs in by_mechanism(releases).items()
@@ -64,19 +65,6 @@ def of_phase(record: PhaseRecord) -> Privacy:
         if is_vacuous(cost)
     }
     return Privacy(rows, total, spent, all(row.spent for row in rows), vacuous)
-
-
-def paid_releases(record: PhaseRecord) -> tuple[Release, ...]:
-    """Those that have left phones: of steps to which any has answered."""
-    if record.status == PUBLISHED:
-        return _planned(record)
-    plan = histograms.agreed_parameters(record).plan()
-    answered = {step.step for step in record.steps if step.answered}
-    return tuple(
-        release
-        for release in _planned(record)
-        if (left := plan.released_in(release.step)) is not None and left.name in answered
-    )
 
 
 def _planned(record: PhaseRecord) -> tuple[Release, ...]:
@@ -101,33 +89,33 @@ def is_vacuous(cost: Cost) -> bool:
 
 
 class Total(NamedTuple):
-    """What a phone has paid that took part in all phases of a kind, or in all there are.
+    """What a phone has paid that took part in all phases of some sort.
 
     Attributes:
-        kind: of the phases; empty for all of them.
-        phases: how many of them have asked phones for something that was paid.
-        spent: per unit, added up (basic composition).
+        sort: which; empty for all there are.
+        phases: how many of them have cost phones anything.
+        spent: per unit, added up.
     """
 
-    kind: str
+    sort: str
     phases: int
     spent: dict[Unit, Cost]
 
 
 def of_all(records: Iterable[PhaseRecord]) -> tuple[Total, ...]:
-    """What all phases together have cost a phone at most: for each kind of phase, then for all.
+    """What all phases together have cost a phone at most: by kind, by cohort, and in all."""
+    paid = [record for record in records if released(record)]
+    if not paid:
+        return ()
+    together = spending(paid)
+    kinds = sorted({record.parameters.kind for record in paid})
+    rows = [_of_kind(kind, paid) for kind in kinds] if len(kinds) > 1 else []
+    for name, spent in together.cohorts.items():
+        open_to = [record for record in paid if not record.cohorts or name in record.cohorts]
+        rows.append(Total(f"cohort {name}", len(open_to), spent))
+    return (*rows, Total("", len(paid), together.total))
 
-    A phone that joined only some of them, or left early, has paid less; its own ledger says what.
-    """
-    paid: dict[str, list[tuple[Release, ...]]] = {}
-    for record in records:
-        releases = paid_releases(record)
-        if releases:
-            paid.setdefault(record.parameters.kind, []).append(releases)
-    rows = [
-        Total(kind, len(phases), accounting.total(each for phase in phases for each in phase))
-        for kind, phases in sorted(paid.items())
-    ]
-    everything = [each for phases in paid.values() for phase in phases for each in phase]
-    total = Total("", sum(row.phases for row in rows), accounting.total(everything))
-    return (*rows, total) if rows else ()
+
+def _of_kind(kind: str, paid: Sequence[PhaseRecord]) -> Total:
+    records = [record for record in paid if record.parameters.kind == kind]
+    return Total(f"{kind} phases", len(records), spending(records).total)
