@@ -415,10 +415,11 @@ def test_an_answer_that_waited_for_the_end_of_its_step_is_late(
 
     def tasks() -> Iterator[tuple[int, bytes]]:
         answers.append(pool.submit(shared.add_answer, ONE, 0, 1, b"x"))
-        _await_blocked(database, 1)
+        # From a thread of its own: this one is in the transaction that replaces the step.
+        pool.submit(_await_blocked, database, 1).result(60)
         yield 1, b"next"
 
-    with ThreadPoolExecutor(1) as pool:
+    with ThreadPoolExecutor(2) as pool:
         shared.replace(ONE, b"", step(1), tasks())
         with pytest.raises(UnexpectedMessageError, match="step that is over"):
             answers[0].result(60)

@@ -410,11 +410,14 @@ def test_what_ends_without_being_told_to_is_started_again(server: ServerProcess)
     children = psutil.Process(server.process.pid).children()
     roles = {each.pid: each for each in children if each.children() or _is_python(each)}
     assert len(roles) >= 2
+    below = [each for role in roles.values() for each in role.children() if _is_python(each)]
+    assert below  # the workers of the web server
     for each in roles.values():
         each.send_signal(signal.SIGKILL)
     await_(
         lambda: len(set(map(_pid, _running_children(server))) - set(roles)) >= 2, "new processes"
     )
+    await_(lambda: not any(_lives(each.pid) for each in below), "the end of those they had begun")
     await_(server.is_ready, "the server")
     assert server.operator().phases() is not None
 

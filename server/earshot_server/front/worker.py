@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import os
+import signal
 from functools import partial
 from typing import Any
 
@@ -12,6 +14,9 @@ from uvicorn_worker import UvicornWorker
 from earshot_server.front.connections import Patience
 from earshot_server.front.gateway import Gateway
 from earshot_server.front.protocol import PatientProtocol
+
+_LOOK_EVERY = 1.0
+"""Seconds between two looks at whether the arbiter is there."""
 
 
 class Worker(UvicornWorker):  # type: ignore[misc]  # it has no types
@@ -40,6 +45,15 @@ class Worker(UvicornWorker):  # type: ignore[misc]  # it has no types
     async def _serve(self) -> None:
         connections = self.wsgi.connections
         self.config.http = partial(PatientProtocol, connections)
-        watching = asyncio.create_task(connections.watch())
+        watching = [
+            asyncio.create_task(watch) for watch in (connections.watch(), self._end_with_parent())
+        ]
         await super()._serve()
-        watching.cancel()
+        for watch in watching:
+            watch.cancel()
+
+    async def _end_with_parent(self) -> None:
+        """Stop once the arbiter is gone, however it ended: nobody else would ever stop us."""
+        while os.getppid() == self.ppid:
+            await asyncio.sleep(_LOOK_EVERY)
+        os.kill(os.getpid(), signal.SIGTERM)
