@@ -368,7 +368,10 @@ def test_of_two_replacements_at_once_exactly_one_wins(shared: PostgresPhaseStore
 
 
 def _await_blocked(database: Database, sessions: int) -> None:
-    """Until so many sessions of this database wait for a lock."""
+    """Until so many sessions of this database wait for a lock.
+
+    To be called from a thread that is in no transaction, of which the question would be part.
+    """
     deadline = time.monotonic() + 30
     while time.monotonic() < deadline:
         rows = database.query(
@@ -395,13 +398,13 @@ def test_closing_waits_for_the_answers_that_are_on_their_way(own_database: Datab
         shared.close(ONE, 0)
         return shared.answers(ONE)
 
-    with ThreadPoolExecutor(2) as pool:
+    with ThreadPoolExecutor(3) as pool:
         with own_database.transaction() as connection:
             connection.execute("SELECT pg_advisory_xact_lock(1)")
             answer = pool.submit(shared.add_answer, ONE, 0, 1, b"x")
-            _await_blocked(own_database, 1)
+            pool.submit(_await_blocked, own_database, 1).result(60)
             read = pool.submit(close)
-            _await_blocked(own_database, 2)
+            pool.submit(_await_blocked, own_database, 2).result(60)
         answer.result(60)
         assert read.result(60) == ((1, b"x"),)
 
@@ -415,7 +418,6 @@ def test_an_answer_that_waited_for_the_end_of_its_step_is_late(
 
     def tasks() -> Iterator[tuple[int, bytes]]:
         answers.append(pool.submit(shared.add_answer, ONE, 0, 1, b"x"))
-        # From a thread of its own: this one is in the transaction that replaces the step.
         pool.submit(_await_blocked, database, 1).result(60)
         yield 1, b"next"
 
