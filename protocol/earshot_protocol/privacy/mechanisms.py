@@ -109,6 +109,7 @@ class BallotSum:
         checks.positive("epsilon", self.epsilon)
         checks.whole("votes", self.votes)
         checks.whole("honest_survivors", self.honest_survivors)
+        checks.whole("largest_entry", self.largest_entry)
 
     @property
     def scale(self) -> float:

@@ -19,7 +19,8 @@ class Adversary:
 
     Attributes:
         poisoning: hears nothing but that place, and publishes it without noise.
-        ballot_stuffing: casts ballots that are as large as a sum can carry, without noise.
+        ballot_stuffing: casts, together, as many votes for one candidate as all phones could,
+            without noise; more would not go unnoticed.
         wrong_shares: reveals wrong shares of its neighbours' secrets.
         garbage: answers every task with random bytes.
         dropouts: vanishes, all at once, before the last round of the last secure sum, where every

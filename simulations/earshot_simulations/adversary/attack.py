@@ -59,7 +59,9 @@ class Attack:
         """How a phone takes part in a secure sum."""
         if not self.makes("ballot_stuffing", phone):
             return summation
-        return replace(summation, participant=_Stuffing(summation.participant))  # type: ignore[arg-type]
+        together = len(self.members["ballot_stuffing"])
+        stuffing = _Stuffing(summation.participant, together)
+        return replace(summation, participant=stuffing)  # type: ignore[arg-type]
 
     def sent(self, phone: int, answer: Answer) -> bytes:
         """What a phone sends, given the answer that the protocol asks for."""
@@ -95,16 +97,22 @@ class Attack:
 
 
 class _Stuffing:
-    """Makes participants whose input is the bound of the sum where their ballot is largest."""
+    """Makes participants who together cast as many votes, for one place, as all phones could.
 
-    def __init__(self, honest: type[Participant]) -> None:
+    More would be a total that no honest crowd can have, and end the phase (`voting.totals`).
+    """
+
+    def __init__(self, honest: type[Participant], together: int) -> None:
         self._honest = honest
+        self._together = together
 
     def __call__(
         self, task: AdvertiseKeys, values: npt.NDArray[np.int64], told: bytes
     ) -> Participant:
         stuffed = np.zeros_like(values)
-        stuffed.flat[int(np.argmax(values))] = task.parameters.bound
+        stuffed.flat[int(np.argmax(values))] = min(
+            task.parameters.phones // self._together, task.parameters.bound
+        )
         return self._honest(task, stuffed, told)
 
     def __getattr__(self, name: str) -> Any:
