@@ -38,9 +38,10 @@ imports: .venv/.installed
 browser: .venv/.installed
 	@$(V)/python tests/support/browser.py
 
+# Three processes on two cores: many tests wait for a server that they have started, and not for a core.
 # Each of the two packages must reach the bar alone: one must not carry the other.
 unit: browser
-	$(V)/pytest -n 2 --dist loadfile --no-loadscope-reorder -m "$(SELECT)" --cov --cov-report=
+	$(V)/pytest -n 3 --dist loadfile --no-loadscope-reorder -m "$(SELECT)" --cov --cov-report=
 	$(V)/coverage report --include='protocol/*' --fail-under=90
 	$(V)/coverage report --include='client/*' --fail-under=90
 
