@@ -138,6 +138,7 @@ def test_the_server_is_killed_in_every_step(crowd: Crowd, undisturbed: Result) -
     assert crowd.play(lambda step: crowd.server.restart()) == undisturbed
 
 
+@pytest.mark.slow
 def test_the_server_is_killed_between_accept_and_acknowledge(
     crowd: Crowd, undisturbed: Result
 ) -> None:
