@@ -20,6 +20,7 @@ from earshot_protocol.errors import EarshotError
 from earshot_protocol.messages import decode_task
 from earshot_protocol.phases.plan import PartTask
 from earshot_simulations.engine.interface import HeardPoints, Outcome, Outcomes, Scenario
+from earshot_simulations.engine.quiet import let_cancelled_jobs_go
 
 _LARGEST_BATCH = 128
 
@@ -66,6 +67,7 @@ class LocalEngine:
         """See `Engine.answer`."""
         from joblib import Parallel, delayed
 
+        let_cancelled_jobs_go()
         jobs = ((phone, self._states[phone], task) for phone, task in tasks)
         size = max(1, min(_LARGEST_BATCH, -(-len(self._states) // (4 * self._processes))))
         batches = iter(lambda: tuple(islice(jobs, size)), ())
