@@ -151,12 +151,9 @@ def test_with_sybils_up_to_gamma_it_still_opens_most(server: DeviatingServer) ->
     assert story is not None
     server.tell(story.__getitem__)
     assert server.refusals == 0
-    opened = server.opened()
-    assert opened.keys() <= set(victims)
-    # The graph is drawn anew for every sum: 267 of 285 in a typical one.
-    assert len(opened) > 0.8 * (PHONES - len(SYBILS))
-    for phone, ballot in opened.items():
-        np.testing.assert_array_equal(ballot, server.inputs[phone])
+    # This graph's; over 200,000 drawn graphs 265 on average, 197 or more in 99 of 100.
+    check_opened(server, 266)
+    assert server.opened().keys() == set(victims)
 
 
 # --------------------------------------------------------------------- an invented neighbourhood

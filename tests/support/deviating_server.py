@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import random
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, field
 
@@ -30,6 +31,8 @@ class DeviatingServer:
         parameters: of the sum.
         inputs: of the phones.
         corrupted: phones that tell the server everything they know.
+
+    The graph is the same in every run: how much opens depends on who lies next to whom.
     """
 
     parameters: SumParameters
@@ -42,7 +45,7 @@ class DeviatingServer:
     refusals: int = 0
 
     def __post_init__(self) -> None:
-        self.aggregator = Aggregator(bytes(16), self.parameters)
+        self.aggregator = Aggregator(bytes(16), self.parameters, random=random.Random(2).randbytes)
         self.phones: dict[int, Participant] = {}
         for current in (Round.ADVERTISE_KEYS, Round.SHARE_KEYS, Round.MASKED_INPUT):
             for phone in range(self.parameters.phones):
