@@ -1,6 +1,6 @@
 """Encoders: one second of sound → 128 numbers on the unit sphere.
 
-The rest of the system sees an `Encoder` as a black box (thesis, chapter 5). The shipped one runs on
+The rest of the system sees an `Encoder` as a black box (thesis, chapter 5). Shipped ones run on
 LiteRT, an extra: whoever brings an encoder of its own needs no more than numpy.
 """
 
@@ -9,6 +9,7 @@ from __future__ import annotations
 import hashlib
 from functools import cache
 from importlib import resources
+from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Protocol
 
@@ -18,9 +19,9 @@ from numpy.typing import NDArray
 from earshot_client.lite_rt_encoder import LiteRtEncoder
 from earshot_protocol import distribution
 from earshot_protocol.encoder_file import DamagedEncoderError
+from earshot_protocol.shipped_encoders import DEFAULT_ENCODER, SHIPPED_ENCODERS
 
-SHIPPED_SHA256 = "622142b15ef98273a8225aa2adcc1b90486152e775367086d8ec031f7c112816"
-"""Digest of data/encoder.tflite: the encoder must be the one that all phones share."""
+_DATA = resources.files("earshot_client") / "data"
 
 
 class Encoder(Protocol):
@@ -44,34 +45,81 @@ class Encoder(Protocol):
         """
 
 
-@cache
 def default_encoder() -> Encoder:
-    """The encoder that all phones share, read once.
+    """The encoder that all phones share unless they are told otherwise; see `shipped_encoder`."""
+    return shipped_encoder(DEFAULT_ENCODER)
+
+
+@cache
+def shipped_encoder(name: str) -> Encoder:
+    """An encoder that comes with every phone, read once.
+
+    Args:
+        name: one of `SHIPPED_ENCODERS`.
 
     Raises:
-        DamagedEncoderError: if the packaged file has been changed.
-        MissingRuntimeError: if LiteRT is not installed.
+        DamagedEncoderError: there is none of that name, or its packaged file has been changed.
+        MissingRuntimeError: LiteRT is not installed.
     """
-    data = (resources.files("earshot_client") / "data" / "encoder.tflite").read_bytes()
-    if hashlib.sha256(data).hexdigest() != SHIPPED_SHA256:
-        raise DamagedEncoderError(
-            f"the packaged encoder does not have the digest {SHIPPED_SHA256}; "
-            f"reinstall {distribution.NAME}"
-        )
-    return LiteRtEncoder(data)
+    return LiteRtEncoder(_packaged(name))
 
 
 def open_encoder(encoder: Encoder | str | Path | None = None) -> Encoder:
-    """What a phone embeds with: the shipped encoder, that of a file, or one that runs already.
+    """What a phone embeds with: a shipped encoder, that of a file, or one that runs already.
 
     Args:
-        encoder: the path of an encoder file, such as one that `earshot train` wrote, or an encoder;
-            None for the shipped one.
+        encoder: the name of a shipped encoder; the path of an encoder file, such as one that
+            `earshot train` wrote; an encoder; or None for the default one. A text that is the name
+            of a shipped encoder means that one, whatever files there are: a file of that name is
+            meant by `./name`, or by a `Path`.
 
     Raises:
-        DamagedEncoderError: there is no such file, or it is damaged.
+        DamagedEncoderError: there is no such encoder or file, or it is damaged.
         MissingRuntimeError: LiteRT is not installed.
     """
     if encoder is None:
         return default_encoder()
+    if isinstance(encoder, str) and encoder in SHIPPED_ENCODERS:
+        return shipped_encoder(encoder)
     return LiteRtEncoder.open(encoder) if isinstance(encoder, str | Path) else encoder
+
+
+def encoder_path(encoder: str | None = None) -> Path:
+    """The file of an encoder, for what measures files or hands them to other processes.
+
+    Args:
+        encoder: as for `open_encoder`.
+
+    Returns:
+        That of the shipped encoder of this name, checked; else the path that was given, which need
+        not be one of an encoder.
+
+    Raises:
+        DamagedEncoderError: the packaged file has been changed.
+    """
+    name = DEFAULT_ENCODER if encoder is None else encoder
+    if name not in SHIPPED_ENCODERS:
+        return Path(name)
+    _packaged(name)
+    return Path(str(_file(name)))
+
+
+def _file(name: str) -> Traversable:
+    return _DATA / f"{name}.tflite"
+
+
+def _packaged(name: str) -> bytes:
+    """The file of a shipped encoder, if it is the one that all phones share."""
+    digest = SHIPPED_ENCODERS.get(name)
+    if digest is None:
+        raise DamagedEncoderError(
+            f"there is no encoder '{name}' in {distribution.NAME}, but: "
+            f"{', '.join(SHIPPED_ENCODERS)}"
+        )
+    data = _file(name).read_bytes() if _file(name).is_file() else b""
+    if hashlib.sha256(data).hexdigest() != digest:
+        raise DamagedEncoderError(
+            f"the packaged encoder '{name}' does not have the digest {digest}; "
+            f"reinstall {distribution.NAME}"
+        )
+    return data

@@ -18,6 +18,7 @@ from earshot_protocol import encoder_file
 from earshot_protocol.distribution import installation
 from earshot_protocol.encoder_file import DIMENSIONS, DamagedEncoderError
 from earshot_protocol.errors import InvalidInputError, LocalError
+from earshot_protocol.shipped_encoders import SHIPPED_ENCODERS
 from earshot_protocol.spectrum import BANDS, FRAMES, SILENT_RMS
 
 _BATCH = 32
@@ -59,7 +60,10 @@ class LiteRtEncoder:
             encoder_file.check_size(Path(path).stat().st_size)
             return cls(Path(path).read_bytes())
         except OSError as error:
-            raise DamagedEncoderError(f"the encoder file cannot be read: {error}") from error
+            raise DamagedEncoderError(
+                f"the encoder file cannot be read: {error} (shipped encoders, known by name: "
+                f"{', '.join(SHIPPED_ENCODERS)})"
+            ) from error
         except DamagedEncoderError as error:
             raise DamagedEncoderError(f"{path}: {error}") from error
 

@@ -118,8 +118,9 @@ class Phone(Listener):
         Args:
             path: of the file.
             key: 32 secret bytes, from the platform's key store.
-            encoder: sound to embeddings, or the path of an encoder file; the shipped one by
-                default.
+            encoder: sound to embeddings, the name of a shipped encoder such as "contrast-1", or
+                the path of an encoder file; the default encoder if left out. Under another than
+                before the phone forgets its recordings.
             policy: what this phone agrees to.
             hierarchy: poll choices and their equivalence classes; by default those of the newest
                 phase, and before the first those of everyday life.

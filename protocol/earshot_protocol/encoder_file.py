@@ -27,9 +27,6 @@ FORMAT = 1
 FEATURES = "log-mel 61x64 at 8 kHz, unit rms"
 """What the network is given: the `spectrum` of a second that was brought to unit level."""
 
-SHIPPED = "contrast-1"
-"""The name of the encoder that comes with every phone."""
-
 MOST_BYTES = 16 * 2**20
 """A larger file is not read."""
 LARGEST_NAME = 64

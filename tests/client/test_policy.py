@@ -13,7 +13,7 @@ from earshot_client.encoder import default_encoder
 from earshot_client.phone import Phone
 from earshot_client.policy import Policy
 from earshot_client.store.memory import MemoryStore
-from earshot_protocol.encoder_file import DIMENSIONS, SHIPPED
+from earshot_protocol.encoder_file import DIMENSIONS
 from earshot_protocol.errors import InvalidParametersError, RefusedError
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.phases.acceptance import Limits, default_refusals
@@ -28,6 +28,7 @@ from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.rules import Rule
 from earshot_protocol.secure_sum.messages import AdvertiseKeys
 from earshot_protocol.secure_sum.parameters import SumParameters, choose
+from earshot_protocol.shipped_encoders import DEFAULT_ENCODER
 from earshot_protocol.wire import Task
 
 PHASE = learning_parameters(phones=100, dropout=0.1, corrupted=0.05)
@@ -218,10 +219,12 @@ def test_every_limit_has_a_name_that_may_cross_the_wire() -> None:
 
 
 def test_the_encoder_of_a_default_phone_is_the_shipped_one() -> None:
-    assert (default_encoder().name, default_encoder().dimensions) == (SHIPPED, DIMENSIONS)
+    assert (default_encoder().name, default_encoder().dimensions) == (DEFAULT_ENCODER, DIMENSIONS)
 
 
-USUAL = learning_parameters(geometry=Geometry.SPHERICAL, encoder=SHIPPED, dimensions=8, dropout=0.2)
+USUAL = learning_parameters(
+    geometry=Geometry.SPHERICAL, encoder=DEFAULT_ENCODER, dimensions=8, dropout=0.2
+)
 REFUSED: dict[str, tuple[Parameters, list[Rule]]] = {
     "nothing is wrong": (USUAL, []),
     "nothing is wrong with statistics": (statistics_parameters(), []),

@@ -7,7 +7,6 @@ import json
 import subprocess
 import sys
 import zipfile
-from importlib import resources
 from pathlib import Path
 
 import msgspec
@@ -17,7 +16,7 @@ import soundfile
 from support.parameters import learning_parameters
 from support.phone_server import PhoneServer, Reply, serving
 
-from earshot_client.encoder import open_encoder
+from earshot_client.encoder import encoder_path, open_encoder
 from earshot_protocol import encoder_file
 from earshot_protocol.api import ANSWER, TASK
 from earshot_protocol.messages import Wait
@@ -31,8 +30,7 @@ RATE = 8000
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The shipped network under another name, as `earshot train` would export it."""
-    shipped = resources.files("earshot_client") / "data" / "encoder.tflite"
-    read = encoder_file.read(shipped.read_bytes())
+    read = encoder_file.read(encoder_path().read_bytes())
     card = read.card
     path = tmp_path_factory.mktemp("trained") / "encoder.tflite"
     path.write_bytes(
@@ -152,10 +150,10 @@ def test_a_file_that_is_no_encoder_is_named_before_anything_is_made(
 def test_what_one_encoder_heard_is_forgotten_under_another_and_the_ledger_is_not(
     trained: Path, sound: Path, tmp_path: Path
 ) -> None:
-    server = asking_for(open_encoder().name)
+    server = asking_for("contrast-1")
     words = ("--data", tmp_path / "phone", "--invitation", "welcome", "--once", "--json")
     with serving(server):
-        first = phone(*words, "--server", server.url, "--hear", sound)
+        first = phone(*words, "--server", server.url, "--hear", sound, "--encoder", "contrast-1")
         second = phone(*words, "--server", server.url, "--encoder", trained)
     assert json.loads(first.stdout)["recordings"] == 5
     summary = json.loads(second.stdout)

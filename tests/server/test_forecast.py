@@ -14,7 +14,6 @@ from support.parameters import learning_parameters, statistics_parameters
 from support.played_phase import PARAMETERS, PHONES, make_phones
 
 from earshot_protocol.api import StartPhase
-from earshot_protocol.encoder_file import SHIPPED
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.phases.parameters import Parameters
@@ -22,6 +21,7 @@ from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.privacy.accounting import total
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.privacy.noise import polya_share
+from earshot_protocol.shipped_encoders import DEFAULT_ENCODER
 from earshot_protocol.wire import encode
 from earshot_server.commands.phase import prospects
 from earshot_server.discovery.optics import Optics
@@ -38,7 +38,7 @@ def usual(**changes: Any) -> Parameters:
     accepted = {
         "phones": 1000,
         "geometry": Geometry.SPHERICAL,
-        "encoder": SHIPPED,
+        "encoder": DEFAULT_ENCODER,
         "dimensions": 8,
         "dropout": 0.2,
         "top_global_centroids": 10,
@@ -200,7 +200,7 @@ def test_every_refusal_is_named_with_what_is_accepted() -> None:
     rules = [each.rule for each in seen(parameters).refusals]
     assert rules == ["encoder", "least_phones", "largest_dropout", "least_corrupted"]
     shown = words(parameters)
-    for said in ("'contrast-1'", "at least 100", "at most 0.3", "at least 0.05"):
+    for said in (f"'{DEFAULT_ENCODER}'", "at least 100", "at most 0.3", "at least 0.05"):
         assert said in shown
 
 

@@ -10,9 +10,10 @@ from pathlib import Path
 import pytest
 
 import earshot_simulations
-from earshot_client.encoder import default_encoder
+from earshot_client.encoder import default_encoder, encoder_path
 from earshot_protocol.encoder_file import DamagedEncoderError
 from earshot_protocol.errors import InvalidParametersError
+from earshot_protocol.shipped_encoders import DEFAULT_ENCODER
 from earshot_simulations import Agreement, Settings, Summation, result, simulate
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -27,7 +28,7 @@ SMALL = Settings(
     summation=Summation.IDEAL,
     jobs=1,
 )
-SHIPPED = ROOT / "client" / "earshot_client" / "data" / "encoder.tflite"
+SHIPPED = encoder_path()
 
 
 def test_the_example_of_the_documentation_runs(tmp_path: Path) -> None:
@@ -61,8 +62,10 @@ def test_the_phase_asks_for_the_encoder_that_is_given(tmp_path: Path) -> None:
     copy.write_bytes(SHIPPED.read_bytes())
     shipped = simulate(SMALL)
     given = simulate(Settings(**{**vars(SMALL), "encoder": str(copy)}))
+    named = simulate(Settings(**{**vars(SMALL), "encoder": DEFAULT_ENCODER}))
     # The same encoder, so the same run, but for what is said of it.
-    assert given.points.tobytes() == shipped.points.tobytes()
+    assert given.points.tobytes() == shipped.points.tobytes() == named.points.tobytes()
+    assert named.notes == shipped.notes
     assert given.configuration["encoder"] == str(copy)
     assert any("shipped encoder was trained on such" in note for note in shipped.notes)
     assert any(f"encoder '{default_encoder().name}'" in note for note in given.notes)

@@ -13,7 +13,7 @@ from scipy import stats
 from support.esc_folder import write_esc_folder
 from typer.testing import CliRunner
 
-from earshot_client.encoder import default_encoder
+from earshot_client.encoder import default_encoder, encoder_path
 from earshot_models.datasets.dataset import Dataset
 from earshot_models.datasets.opening import open_dataset
 from earshot_models.soundscapes import SCENES
@@ -308,9 +308,7 @@ def test_few_points_can_be_laid_out(tmp_path: Path) -> None:
 
 
 def test_cost_is_of_a_process_of_its_own() -> None:
-    import earshot_client
-
-    shipped = Path(earshot_client.__file__).parent / "data" / "encoder.tflite"
+    shipped = encoder_path()
     spent = cost.cost(shipped)
     assert spent.bytes == shipped.stat().st_size
     assert 20 < spent.resident_mb <= 120

@@ -11,8 +11,7 @@ import pytest
 import soundfile
 from support.esc_folder import write_esc_folder
 
-import earshot_client
-from earshot_client.encoder import default_encoder
+from earshot_client.encoder import default_encoder, encoder_path
 from earshot_models import recipe as recipes
 from earshot_models.datasets.opening import open_dataset
 from earshot_models.recipe import Recipe, Source, Trained
@@ -22,7 +21,7 @@ from earshot_simulations.reproductions import liebenow_9_1, liebenow_9_2
 from earshot_simulations.reproductions.outcome import Outcome, markdown_table, write
 
 TINY = Recipe(width=0.25, batch=8, schedule=Schedule(steps=2, warm_up=1))
-SHIPPED = Path(earshot_client.__file__).parent / "data" / "encoder.tflite"
+SHIPPED = encoder_path()
 
 
 @pytest.fixture(scope="module")

@@ -19,6 +19,7 @@ from support.networked import ServerProcess, await_
 from support.played_phase import PHONES
 
 from earshot_protocol.api import Invite, StartPhase
+from earshot_protocol.shipped_encoders import DEFAULT_ENCODER, SHIPPED_ENCODERS
 from earshot_server.operator_client import OperatorClient, read_token
 from earshot_server.processes.embedded import EmbeddedPostgres, embedded
 
@@ -123,6 +124,11 @@ def test_a_dry_run_says_what_would_come_of_it_and_starts_nothing(server: ServerP
     assert "phones are enrolled" in with_server.stdout
     assert "300 must join" in with_server.stdout
     assert "enrolled phones are not known" in without.stderr
+    for name in SHIPPED_ENCODERS:
+        asked = earshot(*usual, "--encoder", name, "--anyway", "--data", "/nowhere")
+        assert asked.returncode == 0, asked.stderr
+        refused = f"clusters embeddings of '{name}'" in asked.stdout
+        assert refused == (name != DEFAULT_ENCODER)
     few = ("phase", "start", "--phones", "60", "--dry-run", *at(server))
     doomed = earshot(*few)
     assert doomed.returncode == 1

@@ -29,6 +29,7 @@ from earshot_client.visits.conditions import Hours
 from earshot_client.visits.endings import Endings
 from earshot_client.visits.participation import Event, Visit
 from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.shipped_encoders import DEFAULT_ENCODER, SHIPPED_ENCODERS
 
 app = typer.Typer(add_completion=False)
 
@@ -70,8 +71,12 @@ def phone(
         str | None, typer.Option(help="a,b,c: the labels, instead of everyday environments.")
     ] = None,
     encoder: Annotated[
-        Path | None,
-        typer.Option(help="Encoder file of `earshot train`, instead of the shipped encoder."),
+        str | None,
+        typer.Option(
+            help=f"A shipped encoder by its name ({', '.join(SHIPPED_ENCODERS)}), or an encoder "
+            f"file of `earshot train`, in place of {DEFAULT_ENCODER}; ./NAME for a file that is "
+            "called like a shipped one."
+        ),
     ] = None,
     keep_days: Annotated[
         int, typer.Option(help="Days after which a recording is forgotten.")

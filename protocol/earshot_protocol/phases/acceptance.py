@@ -11,7 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 
 from earshot_protocol.checks import between
-from earshot_protocol.encoder_file import DIMENSIONS, SHIPPED
+from earshot_protocol.encoder_file import DIMENSIONS
 from earshot_protocol.errors import InvalidParametersError, RefusedError
 from earshot_protocol.phases.learning import PhaseParameters
 from earshot_protocol.phases.parameters import NOISE_CROWD, Parameters
@@ -19,6 +19,7 @@ from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.privacy.mechanisms import Cost, Unit
 from earshot_protocol.rules import Rule
 from earshot_protocol.secure_sum.parameters import SumParameters
+from earshot_protocol.shipped_encoders import DEFAULT_ENCODER
 
 _SLACK = 1e-9
 """Relative room for rounding: thirty times 0.1 is at most 3."""
@@ -176,14 +177,14 @@ def refusals_of_encoder(parameters: PhaseParameters, name: str, dimensions: int)
 def default_refusals(parameters: Parameters) -> Refusals:
     """Everything for which a default phone refuses a phase.
 
-    That is a phone with the default limits, the shipped encoder and an empty ledger.
+    That is a phone with the default limits, the default encoder and an empty ledger.
 
     Args:
         parameters: of a phase that can run, see `Parameters.check_feasible`.
     """
     limits, plan = Limits(), parameters.plan()
     if isinstance(parameters, PhaseParameters):
-        yield from refusals_of_encoder(parameters, SHIPPED, DIMENSIONS)
+        yield from refusals_of_encoder(parameters, DEFAULT_ENCODER, DIMENSIONS)
     yield from limits.refusals_of_phase(parameters, plan.total(), {})
     for part in plan.parts:
         if isinstance(part, SecureSum):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 from dataclasses import asdict
 from functools import lru_cache
-from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -14,6 +13,7 @@ import typer
 from earshot_models.commands.output import prepare_folder
 from earshot_models.commands.progress import shown
 from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.shipped_encoders import DEFAULT_ENCODER
 
 if TYPE_CHECKING:
     from earshot_client.encoder import Encoder
@@ -30,8 +30,8 @@ def probe(
     encoder: Annotated[
         str | None,
         typer.Option(
-            help="Encoder file; {held} in it stands for the fold or speaker that is held out. "
-            "By default the shipped one."
+            help="Encoder file, or a shipped encoder by its name; {held} in it stands for the fold "
+            f"or speaker that is held out. By default {DEFAULT_ENCODER}."
         ),
     ] = None,
     raw: Annotated[
@@ -53,20 +53,16 @@ def probe(
     """Measure an encoder on labelled sound: linear probe, neighbours, clusters, cost."""
     if raw and encoder is not None:
         raise InvalidInputError("--raw measures no encoder: leave out one of --raw and --encoder")
-    from earshot_client.encoder import default_encoder
+    from earshot_client.encoder import encoder_path
     from earshot_models.datasets.opening import open_dataset
     from earshot_simulations.probing.probe import probe as measure
 
     dataset = open_dataset(data, kind)
     if out is not None:
         prepare_folder(out, ("probe.json", "the pictures"), overwrite)
-    if encoder is None and not raw:
-        default_encoder()  # says so if the packaged file is not the one that all phones share
-    shipped = resources.files("earshot_client") / "data" / "encoder.tflite"
-    pattern = str(shipped) if encoder is None else encoder
 
     def path(side: str) -> Path:
-        return Path(pattern.replace("{held}", side))
+        return encoder_path(None if encoder is None else encoder.replace("{held}", side))
 
     with shown() as progress:
         probed = measure(dataset, lambda side: _encoder(path(side), raw), cache, progress)

@@ -70,7 +70,8 @@ def embedding_space(
     data: Data,
     out: Out,
     encoder: Annotated[
-        Path | None, typer.Option(help="Encoder file; by default the shipped one.")
+        str | None,
+        typer.Option(help="An encoder file, or a shipped encoder by its name; by default ours."),
     ] = None,
     overwrite: Overwrite = False,
     cache: Cache = None,

@@ -13,6 +13,7 @@ import typer
 from earshot_models.commands.output import prepare_folder
 from earshot_models.commands.progress import shown
 from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.shipped_encoders import DEFAULT_ENCODER, SHIPPED_ENCODERS
 from earshot_simulations.adversary.adversary import Adversary
 from earshot_simulations.learning.settings import (
     SOUNDSCAPES,
@@ -43,7 +44,11 @@ def simulate(
         str, typer.Option(help="blobs, soundscapes, or a folder of class/*.wav|ogg|flac.")
     ] = _DEFAULT.data,
     encoder: Annotated[
-        str | None, typer.Option(help="Encoder file for sound; by default the shipped one.")
+        str | None,
+        typer.Option(
+            help=f"For sound: a shipped encoder by its name ({', '.join(SHIPPED_ENCODERS)}), or an "
+            f"encoder file; by default {DEFAULT_ENCODER}. ./NAME is a file."
+        ),
     ] = None,
     labelled: Annotated[
         float, typer.Option(help="Fraction of recordings that carry a label.")

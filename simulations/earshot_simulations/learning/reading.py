@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from earshot_protocol.geometry import Geometry
+from earshot_protocol.shipped_encoders import SHIPPED_ENCODERS
 from earshot_simulations.adversary.success import Success
 from earshot_simulations.learning.settings import SOUNDSCAPES, Settings, Summation
 from earshot_simulations.populations import Population
@@ -28,7 +29,7 @@ def reading(settings: Settings, population: Population, success: Success | None)
             f"An adversary controlled {success.controlled} phones, and noise and graph were made "
             f"for at most {success.expected:g}: less was protected than is said here."
         )
-    if settings.data == SOUNDSCAPES and settings.encoder is None:
+    if settings.data == SOUNDSCAPES and settings.encoder in (None, *SHIPPED_ENCODERS):
         notes.append(
             "These scenes are synthesized, and the shipped encoder was trained on such: it "
             f"flatters sound that it knows. {REAL_SOUND}."

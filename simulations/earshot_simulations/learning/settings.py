@@ -76,7 +76,8 @@ class Settings:
         recordings: of a phone, on average; a public number.
         scenes: of generated data.
         data: `blobs`, `soundscapes`, or the path of a folder of class/*.wav|ogg|flac.
-        encoder: path of an encoder file for sound; None for the shipped one.
+        encoder: for sound: the name of a shipped encoder, or the path of an encoder file; None for
+            the default one.
         labelled: fraction of recordings that carry a label.
         heterogeneity: how phones differ.
         adversary: which phones do what to the phase.

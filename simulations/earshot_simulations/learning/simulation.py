@@ -13,6 +13,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from earshot_client.encoder import encoder_path
 from earshot_client.policy import Policy
 from earshot_protocol import distribution
 from earshot_protocol.phases.learning import PhaseParameters, Result
@@ -149,7 +150,7 @@ def _open_population(settings: Settings, progress: Progress) -> Population:
         return Blobs(phones, recordings, scenes, labelled, seed, differ)
     sound = settings.dimensions, settings.jobs, partial(progress, HEAR)
     how: dict[str, Any] = {"heterogeneity": differ}
-    how["encoder"] = None if settings.encoder is None else Path(settings.encoder)
+    how["encoder"] = None if settings.encoder is None else encoder_path(settings.encoder)
     if settings.data == names.SOUNDSCAPES:
         return Soundscapes(phones, recordings, scenes, labelled, seed, *sound, **how)
     return SoundFolder(Path(settings.data), phones, recordings, labelled, seed, *sound, **how)

@@ -49,7 +49,7 @@ class EmbeddedSound(Population):
             dimensions: of the projected embeddings, 1 to the encoder's.
             jobs: processes that embed, at least 1; the result does not depend on it.
             progress: called with the recordings or files that are done and all of them.
-            encoder: an encoder file; None for the shipped one.
+            encoder: an encoder file; None for the default encoder.
 
         Raises:
             InvalidParametersError: if one of them is out of range.

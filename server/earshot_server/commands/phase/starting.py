@@ -11,12 +11,13 @@ import typer
 from msgspec import to_builtins
 
 from earshot_protocol.api import StartPhase
-from earshot_protocol.encoder_file import SHIPPED, read
+from earshot_protocol.encoder_file import read
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.phases.learning import Budget, PhaseParameters
 from earshot_protocol.phases.parameters import Parameters, hierarchy_of, parse_budget
 from earshot_protocol.phases.statistics import HISTOGRAM, StatisticsParameters
+from earshot_protocol.shipped_encoders import DEFAULT_ENCODER, SHIPPED_ENCODERS
 from earshot_server.commands.options import DEFAULT_DATA, DEFAULT_SERVER, AsJson, Data, Server
 from earshot_server.commands.phase import prospects
 from earshot_server.commands.phase.hierarchy import asked as asked_hierarchy
@@ -26,6 +27,7 @@ from earshot_server.phases.forecast import forecast
 _DEFAULT_BUDGET = {"clustering": 1.0, "selection": 0.25, "centroid-vote": 0.5, "label-vote": 0.5}
 _DEFAULT_EPSILON = 0.5
 _DATE = "%Y-%m-%d"
+_SHIPPED = ", ".join(SHIPPED_ENCODERS)
 
 
 def start(
@@ -79,8 +81,12 @@ def start(
         typer.Option(formats=[_DATE], help="With --statistics: the day after the last one."),
     ] = None,
     encoder: Annotated[
-        str, typer.Option(help="Whose embeddings are clustered: its name, or its file.")
-    ] = SHIPPED,
+        str,
+        typer.Option(
+            help=f"Whose embeddings are clustered: the name of a shipped encoder ({_SHIPPED}), or "
+            "the file of another."
+        ),
+    ] = DEFAULT_ENCODER,
     dimensions: Annotated[int, typer.Option(help="Of the points that phones cluster.")] = 8,
     local_centroids: Annotated[int, typer.Option(help="Centroids a phone computes (k).")] = 6,
     top_local_centroids: Annotated[int, typer.Option(help="Of those, published (k*).")] = 2,
@@ -160,20 +166,20 @@ def _foretell_and_start(
 
 
 def _encoder_name(given: str) -> str:
-    """The name of an encoder: of the shipped one, or of a file that holds another.
+    """The name of an encoder: of a shipped one, or of a file that holds another.
 
     Raises:
         InvalidInputError: no such encoder is known.
         DamagedEncoderError: the file is not one of an encoder.
     """
-    if given == SHIPPED:
+    if given in SHIPPED_ENCODERS:
         return given
     try:
         content = Path(given).read_bytes()
     except (OSError, ValueError) as error:
         raise InvalidInputError(
-            f"encoder '{given}' is not known: give {SHIPPED}, or the file of the encoder that your "
-            "phones have"
+            f"encoder '{given}' is not known: give {_SHIPPED}, or the file of the encoder that "
+            "your phones have"
         ) from error
     return read(content).card.name
 
