@@ -128,7 +128,8 @@ def test_dropouts_leave_together_in_the_last_round() -> None:
 
 
 def test_wrong_shares_of_one_are_corrected_and_of_many_end_the_phase(peace: Run) -> None:
-    # One wrong share is corrected whatever the graph; how many more are depends on it.
+    # One is corrected in this seed's graphs, as in 996 of 1000 drawn ones: where nine of a phone's
+    # neighbours vanish, nothing is left to correct with.
     few, many = (under(Summation.REAL, wrong_shares=fraction) for fraction in (0.01, 0.4))
     assert few.interrupted is None
     assert few.centroid_votes is not None

@@ -8,6 +8,8 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
+import numpy as np
+
 from earshot_protocol.errors import RemoteError
 from earshot_protocol.messages import decode_answer
 from earshot_protocol.phases.parameters import Parameters
@@ -90,7 +92,7 @@ class Course:
             engine: runs the phones.
             summation: how the server adds ballots up.
             discovery: finds global centroids.
-            seed: of the dropouts: ⌊ρn⌋ phones, each in a step of its own.
+            seed: of the dropouts, ⌊ρn⌋ phones, each in a step of its own, and of the sums' graphs.
             progress: called as work goes on.
             dropouts: who vanishes before each step, in place of those drawn.
 
@@ -98,7 +100,12 @@ class Course:
             InvalidParametersError: parameters under which no phase can run.
         """
         self.coordinator = Coordinator.start(
-            MemoryPhaseStore(), discovery, parameters, now=0.0, summation=summation
+            MemoryPhaseStore(),
+            discovery,
+            parameters,
+            now=0.0,
+            summation=summation,
+            random=np.random.default_rng([seed, 0x6]).bytes,
         )
         self.steps: list[StepRecord] = []
         self.notes: list[str] = []
