@@ -15,19 +15,21 @@ from functools import partial
 import pytest
 import uvicorn
 from flask import Flask, Response, g, request
+from support.networked import await_
 
 from earshot_protocol.api import JSON, LARGEST_SMALL_BODY
 from earshot_server.api import bodies, problems
 from earshot_server.api.health import LIVE
 from earshot_server.api.problems import OperatorError
 from earshot_server.front import gateway
-from earshot_server.front.connections import Connections, Patience
+from earshot_server.front.connections import SWEEP_EVERY, Connections, Patience
 from earshot_server.front.gateway import Gateway
 from earshot_server.front.protocol import PatientProtocol
 
-QUICK = Patience(fields=1.0, body=1.0, bytes_per_second=2**20, idle=2.0, rest=1.0)
 LONG = 30.0
 """Seconds that nothing here takes, however busy the machine is."""
+PATIENT = Patience(fields=LONG, body=LONG, bytes_per_second=2**20, idle=LONG, rest=LONG)
+"""A test makes one deadline short, the one that it is about: no other can come before it."""
 LARGE = 2**20
 
 
@@ -35,15 +37,17 @@ class Door:
     """A server behind the front door, in a thread of this process."""
 
     def __init__(self, app: Flask, patience: Patience, threads: int) -> None:
+        self.app = app
         self.connections = Connections(patience)
+        self.gateway = Gateway(app, threads, self.connections)
         config = uvicorn.Config(
-            Gateway(app, threads, self.connections),
+            self.gateway,
             http=partial(PatientProtocol, self.connections),
             ws="none",
             lifespan="off",
             log_config=None,
             proxy_headers=False,
-            timeout_graceful_shutdown=5,
+            timeout_graceful_shutdown=int(2 * LONG),  # so that whoever delays the end is noticed
         )
         self._server = uvicorn.Server(config)
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=512)
@@ -75,12 +79,17 @@ class Door:
 
     def say(self, words: bytes) -> socket.socket:
         connection = self.connect()
-        connection.sendall(words)
+        with contextlib.suppress(OSError):  # it was cut off already
+            connection.sendall(words)
         return connection
+
+    def hears(self, path: str, count: int = 1) -> None:
+        """Wait until the application has been asked for the path so many times."""
+        await_(lambda: self.app.seen.count(path) >= count, path)  # type: ignore[attr-defined]
 
 
 def application(blocked: threading.Event) -> Flask:
-    """What answers; `seen` counts how often."""
+    """What answers; `seen` is what it was asked for."""
     app = Flask(__name__)
     app.seen = []  # type: ignore[attr-defined]
     problems.register(app)
@@ -88,6 +97,7 @@ def application(blocked: threading.Event) -> Flask:
     @app.before_request
     def begin() -> None:
         g.request_id = "0"
+        app.seen.append(request.path)  # type: ignore[attr-defined]
 
     @app.get(LIVE)
     def live() -> str:
@@ -104,7 +114,6 @@ def application(blocked: threading.Event) -> Flask:
 
     @app.post("/open")
     def anybody() -> str:
-        app.seen.append(bodies.is_second_look())  # type: ignore[attr-defined]
         return str(len(bodies.read()))
 
     @app.post("/known")
@@ -135,9 +144,15 @@ def blocked() -> Iterator[threading.Event]:
 
 
 @pytest.fixture
-def door(blocked: threading.Event) -> Iterator[Door]:
-    with Door(application(blocked), QUICK, 2).open() as door:
+def door(request: pytest.FixtureRequest, blocked: threading.Event) -> Iterator[Door]:
+    patience = replace(PATIENT, **getattr(request, "param", {}))
+    with Door(application(blocked), patience, 2).open() as door:
         yield door
+
+
+def short(**seconds: float) -> pytest.MarkDecorator:
+    """The one deadline that is not long."""
+    return pytest.mark.parametrize("door", [seconds], indirect=True, ids=["short"])
 
 
 def post(path: str, announced: int, *fields: str) -> bytes:
@@ -177,10 +192,14 @@ def status(said: bytes) -> int:
     return int(said.split()[1]) if said else 0
 
 
-def drip(connection: socket.socket, words: bytes, until: Callable[[], bool]) -> bytes:
+def never(said: bytes) -> bool:
+    return False
+
+
+def drip(connection: socket.socket, words: bytes, until: Callable[[bytes], bool] = never) -> bytes:
     """A byte every tenth of a second, over and over; what was answered meanwhile."""
     said, deadline = b"", time.monotonic() + LONG
-    while not until():
+    while not until(said):
         assert time.monotonic() < deadline
         for byte in words:
             try:
@@ -199,53 +218,56 @@ def drip(connection: socket.socket, words: bytes, until: Callable[[], bool]) -> 
     return said
 
 
-def never() -> bool:
-    return False
-
-
 # ---------------------------------------------------------------------------- who lets us wait
 
 
+@short(fields=1.0)
 def test_who_says_nothing_is_cut_off(door: Door) -> None:
     with door.connect() as silent:
         assert heard(silent) == b""
 
 
+@short(fields=1.0)
 def test_fields_have_a_deadline_however_steadily_they_drip(door: Door) -> None:
     with door.say(b"GET / HTTP/1.1\r\nHost: x\r\n") as slow:
-        assert drip(slow, b"X-A: b\r\n", never) == b""
+        assert drip(slow, b"X-A: b\r\n") == b""
 
 
+@short(fields=1.0)
 def test_lines_before_a_request_buy_no_time(door: Door) -> None:
     with door.connect() as slow:
-        assert drip(slow, b"\r\n", never) == b""
+        assert drip(slow, b"\r\n") == b""
 
 
+@short(body=1.0)
 def test_a_body_has_a_deadline_however_steadily_it_drips(door: Door) -> None:
     with door.say(post("/open", 1000)) as slow:
-        said = drip(slow, b" ", never)
+        said = drip(slow, b" ", lambda said: b"too-slow" in said)
     assert status(said) == 408
     assert b"urn:earshot:problem:too-slow" in said
 
 
-def test_the_rest_of_a_body_that_nobody_wants_is_heard_for_a_while(door: Door) -> None:
+def test_the_rest_of_a_body_that_nobody_wants_is_heard(door: Door) -> None:
     """The client is still sending when it is refused, and hears why."""
     with door.say(post("/known", LARGE)) as stranger:
         stranger.sendall(bytes(LARGE))
         assert answer(stranger)[0] == 401
         stranger.sendall(get(LIVE))
         assert answer(stranger) == (200, b"live")
+
+
+@short(rest=3.0)
+def test_the_rest_of_a_body_that_nobody_wants_is_not_heard_forever(door: Door) -> None:
     with door.say(post("/known", LARGE)) as slow:
-        assert status(drip(slow, b" ", never)) == 401
+        assert answer(slow)[0] == 401
+        assert drip(slow, b" ") == b""
 
 
+@short(body=1.0, bytes_per_second=2.0**23)
 def test_who_does_not_take_the_response_is_cut_off(door: Door) -> None:
     with door.say(get("/large") * 3) as slow:
-        time.sleep(0.2)
-        deadline = time.monotonic() + LONG
-        while door.connections:
-            assert time.monotonic() < deadline
-            time.sleep(0.05)
+        door.hears("/large")
+        await_(lambda: not door.connections, "the end of the connection")
         assert len(heard(slow)) < 3 * 8 * LARGE
 
 
@@ -255,13 +277,19 @@ def test_who_takes_it_in_time_has_all_of_it(door: Door) -> None:
             assert answer(client) == (200, bytes(8 * LARGE))
 
 
-def test_between_two_requests_a_connection_may_rest_and_not_forever(door: Door) -> None:
+@short(fields=3.0)
+def test_between_two_requests_a_connection_may_rest(door: Door) -> None:
     with door.say(get(LIVE)) as client:
         assert answer(client) == (200, b"live")
-        time.sleep(QUICK.fields + 0.2)
+        time.sleep(3.0 + 2 * SWEEP_EVERY)
         client.sendall(get(LIVE))
         assert answer(client) == (200, b"live")
-        assert heard(client) == b""
+
+
+@short(idle=1.0)
+def test_between_two_requests_a_connection_does_not_rest_forever(door: Door) -> None:
+    with door.say(get(LIVE)) as client:
+        assert heard(client).endswith(b"live")
 
 
 def test_threads_are_for_requests_that_are_whole(door: Door, blocked: threading.Event) -> None:
@@ -318,7 +346,7 @@ def test_one_sender_has_few_long_bodies_under_way(
     door: Door, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     first, second = (door.say(post("/known", LARGE, "X-Name: 7")) for _ in range(2))
-    time.sleep(0.3)
+    await_(lambda: door.gateway._senders.total() == 2, "two bodies under way")
     with door.say(post("/known", LARGE, "X-Name: 7")) as third:
         refused, body = answer(third)
     assert refused == 503
@@ -356,8 +384,8 @@ def test_a_body_that_is_read_past_our_own_reader_is_waited_for_as_well(door: Doo
     [
         (b"GET / HTTP/1.1\r\n" + b"X: " + b"a" * 300_000, 431),
         (b"GET /" + b"a" * 300_000, 431),
-        (b"GET / HTTP/1.1\r\n" + b"X: a\r\n" * 101, 431),
-        (b"GET / HTTP/1.1\r\nX: " + b"a" * QUICK.field_bytes + b"\r\n\r\n", 431),
+        (b"GET / HTTP/1.1\r\n" + b"X: a\r\n" * 101 + b"\r\n", 431),
+        (b"GET / HTTP/1.1\r\nX: " + b"a" * PATIENT.field_bytes + b"\r\n\r\n", 431),
         (b"GET / HTTP/2.0\r\nHost: x\r\n\r\n", 505),
         (b"nonsense\r\n\r\n", 400),
         (post("/open", 1).replace(b"\r\n\r\n", b"\r\nTransfer-Encoding: chunked\r\n\r\n"), 400),
@@ -410,31 +438,35 @@ def test_another_protocol_is_not_taken_up(door: Door) -> None:
 def test_one_address_has_so_many_connections_and_the_newest_are_kept(
     blocked: threading.Event,
 ) -> None:
-    few = replace(QUICK, per_address=5, fields=LONG, idle=LONG)
+    few = replace(PATIENT, per_address=5)
     with Door(application(blocked), few, 2).open() as door:
         served = door.say(get("/wait"))
-        time.sleep(0.2)
-        slow = []
-        for _ in range(20):
-            slow.append(door.connect())
-            time.sleep(0.01)
-        gone = [each for each in slow if select.select([each], [], [], 0.2)[0]]
-        assert gone == slow[:16]
+        door.hears("/wait")
+        slow = [door.connect() for _ in range(20)]
+        await_(lambda: len(readable(slow)) >= 16, "the end of sixteen")
+        assert readable(slow) == slow[:16]
         with door.say(get(LIVE)) as newcomer:
             assert answer(newcomer) == (200, b"live")
         elsewhere = [door.connect("127.0.0.2") for _ in range(5)]
-        assert not select.select(elsewhere, [], [], 0.2)[0]
+        # One served, three slow ones, as the newcomer took the place of a fourth, and all of these.
+        await_(lambda: len(door.connections) == 9, "five from elsewhere")
+        assert not readable(elsewhere)
         blocked.set()
         assert answer(served) == (200, b"done")  # nobody who is being served is sent away
         for each in (served, *slow, *elsewhere):
             each.close()
 
 
+def readable(connections: list[socket.socket]) -> list[socket.socket]:
+    """Those that have ended, as nothing was said to them."""
+    return select.select(connections, [], [], 0.0)[0]
+
+
 def test_altogether_there_are_so_many_connections(blocked: threading.Event) -> None:
-    few = replace(QUICK, per_address=None, altogether=4, fields=LONG)
-    with Door(application(blocked), few, 2).open() as door:
+    few = replace(PATIENT, per_address=None, altogether=4)
+    with Door(application(blocked), few, 4).open() as door:
         busy = [door.say(get("/wait")) for _ in range(4)]
-        time.sleep(0.3)
+        door.hears("/wait", 4)
         with door.say(get(LIVE)) as newcomer:
             assert heard(newcomer) == b""  # everybody is being served
         blocked.set()
@@ -446,8 +478,7 @@ def test_altogether_there_are_so_many_connections(blocked: threading.Event) -> N
 
 
 def test_nobody_who_is_slow_delays_the_end(blocked: threading.Event) -> None:
-    patient = replace(QUICK, fields=LONG, body=LONG, idle=LONG)
-    with Door(application(blocked), patient, 2).open() as door:
+    with Door(application(blocked), PATIENT, 2).open() as door:
         slow = [
             door.connect(),
             door.say(post("/open", 9)),
@@ -455,7 +486,8 @@ def test_nobody_who_is_slow_delays_the_end(blocked: threading.Event) -> None:
             door.say(get(LIVE)),
         ]
         served = door.say(get("/wait"))
-        time.sleep(0.3)
+        door.hears("/wait")
+        await_(lambda: len(door.connections) == 5, "all that are slow")
         threading.Timer(0.5, blocked.set).start()
         door.stop()
         assert answer(served) == (200, b"done")
