@@ -176,14 +176,17 @@ def test_a_connection_that_went_idle_costs_no_pause() -> None:
 
 
 def test_nobody_there_is_one_line_after_all_tries() -> None:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
-        port = listener.getsockname()[1]
     pauses: list[float] = []
-    transport = HttpTransport(
-        f"http://127.0.0.1:{port}", Ed25519PrivateKey.generate(), "5", pause=pauses.append
-    )
-    with pytest.raises(UnavailableError, match="refused") as raised:
-        transport.task()
+    with socket.socket() as silent:
+        silent.bind(("127.0.0.1", 0))  # nobody else listens there either
+        transport = HttpTransport(
+            f"http://127.0.0.1:{silent.getsockname()[1]}",
+            Ed25519PrivateKey.generate(),
+            "5",
+            pause=pauses.append,
+        )
+        with pytest.raises(UnavailableError, match="refused") as raised:
+            transport.task()
     assert "\n" not in str(raised.value)
     assert len(pauses) == TRIES - 1
 

@@ -6,6 +6,7 @@ import contextlib
 import http.client
 import os
 import queue
+import random
 import signal
 import socket
 import subprocess
@@ -33,6 +34,27 @@ def await_(condition: Callable[[], object], what: str, patience: float = PATIENC
         time.sleep(0.02)
 
 
+def own_port() -> int:
+    """A loopback port that nobody takes while its server is not, or not yet, there.
+
+    The system gives connections only ports of its range, and this one is outside. Other tests ask
+    here, where a name that lasts as long as this process says that it is taken.
+    """
+    given = Path("/proc/sys/net/ipv4/ip_local_port_range").read_text(encoding="ascii")
+    least = int(given.split()[0])
+    ports = range(10_000, least) if least > 12_000 else range(10_000, 32_768)
+    for port in random.sample(ports, len(ports)):
+        with socket.socket(socket.AF_UNIX) as taken:
+            try:
+                taken.bind(f"\0earshot's tests: {port}")
+                socket.create_server(("127.0.0.1", port)).close()
+            except OSError:
+                continue
+            taken.detach()  # open until this process ends
+            return port
+    raise AssertionError("there is no free port")
+
+
 class ServerProcess:
     """`earshot serve` as an operator runs it; may be killed and started again on the same port."""
 
@@ -40,8 +62,7 @@ class ServerProcess:
         self.data = data
         self._database = database
         self._options = options
-        with socket.create_server(("127.0.0.1", 0)) as probe:
-            self.port: int = probe.getsockname()[1]
+        self.port = own_port()
         self.address = f"http://127.0.0.1:{self.port}"
         self.process: subprocess.Popen[str] | None = None
         self.log = data / "server.log"

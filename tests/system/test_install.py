@@ -8,7 +8,6 @@ import os
 import re
 import shutil
 import signal
-import socket
 import subprocess
 import sys
 import tempfile
@@ -21,7 +20,7 @@ from pathlib import Path
 import pytest
 import yaml
 from support.closure import distributions
-from support.networked import await_
+from support.networked import await_, own_port
 
 from earshot_client.store.memory import MemoryStore
 from earshot_client.transport.enrolment import enrol, signing_key
@@ -162,8 +161,7 @@ class Machine:
     @contextlib.contextmanager
     def running(self) -> Iterator[str]:
         """The server as its unit starts it, at a free port; its address."""
-        with socket.create_server(("127.0.0.1", 0)) as probe:
-            port = probe.getsockname()[1]
+        port = own_port()
         unit = self.unit.read_text("utf-8")
         (started,) = re.findall(r"^ExecStart=(.*)$", unit, re.MULTILINE)
         words = started.replace("$EARSHOT_OPTIONS", f"--port {port} --workers 1").split()
@@ -347,8 +345,7 @@ def test_the_operators_page_of_the_readme_works_as_it_stands(
         timeout=PATIENCE,
     )
     assert installed.returncode == 0, installed.stderr
-    with socket.create_server(("127.0.0.1", 0)) as probe:
-        port = probe.getsockname()[1]
+    port = own_port()
     address = f"http://127.0.0.1:{port}"
     with (home / "log").open("w") as log:
         server = subprocess.Popen(  # noqa: S603 - the README's words
