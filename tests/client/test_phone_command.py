@@ -284,7 +284,7 @@ def test_sigterm_ends_it_cleanly_wherever_it_waits(tmp_path: Path) -> None:
                 if "waiting" in line:
                     break
             process.send_signal(signal.SIGTERM)
-            out, err = process.communicate(timeout=20)
+            out, err = process.communicate(timeout=60)
         assert (process.returncode, out, err) == (0, "stopped\n", "")
         hanging, go_on = threading.Event(), threading.Event()
 
@@ -297,7 +297,7 @@ def test_sigterm_ends_it_cleanly_wherever_it_waits(tmp_path: Path) -> None:
         with running(*words) as process:
             assert hanging.wait(60)
             process.send_signal(signal.SIGINT)
-            out, err = process.communicate(timeout=20)
+            out, err = process.communicate(timeout=60)
             go_on.set()
         assert (process.returncode, err) == (0, "")
         assert out.endswith("stopped\n")
