@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import random
 import time
 from collections import Counter
@@ -207,14 +208,19 @@ def test_checking_a_hundred_neighbours_takes_microseconds() -> None:
     told = parameters(10**6, 100, threshold=50)
     source = random.Random(5)
     members = sorted(source.sample(range(1, 10**6), 100))
-    fastest = float("inf")
+    private, public = X25519PrivateKey.generate(), X25519PrivateKey.generate().public_key()
+    check, agreement = math.inf, math.inf
     for _ in range(300):
         keys = [source.randbytes(32) for _ in range(200)]
         start = time.perf_counter()
         check_neighbourhood(0, OWN, members, keys[:100], keys[100:], told)
-        fastest = min(fastest, time.perf_counter() - start)
-    # 30 µs is the aim on an idle core; a machine three times slower passes.
-    assert fastest < 90e-6
+        checked = time.perf_counter()
+        private.exchange(public)
+        check = min(check, checked - start)
+        agreement = min(agreement, time.perf_counter() - checked)
+    # About as long as one of the agreements that follow, a hundred for each of the two keys: 30 µs
+    # where that takes 26. Measured beside each other, so that the bound is the machine's own.
+    assert check < 3 * agreement
 
 
 def test_a_point_is_the_same_in_all_its_bytes_and_two_points_are_two() -> None:
