@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
+import time
 from pathlib import Path
 
 import pytest
@@ -14,6 +15,13 @@ from earshot_protocol.api import PHASES, RESULTS, TASK, AskTask
 from earshot_server.api.limits import FAILURES, RateLimits
 from earshot_server.api.problems import RateLimitError
 from earshot_server.store.database import Database
+
+
+@pytest.fixture(autouse=True)
+def noon(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Time stands still, so that a minute is not over before all have asked."""
+    now = time.time()
+    monkeypatch.setattr(time, "time", lambda: now)
 
 
 def test_a_phone_that_asks_too_often_is_told_when_to_come_again(
