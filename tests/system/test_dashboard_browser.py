@@ -19,6 +19,8 @@ from support import dashboard_browser
 from support import dashboard_records as made
 from support.dashboard_server import application, served
 
+expect.set_options(timeout=60_000)  # as soon as it is so, and not five seconds on any machine
+
 WIDTHS = {"desktop": (1400, 900), "phone": (360, 740)}
 SCHEMES = ("light", "dark")
 PATHS = {
