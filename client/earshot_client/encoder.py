@@ -11,7 +11,7 @@ from functools import cache
 from importlib import resources
 from importlib.resources.abc import Traversable
 from pathlib import Path
-from typing import Protocol
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from earshot_client.lite_rt_encoder import LiteRtEncoder
 from earshot_protocol import distribution
 from earshot_protocol.encoder_file import DamagedEncoderError
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER, SHIPPED_ENCODERS
+from earshot_protocol.start_centroids import chosen
 
 _DATA = resources.files("earshot_client") / "data"
 
@@ -43,6 +44,29 @@ class Encoder(Protocol):
 
         The private steps add noise to every coordinate, so they want few of them.
         """
+
+
+@runtime_checkable
+class StartingEncoder(Encoder, Protocol):
+    """An encoder with public points of its projection, by the nearest of which phones sort."""
+
+    def start_centroids(self, dimensions: int, count: int) -> NDArray[np.float32]:
+        """Float32 (count, dimensions), unit rows as `project` gives them; the caller's own.
+
+        Raises:
+            MissingCentroidsError: it has none, or not these; says which it has.
+        """
+
+
+def start_centroids(encoder: Encoder, dimensions: int, count: int) -> NDArray[np.float32]:
+    """The start centroids of any encoder, see `StartingEncoder.start_centroids`.
+
+    Raises:
+        MissingCentroidsError: it has none, or not these; an app's own encoder need not have any.
+    """
+    if isinstance(encoder, StartingEncoder):
+        return encoder.start_centroids(dimensions, count)
+    return chosen((), encoder.name, dimensions, count)
 
 
 def default_encoder() -> Encoder:

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from earshot_client.features import check_seconds, log_mel
-from earshot_protocol import encoder_file
+from earshot_protocol import encoder_file, start_centroids
 from earshot_protocol.distribution import installation
 from earshot_protocol.encoder_file import DIMENSIONS, DamagedEncoderError
 from earshot_protocol.errors import InvalidInputError, LocalError
@@ -46,6 +46,7 @@ class LiteRtEncoder:
         self.name = file.card.name
         self.dimensions = DIMENSIONS
         self._mean, self._scale = file.mean(), file.scale()
+        self._start = file.card.start_centroids
         self._network = _Network(file.model)
 
     @classmethod
@@ -96,6 +97,10 @@ class LiteRtEncoder:
             raise InvalidInputError(f"dimensions must be 1 to {DIMENSIONS}, not {dimensions}")
         centred = embeddings[:, :dimensions] - self._mean[:dimensions]
         return _unit_rows(centred * self._scale[:dimensions])
+
+    def start_centroids(self, dimensions: int, count: int) -> NDArray[np.float32]:
+        """See `StartingEncoder.start_centroids`: those of the file's card."""
+        return start_centroids.chosen(self._start, self.name, dimensions, count)
 
     def __reduce__(self) -> tuple[type[LiteRtEncoder], tuple[bytes]]:
         # A running model cannot be copied to another process; the file can.

@@ -161,6 +161,7 @@ def write_encoder(
     int8: bool,
     trained: dict[str, Any],
     credits_: str,
+    start_centroids: Sequence[NDArray[np.floating]] = (),
 ) -> None:
     """Write the encoder file of what `to_lite_rt` made, in place of one that is there.
 
@@ -172,8 +173,10 @@ def write_encoder(
         int8: as given to `to_lite_rt`.
         trained: how it came about.
         credits_: of the sound that it was trained on.
+        start_centroids: as `start_centroids.learn` found them.
     """
-    data = pack(flatbuffer, name, int8, components.mean, components.scale, trained, credits_)
+    mean, scale = components.mean, components.scale
+    data = pack(flatbuffer, name, int8, mean, scale, trained, credits_, start_centroids)
     path.parent.mkdir(parents=True, exist_ok=True)
     new = path.with_name(path.name + ".new")
     new.write_bytes(data)

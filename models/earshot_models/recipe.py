@@ -167,7 +167,7 @@ def train_encoder(
     """
     import keras
 
-    from earshot_models import export, objectives, training
+    from earshot_models import export, objectives, start_centroids, training
     from earshot_models.batches import in_batches
     from earshot_models.contrastive import Contrastive
     from earshot_models.front_end import LogMel
@@ -190,6 +190,7 @@ def train_encoder(
     embeddings = training.embed(model.front_end, network, public)
     unheard = training.embed(model.front_end, network, held_out.seconds)
     components, whitening, retrievals = _projection(embeddings, unheard, held_out, recipe)
+    starts = start_centroids.learn(components, embeddings, recipe.seed)
     network = export.rotated(network, components.rotation)
     trained = {
         "objective": recipe.objective,
@@ -204,7 +205,7 @@ def train_encoder(
     paths = {True: folder / "encoder.tflite", False: folder / "encoder-float32.tflite"}
     for int8, path in paths.items():
         flatbuffer = export.to_lite_rt(network, int8)
-        export.write_encoder(path, flatbuffer, name, components, int8, trained, credits_)
+        export.write_encoder(path, flatbuffer, name, components, int8, trained, credits_, starts)
     return Trained(paths[True], paths[False], history)
 
 

@@ -19,6 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from earshot_protocol.errors import LocalError
+from earshot_protocol.start_centroids import CentroidSet, chosen, flaw
 
 DIMENSIONS = 128
 """Length of every embedding."""
@@ -56,6 +57,8 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
         mean: of each coordinate over public sound.
         scale: of each coordinate, for `Encoder.project`.
         trained: how it came about.
+        start_centroids: public points of the projection, each number of dimensions and of
+            centroids at most once; earlier files of this format have none.
     """
 
     format: int
@@ -68,6 +71,7 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
     mean: tuple[float, ...]
     scale: tuple[float, ...]
     trained: dict[str, str | int | float | bool | None] = {}
+    start_centroids: tuple[CentroidSet, ...] = ()
 
 
 class EncoderFile(msgspec.Struct, frozen=True):
@@ -90,6 +94,14 @@ class EncoderFile(msgspec.Struct, frozen=True):
     def scale(self) -> NDArray[np.float32]:
         """The card's `scale`, float32 (128,)."""
         return np.array(self.card.scale, dtype=np.float32)
+
+    def start_centroids(self, dimensions: int, count: int) -> NDArray[np.float32]:
+        """The card's start centroids: float32 (count, dimensions), unit rows, the caller's own.
+
+        Raises:
+            MissingCentroidsError: it has none, or not these; says which it has.
+        """
+        return chosen(self.card.start_centroids, self.card.name, dimensions, count)
 
 
 def check_size(size: int) -> None:
@@ -132,6 +144,7 @@ def pack(
     scale: Iterable[float],
     trained: dict[str, Any],
     credits_: str,
+    start_centroids: Iterable[NDArray[np.floating]] = (),
 ) -> bytes:
     """The bytes of an encoder file; equal content makes equal bytes.
 
@@ -143,6 +156,7 @@ def pack(
         scale: of each coordinate; 5 decimals of it are kept.
         trained: how it came about.
         credits_: of the sound that it was trained on.
+        start_centroids: arrays (count, dimensions) of public points of the projection.
     """
     card = Card(
         format=FORMAT,
@@ -155,8 +169,9 @@ def pack(
         mean=tuple(round(float(each), 7) for each in mean),
         scale=tuple(round(float(each), 5) for each in scale),
         trained=trained,
+        start_centroids=tuple(map(CentroidSet.of, start_centroids)),
     )
-    text = json.dumps(msgspec.structs.asdict(card), indent=1)
+    text = json.dumps(msgspec.to_builtins(card), indent=1)
     file = io.BytesIO()
     file.write(model)
     with zipfile.ZipFile(file, "a", zipfile.ZIP_STORED) as archive:
@@ -200,3 +215,6 @@ def _check(card: Card) -> None:
             f"the card of the encoder must hold its length, and a name of 1 to {LARGEST_NAME} "
             "printable characters"
         )
+    wrong = flaw(card.start_centroids, DIMENSIONS)
+    if wrong is not None:
+        raise DamagedEncoderError(f"the card of encoder '{card.name}': {wrong}")

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from dataclasses import replace
+from itertools import product
 from pathlib import Path
 
 import numpy as np
@@ -24,6 +25,7 @@ from earshot_models.training import CheckpointError
 from earshot_models.training_schedule import Schedule
 from earshot_protocol import encoder_file
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
+from earshot_protocol.start_centroids import USUAL_COUNTS, USUAL_DIMENSIONS
 
 TINY = Recipe(
     width=0.25,
@@ -86,6 +88,9 @@ def test_no_label_is_read_and_an_interrupted_run_ends_the_same(
         np.testing.assert_array_equal(
             ours.project(ours.embed(sound), 8), theirs.project(theirs.embed(sound), 8)
         )
+        for count, dimensions in product(USUAL_COUNTS, USUAL_DIMENSIONS):
+            starts = ours.start_centroids(dimensions, count)
+            np.testing.assert_array_equal(starts, theirs.start_centroids(dimensions, count))
     card = encoder_file.read(whole.int8.read_bytes()).card
     assert (card.name, card.trained["steps"], card.trained["seed"]) == ("tiny", 4, 3)
     assert card.trained["whitening"] in recipes.WHITENINGS

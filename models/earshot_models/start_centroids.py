@@ -1,0 +1,100 @@
+"""Start centroids of an encoder: spherical k-means of public sound in its projection, no labels.
+
+Phones sort what they heard by them, and hear other things than public sound at hand has most of:
+thousands of spoken digits, few cafés. So a second counts the more, the rarer its like: by the
+squared distance to its neighbours. Sound that the centroids have not met is nearer to them so
+(docs/encoders.md).
+"""
+
+from __future__ import annotations
+
+from itertools import product
+from typing import TYPE_CHECKING
+
+import numpy as np
+from numpy.typing import NDArray
+
+from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.start_centroids import USUAL_COUNTS, USUAL_DIMENSIONS
+
+if TYPE_CHECKING:
+    from earshot_models.export import Components
+
+_NEIGHBOURS = 10
+_LEAST_DISTANCE = 0.01
+"""Copies of one sound do not vanish."""
+
+_BEGINNINGS = 8
+"""Of each clustering; the best is kept."""
+
+
+def learn(
+    components: Components, embeddings: NDArray[np.floating], seed: int
+) -> list[NDArray[np.float32]]:
+    """Find start centroids for every usual number of dimensions and of centroids.
+
+    Args:
+        components: the public projection.
+        embeddings: (examples, features) of public sound, as `Components.projected` takes them.
+        seed: of the beginnings.
+
+    Returns:
+        Float32 (count, dimensions), unit rows, for each of `USUAL_DIMENSIONS` and `USUAL_COUNTS`.
+
+    Raises:
+        InvalidInputError: fewer sounds are different than there are to be centroids.
+    """
+    projected = {each: components.projected(embeddings, each) for each in USUAL_DIMENSIONS}
+    return [
+        cluster(projected[dimensions], count, seed)
+        for dimensions, count in product(USUAL_DIMENSIONS, USUAL_COUNTS)
+    ]
+
+
+def cluster(points: NDArray[np.float32], count: int, seed: int) -> NDArray[np.float32]:
+    """Spherical k-means with weights.
+
+    Args:
+        points: (examples, dimensions), unit rows.
+        count: of the centroids.
+        seed: of the beginnings.
+
+    Returns:
+        Float32 (count, dimensions), unit rows: of all beginnings those to which points are nearest,
+        by weighted mean cosine.
+
+    Raises:
+        InvalidInputError: fewer points are different than there are to be centroids.
+    """
+    from sklearn.cluster import KMeans
+    from sklearn.preprocessing import normalize
+    from threadpoolctl import threadpool_limits
+
+    different = len(np.unique(points, axis=0))
+    if different < max(count, _NEIGHBOURS + 1):
+        raise InvalidInputError(
+            f"{different} different seconds of sound are too few for {count} start centroids: "
+            f"there must be {max(count, _NEIGHBOURS + 1)}"
+        )
+    weights = _rarity(points)
+    best, nearest = np.empty(0), -np.inf
+    for beginning in np.random.default_rng([seed, 5]).integers(2**32, size=_BEGINNINGS):
+        # On unit rows the centres differ from those of spherical k-means by their lengths alone.
+        # One thread, so that sums have one order on every machine; on a busy one it is faster too.
+        with threadpool_limits(1):
+            means = KMeans(count, n_init=1, random_state=int(beginning))
+            means.fit(points, sample_weight=weights)
+        centroids = normalize(means.cluster_centers_)
+        near = np.average((points @ centroids.T).max(axis=1), weights=weights)
+        if near > nearest:
+            best, nearest = centroids, near
+    return np.asarray(best, dtype=np.float32)
+
+
+def _rarity(points: NDArray[np.float32]) -> NDArray[np.float64]:
+    """Squared mean distance of each point to its nearest others, float64 (examples,)."""
+    from sklearn.neighbors import NearestNeighbors
+
+    neighbours = NearestNeighbors(n_neighbors=_NEIGHBOURS + 1).fit(points)
+    distances = neighbours.kneighbors(points)[0][:, 1:].mean(axis=1)
+    return np.asarray(np.maximum(distances, _LEAST_DISTANCE) ** 2, dtype=np.float64)

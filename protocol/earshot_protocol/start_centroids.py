@@ -1,0 +1,135 @@
+"""Start centroids: public points, by the nearest of which phones sort what they heard.
+
+They come with an encoder, in the card of its file, for some numbers of dimensions and of centroids.
+They lie in that encoder's public projection, so those of two encoders do not compare. 15 bits of
+each coordinate are kept.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+import msgspec
+import numpy as np
+from numpy.typing import NDArray
+
+from earshot_protocol.errors import InvalidInputError, LocalError
+
+USUAL_DIMENSIONS, USUAL_COUNTS = (8, 16, 32), (10, 20, 40)
+"""Every pair of these is in the card of an encoder that `earshot train` makes."""
+
+MOST = 1024
+"""Start centroids of one set."""
+
+_STEPS = 2**15 - 1
+"""Of a coordinate between 0 and 1."""
+_WIRE = np.dtype("<i2")
+
+
+class MissingCentroidsError(LocalError):
+    """An encoder has no start centroids, or not as many in as many dimensions; says what it has."""
+
+
+class CentroidSet(msgspec.Struct, frozen=True, kw_only=True):
+    """Start centroids of one number of dimensions.
+
+    Attributes:
+        dimensions: d of the projection.
+        count: of the centroids, k.
+        rows: k rows of d coordinates, int16 little-endian, of which 32,767 is 1. In JSON: base64.
+    """
+
+    dimensions: int
+    count: int
+    rows: bytes
+
+    @classmethod
+    def of(cls, centroids: NDArray[np.floating]) -> CentroidSet:
+        """Keep centroids.
+
+        Args:
+            centroids: (count, dimensions), rows of any length; their directions are kept.
+
+        Raises:
+            InvalidInputError: they are something else, more than `MOST`, or one has no direction.
+        """
+        if centroids.ndim != 2 or not all(centroids.shape) or len(centroids) > MOST:
+            raise InvalidInputError(
+                f"start centroids must have shape (1 to {MOST}, dimensions), not {centroids.shape}"
+            )
+        largest = np.abs(centroids).max(axis=1, keepdims=True)
+        if not (np.isfinite(largest) & (largest > 0)).all():
+            raise InvalidInputError("every start centroid must be finite, and none zero")
+        rows = centroids.astype(np.float64) / largest  # so that no square overflows
+        unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
+        steps = np.rint(unit * _STEPS).astype(_WIRE)
+        count, dimensions = centroids.shape
+        return cls(dimensions=dimensions, count=count, rows=steps.tobytes())
+
+    def centroids(self) -> NDArray[np.float32]:
+        """Float32 (count, dimensions), unit rows; a copy of its own at each call."""
+        rows = self._rows()
+        return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True), dtype=np.float32)
+
+    def flaw(self, most_dimensions: int) -> str | None:
+        """What is wrong with it, if anything is; embeddings have so many dimensions."""
+        named = f"start centroids ({self.count} in {self.dimensions} dimensions)"
+        if not (1 <= self.dimensions <= most_dimensions and 1 <= self.count <= MOST):
+            return f"{named} must be 1 to {MOST} in 1 to {most_dimensions} dimensions"
+        expected = self.count * self.dimensions * _WIRE.itemsize
+        if len(self.rows) != expected:
+            return f"{named} must have {expected} bytes, not {len(self.rows)}"
+        # Rounding moves a coordinate by half a step at most, and a row by √d times that.
+        off = np.abs(np.linalg.norm(self._rows(), axis=1) - 1).max()
+        if off > math.sqrt(self.dimensions) / _STEPS:
+            return f"{named} must have rows of length 1; one is off by {off:.2g}"
+        return None
+
+    def _rows(self) -> NDArray[np.float64]:
+        steps = np.frombuffer(self.rows, dtype=_WIRE).reshape(self.count, self.dimensions)
+        return steps / _STEPS
+
+
+def flaw(sets: Sequence[CentroidSet], most_dimensions: int) -> str | None:
+    """What is wrong with the sets that a file holds; None if nothing is.
+
+    Args:
+        sets: as they were read.
+        most_dimensions: length of an embedding.
+    """
+    if len({(each.dimensions, each.count) for each in sets}) < len(sets):
+        return "start centroids must be there once for each number of them and of dimensions"
+    return next(filter(None, (each.flaw(most_dimensions) for each in sets)), None)
+
+
+def chosen(
+    sets: Sequence[CentroidSet], encoder: str, dimensions: int, count: int
+) -> NDArray[np.float32]:
+    """The start centroids of an encoder, as many as are asked for.
+
+    Args:
+        sets: all that it has.
+        encoder: its name.
+        dimensions: d of the projection.
+        count: of the centroids, k.
+
+    Returns:
+        Float32 (count, dimensions), unit rows; the caller's own.
+
+    Raises:
+        MissingCentroidsError: it has none, or not these.
+    """
+    for each in sets:
+        if (each.dimensions, each.count) == (dimensions, count):
+            return each.centroids()
+    has = ", ".join(f"{each.count} in {each.dimensions}" for each in sets) or "none at all"
+    raise MissingCentroidsError(
+        f"encoder '{encoder}' has no {count} start centroids in {dimensions} dimensions; it has "
+        f"{has}. Encoders that `earshot train` makes have {_listed(USUAL_COUNTS)} in each of "
+        f"{_listed(USUAL_DIMENSIONS)} dimensions: ask for what this one has, or take one of those"
+    )
+
+
+def _listed(numbers: tuple[int, ...]) -> str:
+    return ", ".join(map(str, numbers[:-1])) + f" and {numbers[-1]}"
