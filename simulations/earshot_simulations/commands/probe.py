@@ -4,38 +4,45 @@ from __future__ import annotations
 
 import json
 from dataclasses import asdict
-from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from earshot_models.commands.output import prepare_folder
-from earshot_models.commands.progress import shown
-from earshot_protocol.errors import InvalidInputError
+from earshot_models.commands.progress import Progress, shown
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER
 
 if TYPE_CHECKING:
-    from earshot_client.encoder import Encoder
+    from collections.abc import Sequence
+
+    from earshot_models.datasets.dataset import Dataset
+    from earshot_simulations.probing.contenders import Contender
+    from earshot_simulations.probing.cost import Cost
+    from earshot_simulations.probing.probe import Probe
 
 app = typer.Typer(add_completion=False)
-
-_MOST_FILES = 10
 
 
 @app.callback(invoke_without_command=True)
 def probe(
-    data: Annotated[Path, typer.Option(help="Folder of a labelled data set.")],
+    data: Annotated[
+        Path, typer.Option(help="Folder of a data set; without labels, places alone are measured.")
+    ],
     kind: Annotated[str | None, typer.Option(help="Its kind; guessed by default.")] = None,
     encoder: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
             help="Encoder file, or a shipped encoder by its name; {held} in it stands for the fold "
-            f"or speaker that is held out. By default {DEFAULT_ENCODER}."
+            f"or speaker that is held out. By default {DEFAULT_ENCODER}. May be repeated: all are "
+            "compared to the first."
         ),
     ] = None,
     raw: Annotated[
-        bool, typer.Option(help="Measure log-mel statistics in place of an encoder.")
+        bool,
+        typer.Option(
+            help="Measure log-mel statistics, in place of an encoder or beside those given."
+        ),
     ] = False,
     cache: Annotated[
         Path | None, typer.Option(help="Folder that keeps decoded sound between runs.")
@@ -50,73 +57,93 @@ def probe(
         bool, typer.Option("--json", help="Print probe.json, and nothing else.")
     ] = False,
 ) -> None:
-    """Measure an encoder on labelled sound: linear probe, neighbours, clusters, cost."""
-    if raw and encoder is not None:
-        raise InvalidInputError("--raw measures no encoder: leave out one of --raw and --encoder")
-    from earshot_client.encoder import encoder_path
+    """Measure encoders: kinds of sound, the same place again, both heard worse, and cost."""
     from earshot_models.datasets.opening import open_dataset
-    from earshot_simulations.probing.probe import probe as measure
+    from earshot_simulations.probing.contenders import open_contenders
+    from earshot_simulations.probing.seconds import side_names
 
     dataset = open_dataset(data, kind)
+    given = list(encoder or ()) or ([] if raw else [DEFAULT_ENCODER])
+    contenders = open_contenders(given, raw, side_names(dataset))
     if out is not None:
         prepare_folder(out, ("probe.json", "the pictures"), overwrite)
-
-    def path(side: str) -> Path:
-        return encoder_path(None if encoder is None else encoder.replace("{held}", side))
-
+    labels = [contender.label for contender in contenders]
     with shown() as progress:
-        probed = measure(dataset, lambda side: _encoder(path(side), raw), cache, progress)
-        figures = probed.figures()
-        if not raw:
-            from earshot_simulations.probing.cost import cost
-
-            progress("cost of the encoder", 0, 1)
-            figures["cost"] = asdict(cost(path(probed.seconds.names[-1])))
-            progress("cost of the encoder", 1, 1)
+        probes, costs = _measured(dataset, contenders, cache, progress)
+        figures = _figures(contenders, probes, costs)
         if out is not None:
-            from earshot_simulations.probing.pictures import draw
-
-            progress("pictures", 0, 1)
-            draw(probed, out)
+            _draw(labels, probes, out, progress)
             (out / "probe.json").write_text(json.dumps(figures, indent=2))
-            progress("pictures", 1, 1)
     if as_json:
         print(json.dumps(figures, indent=2))
     else:
-        _summarize(figures)
+        _print(contenders, probes, costs)
 
 
-@lru_cache(maxsize=1)
-def _encoder(path: Path, raw: bool) -> Encoder:
-    from earshot_client.lite_rt_encoder import LiteRtEncoder
-    from earshot_simulations.probing.baseline import LogMelStatistics
+def _measured(
+    dataset: Dataset, contenders: Sequence[Contender], cache: Path | None, progress: Progress
+) -> tuple[list[Probe], list[Cost | None]]:
+    from earshot_simulations.probing.cost import cost
+    from earshot_simulations.probing.figures import refuse_nothing
+    from earshot_simulations.probing.probe import probe_several
 
-    return LogMelStatistics() if raw else LiteRtEncoder.open(path)
+    encoders = [contender.encoders.__getitem__ for contender in contenders]
+    probes = probe_several(dataset, encoders, cache, progress)
+    refuse_nothing(probes)
+    costs = []
+    for done, contender in enumerate(contenders, start=1):
+        paths = list(contender.paths.values())
+        costs.append(cost(paths[-1]) if paths else None)
+        progress("cost of the encoders", done, len(contenders))
+    return probes, costs
 
 
-def _summarize(figures: dict[str, Any]) -> None:
-    from earshot_simulations.probing.probe import MEASURES
+def _figures(
+    contenders: Sequence[Contender], probes: Sequence[Probe], costs: Sequence[Cost | None]
+) -> dict[str, Any]:
+    """Of one encoder all in one; of several what is common, then each, then each to the first."""
+    from earshot_simulations.probing.figures import encoder_figures, paired_figures, sound_figures
 
-    print(f"{figures['encoder']} on {figures['dataset']}: {figures['seconds']} seconds")
-    bad = figures["unreadable"]
-    if bad["count"]:
-        print(f"{'left out':<20} {bad['count']} unreadable files")
-        for file in bad["files"][:_MOST_FILES]:
-            print(f"{'':<20} {file}")
-        if bad["count"] > _MOST_FILES:
-            print(f"{'':<20} and {bad['count'] - _MOST_FILES} more, in --json")
-    print(f"{'held out':<20} {'  '.join(figures['held_out'])}")
-    for name in MEASURES:
-        of = figures[name]
-        folds = "  ".join(f"{value:.3f}" for value in of["folds"])
-        print(f"{name:<20} {of['mean']:.3f} ± {of['interval_95']:.3f}   {folds}")
-    if "ari_twice_by_dimensions" in figures:
-        by = figures["ari_twice_by_dimensions"]
-        shown_by = ", ".join(f"{value:.3f} in {of}" for of, value in by.items())
-        print(f"{'projected':<20} ari_twice {shown_by} dimensions")
-    if "cost" in figures:
-        cost = figures["cost"]
-        print(
-            f"{'cost':<20} {cost['bytes']} bytes, {cost['cpu_ms']:.2f} ms of CPU per second "
-            f"({cost['spectrum_ms']:.2f} of it for the spectrum), {cost['resident_mb']:.0f} MB"
-        )
+    each = [
+        {"label": contender.label, "file": contender.given}
+        | encoder_figures(probe)
+        | ({} if cost is None else {"cost": asdict(cost)})
+        for contender, probe, cost in zip(contenders, probes, costs, strict=True)
+    ]
+    sound = sound_figures(probes[0])
+    if len(probes) == 1:
+        return sound | each[0]
+    first = contenders[0].label
+    paired = [
+        paired_figures(contender.label, probe, first, probes[0])
+        for contender, probe in zip(contenders[1:], probes[1:], strict=True)
+    ]
+    return sound | {"encoders": each, "paired": paired}
+
+
+def _draw(labels: Sequence[str], probes: Sequence[Probe], out: Path, progress: Progress) -> None:
+    """The embedding space and its confusions of one encoder; a comparison of any number."""
+    from earshot_simulations.probing.comparison_picture import draw_comparison
+    from earshot_simulations.probing.pictures import draw
+
+    progress("pictures", 0, 1)
+    draw_comparison(labels, probes, out / "comparison.png")
+    if len(probes) == 1 and probes[0].folds:
+        draw(probes[0], out)
+    progress("pictures", 1, 1)
+
+
+def _print(
+    contenders: Sequence[Contender], probes: Sequence[Probe], costs: Sequence[Cost | None]
+) -> None:
+    from earshot_simulations.probing import table
+
+    labels = [contender.label for contender in contenders]
+    blocks = [table.sound_lines(probes[0])]
+    if len(probes) > 1:
+        blocks.append(f"{contender.label}: {contender.given}" for contender in contenders)
+    blocks.append(table.measure_lines(labels, probes))
+    if len(probes) > 1:
+        blocks.append(table.difference_lines(labels, probes))
+    blocks.append(table.cost_lines(labels, costs))
+    print("\n\n".join(filter(None, ("\n".join(block) for block in blocks))))

@@ -15,12 +15,15 @@ _BATCH = 64
 class LogMelStatistics:
     """Per band: mean over time, deviation, and mean change between frames; 192 numbers.
 
-    They are centred and brought to unit variance over all that is embedded at once, and then to
-    unit length, as embeddings are.
+    They are centred and brought to unit variance as it is best for what is embedded first, so that
+    what is heard later is on the same scale; and then to unit length, as embeddings are.
     """
 
     name = "log-mel statistics"
     dimensions = 3 * BANDS
+
+    def __init__(self) -> None:
+        self._scale: tuple[NDArray[np.float32], NDArray[np.float32]] | None = None
 
     def embed(self, samples: NDArray[np.floating]) -> NDArray[np.float32]:
         """Floats (batch, 8000) → float32 (batch, 192), unit rows."""
@@ -29,7 +32,9 @@ class LogMelStatistics:
             mel = spectrum(samples[start : start + _BATCH])
             change = np.abs(np.diff(mel, axis=1)).mean(axis=1)
             rows[start : start + _BATCH] = np.hstack([mel.mean(axis=1), mel.std(axis=1), change])
-        rows = (rows - rows.mean(axis=0)) / np.maximum(rows.std(axis=0), 1e-6)
+        if self._scale is None:
+            self._scale = rows.mean(axis=0), np.maximum(rows.std(axis=0), 1e-6)
+        rows = (rows - self._scale[0]) / self._scale[1]
         lengths = np.linalg.norm(rows, axis=1, keepdims=True)
         return np.asarray(rows / np.maximum(lengths, 1e-6), dtype=np.float32)
 

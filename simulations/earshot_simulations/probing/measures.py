@@ -1,4 +1,4 @@
-"""What embeddings are worth: to a linear classifier, to their neighbours, to a clustering.
+"""What embeddings say of kinds of sound: to a linear probe, to neighbours, to a clustering.
 
 All on one fold: fitted on its training side, measured on clips of recordings, places or speakers
 that the training side does not hold.
@@ -8,11 +8,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from earshot_models.recipe import PROJECTIONS
+from earshot_protocol.errors import InvalidInputError
 from earshot_simulations.probing.seconds import Seconds
 
 PENALTIES = (0.3, 1.0, 3.0, 10.0, 30.0, 100.0)
@@ -50,23 +52,61 @@ class FoldMeasures:
     penalty: float
 
 
-def measure(seconds: Seconds, embeddings: NDArray[np.floating], side: int) -> FoldMeasures:
-    """Measure one fold.
+@dataclass(frozen=True)
+class LinearProbe:
+    """A linear classifier of embeddings.
+
+    Attributes:
+        penalty: the one of `PENALTIES` that was chosen.
+        model: scikit-learn's.
+        classes: how many there are, whether or not the training side holds all of them.
+    """
+
+    penalty: float
+    model: Any
+    classes: int
+
+    def log_odds(self, embeddings: NDArray[np.floating]) -> NDArray[np.float64]:
+        """Log-probabilities (embeddings, classes)."""
+        logs = np.full((len(embeddings), self.classes), -np.inf)
+        logs[:, self.model.classes_] = self.model.predict_log_proba(embeddings)
+        return logs
+
+    def accuracy(self, embeddings: NDArray[np.floating], truth: NDArray[np.int64]) -> float:
+        """Fraction of the embeddings whose likeliest class is the true one."""
+        return float(np.mean(self.log_odds(embeddings).argmax(axis=1) == truth))
+
+
+def fit(seconds: Seconds, embeddings: NDArray[np.floating], side: int) -> LinearProbe:
+    """Fit the linear probe without a side.
 
     Args:
         seconds: what was embedded.
         embeddings: (windows, dimensions).
         side: held out.
     """
+    training = seconds.sides[seconds.clip] != side
+    penalty = _best_penalty(seconds, embeddings, training)
+    return _fitted(embeddings[training], seconds.label[training], penalty, len(seconds.labels))
+
+
+def measure(
+    seconds: Seconds, embeddings: NDArray[np.floating], linear: LinearProbe, side: int
+) -> FoldMeasures:
+    """Measure one fold.
+
+    Args:
+        seconds: what was embedded.
+        embeddings: (windows, dimensions).
+        linear: what `fit` made without the side.
+        side: held out.
+    """
     from sklearn.metrics import confusion_matrix, silhouette_score
 
     held_out = seconds.sides[seconds.clip] == side
-    tested = held_out & seconds.disjoint
+    tested = seconds.tested(side)
     truth = seconds.label[tested]
-    penalty = _best_penalty(seconds, embeddings, ~held_out)
-    log_odds = _probe(
-        embeddings[~held_out], seconds.label[~held_out], penalty, embeddings[held_out]
-    )
+    log_odds = linear.log_odds(embeddings[held_out])
     guessed = log_odds[tested[held_out]].argmax(axis=1)
     classes = len(seconds.labels)
     return FoldMeasures(
@@ -75,21 +115,34 @@ def measure(seconds: Seconds, embeddings: NDArray[np.floating], side: int) -> Fo
         _neighbour_accuracy(
             embeddings[~held_out], seconds.label[~held_out], embeddings[tested], truth
         ),
-        _ari(embeddings[tested], truth, classes),
-        _ari(embeddings[tested], truth, 2 * classes),
+        clusters_ari(embeddings[tested], truth, classes),
+        clusters_ari(embeddings[tested], truth, 2 * classes),
         float(silhouette_score(embeddings[tested], truth, metric="cosine")),
         confusion_matrix(truth, guessed, labels=range(classes)),
-        penalty,
+        linear.penalty,
     )
 
 
-def projected_ari(
+@dataclass(frozen=True)
+class Projected:
+    """What the private steps have to cluster, in one number of dimensions.
+
+    Attributes:
+        ari: adjusted Rand index, as in `FoldMeasures`.
+        ari_twice: the same with twice as many clusters as classes.
+    """
+
+    ari: float
+    ari_twice: float
+
+
+def projected(
     seconds: Seconds,
     embeddings: NDArray[np.floating],
     project: Callable[[NDArray[np.floating], int], NDArray[np.floating]],
     side: int,
-) -> dict[int, float]:
-    """What the private steps have to cluster: `ari_twice`, by the dimensions projected to.
+) -> dict[int, Projected]:
+    """Clusters by the dimensions projected to.
 
     Args:
         seconds: what was embedded.
@@ -97,12 +150,15 @@ def projected_ari(
         project: of the encoder.
         side: held out.
     """
-    tested = (seconds.sides[seconds.clip] == side) & seconds.disjoint
-    truth, clusters = seconds.label[tested], 2 * len(seconds.labels)
-    return {
-        dimensions: _ari(project(embeddings[tested], dimensions), truth, clusters)
-        for dimensions in PROJECTIONS
-    }
+    tested = seconds.tested(side)
+    truth, classes = seconds.label[tested], len(seconds.labels)
+    found = {}
+    for dimensions in PROJECTIONS:
+        points = project(embeddings[tested], dimensions)
+        found[dimensions] = Projected(
+            clusters_ari(points, truth, classes), clusters_ari(points, truth, 2 * classes)
+        )
+    return found
 
 
 def interval(values: NDArray[np.floating]) -> tuple[float, float]:
@@ -118,23 +174,18 @@ def interval(values: NDArray[np.floating]) -> tuple[float, float]:
     return float(np.mean(values)), float(wide)
 
 
-def _probe(
-    embeddings: NDArray[np.floating],
-    labels: NDArray[np.int64],
-    penalty: float,
-    tested: NDArray[np.floating],
-) -> NDArray[np.float64]:
-    """Log-probabilities (tested, classes) of a linear classifier.
+def _fitted(
+    embeddings: NDArray[np.floating], labels: NDArray[np.int64], penalty: float, classes: int
+) -> LinearProbe:
+    """Of one penalty.
 
     Coordinates are not standardised: embeddings are of unit length, and on principal components it
     would make as much of what hardly varies as of what does.
     """
     from sklearn.linear_model import LogisticRegression
 
-    probe = LogisticRegression(C=penalty, max_iter=2000).fit(embeddings, labels)
-    logs = np.full((len(tested), int(labels.max()) + 1), -np.inf)
-    logs[:, probe.classes_] = probe.predict_log_proba(tested)
-    return logs
+    model = LogisticRegression(C=penalty, max_iter=2000).fit(embeddings, labels)
+    return LinearProbe(penalty, model, classes)
 
 
 def _best_penalty(
@@ -148,8 +199,8 @@ def _best_penalty(
         inner = training & (groups != group)
         out = training & (groups == group) & seconds.disjoint
         for place, penalty in enumerate(PENALTIES):
-            logs = _probe(embeddings[inner], seconds.label[inner], penalty, embeddings[out])
-            scores[place] += np.mean(logs.argmax(axis=1) == seconds.label[out])
+            probe = _fitted(embeddings[inner], seconds.label[inner], penalty, len(seconds.labels))
+            scores[place] += probe.accuracy(embeddings[out], seconds.label[out])
     return PENALTIES[int(scores.argmax())]
 
 
@@ -177,10 +228,24 @@ def _neighbour_accuracy(
     return float(neighbours.fit(known, labels).score(tested, truth))
 
 
-def _ari(embeddings: NDArray[np.floating], truth: NDArray[np.int64], clusters: int) -> float:
+def clusters_ari(
+    embeddings: NDArray[np.floating], truth: NDArray[np.int64], clusters: int
+) -> float:
+    """Adjusted Rand index of k-means against the truth, mean over seeds.
+
+    Raises:
+        InvalidInputError: there are fewer embeddings than clusters.
+    """
     from sklearn.cluster import KMeans
     from sklearn.metrics import adjusted_rand_score
 
+    if len(embeddings) < clusters:
+        raise InvalidInputError(
+            f"{len(embeddings)} seconds are held out, too few for {clusters} clusters: "
+            "a probe needs more sound"
+        )
+    # What embeds alike is one point, and there are no more clusters than points.
+    clusters = min(clusters, len(np.unique(embeddings, axis=0)))
     scores = [
         adjusted_rand_score(
             truth, KMeans(clusters, n_init=5, random_state=seed).fit_predict(embeddings)

@@ -1,11 +1,10 @@
-"""A whole probe: every fold, the encoder's cost, and what is printed."""
+"""A whole probe: every fold, one encoder or several on the same sound."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, fields
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field, fields
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,65 +12,94 @@ from numpy.typing import NDArray
 from earshot_client.encoder import Encoder
 from earshot_models.datasets.dataset import Dataset
 from earshot_simulations.probing.baseline import LogMelStatistics
-from earshot_simulations.probing.measures import FoldMeasures, interval, measure, projected_ari
+from earshot_simulations.probing.measures import FoldMeasures, Projected, fit, measure, projected
+from earshot_simulations.probing.places import PlaceMeasures, measure_places
+from earshot_simulations.probing.robustness import Heard, degraded_sides, measure_heard
 from earshot_simulations.probing.seconds import Progress, Seconds, cut, embed, no_progress
 
 MEASURES = tuple(
     field.name for field in fields(FoldMeasures) if field.name not in ("confusion", "penalty")
 )
+"""Of kinds of sound."""
+
+PLACES = ("halves", "seconds", "ari")
+"""Of places: those of `PlaceMeasures` that are better or worse."""
+
+CLEAN = {"second_accuracy": "second_accuracy", "same_place": "places.halves"}
+"""Which measure of clean sound each of `Heard` is to be compared with."""
 
 
-@dataclass(frozen=True)
+@dataclass
 class Probe:
-    """What was found.
+    """What was found of one encoder; each list has an entry for each side of `seconds.names`.
 
     Attributes:
         encoder: names of the encoders.
         dataset: its name.
         seconds: what was embedded.
         embeddings: of the last fold's encoder, (windows, dimensions).
-        folds: per side, in the order of `seconds.names`.
-        projected: per side, the adjusted Rand index with twice as many clusters as classes, by the
-            dimensions projected to; empty for an encoder without a projection.
+        folds: kinds of sound; empty without labels.
+        projected: clusters of kinds by the dimensions projected to; empty without labels, or for an
+            encoder without a projection.
+        places: the same place again; None where a side has no two places.
+        heard: by condition.
     """
 
     encoder: str
     dataset: str
     seconds: Seconds
     embeddings: NDArray[np.float32]
-    folds: list[FoldMeasures]
-    projected: list[dict[int, float]]
+    folds: list[FoldMeasures] = field(default_factory=list)
+    projected: list[dict[int, Projected]] = field(default_factory=list)
+    places: list[PlaceMeasures | None] = field(default_factory=list)
+    heard: list[dict[str, Heard]] = field(default_factory=list)
 
-    def figures(self) -> dict[str, Any]:
-        """For JSON: means with 95 % intervals over folds, and each fold."""
-        figures: dict[str, Any] = {
-            "encoder": self.encoder,
-            "dataset": self.dataset,
-            "clips": len(self.seconds.clip_labels),
-            "seconds": int(self.seconds.disjoint.sum()),
-            "silent_seconds": self.seconds.silent,
-            "unreadable": {
-                "count": len(self.seconds.unreadable),
-                "files": list(self.seconds.unreadable),
-            },
-            "classes": len(self.seconds.labels),
-            "held_out": list(self.seconds.names),
+    def values(self) -> dict[str, NDArray[np.float64]]:
+        """Every measure by its name, (sides,); a dot in a name stands between group and member.
+
+        A measure that a side does not have is left out.
+        """
+        rows: dict[str, list[float | None]] = {}
+        for fold in self.folds:
+            for name in MEASURES:
+                rows.setdefault(name, []).append(getattr(fold, name))
+        for by in self.projected:
+            for name in ("ari", "ari_twice"):
+                for dimensions, found in by.items():
+                    key = f"{name}_by_dimensions.{dimensions}"
+                    rows.setdefault(key, []).append(getattr(found, name))
+        for place in self.places:
+            for name in PLACES:
+                found_again = None if place is None else getattr(place, name)
+                rows.setdefault(f"places.{name}", []).append(found_again)
+        for conditions in self.heard:
+            for condition, of in conditions.items():
+                for name in CLEAN:
+                    rows.setdefault(f"robustness.{condition}.{name}", []).append(getattr(of, name))
+        return {
+            name: np.array(row, dtype=np.float64) for name, row in rows.items() if None not in row
         }
-        for name in MEASURES:
-            values = np.array([getattr(fold, name) for fold in self.folds])
-            mean, wide = interval(values)
-            figures[name] = {
-                "mean": round(mean, 4),
-                "interval_95": round(wide, 4),
-                "folds": [round(float(value), 4) for value in values],
-            }
-        if all(self.projected):
-            figures["ari_twice_by_dimensions"] = {
-                str(dimensions): round(float(np.mean([of[dimensions] for of in self.projected])), 4)
-                for dimensions in self.projected[0]
-            }
-        figures["penalties"] = [fold.penalty for fold in self.folds]
-        return figures
+
+    def chance(self) -> dict[str, float]:
+        """What a measure would be if nothing were heard, mean over sides, where that is known.
+
+        Of accuracies that of saying the commonest class. (A silhouette or an adjusted Rand index is
+        0 by chance, by definition.)
+        """
+        chances = {}
+        if self.folds:
+            commonest = [
+                fold.confusion.sum(axis=1).max() / fold.confusion.sum() for fold in self.folds
+            ]
+            chances["second_accuracy"] = float(np.mean(commonest))
+        drawn = [place.chance for place in self.places if place is not None]
+        if drawn and len(drawn) == len(self.places):
+            chances["places.halves"] = float(np.mean(drawn))
+        for condition in self.heard[0]:
+            for name, clean in CLEAN.items():
+                if clean in chances:
+                    chances[f"robustness.{condition}.{name}"] = chances[clean]
+        return chances
 
 
 def probe(
@@ -83,28 +111,66 @@ def probe(
     """Hold each fold, speaker or set of groups out in turn.
 
     Args:
-        dataset: labelled.
+        dataset: of which all clips have a label, or none: then only places are measured.
         encoder_for: the name of what is held out → an encoder, which must not have been trained on
             its labels, and for an honest figure not on its sound either.
         cache: folder for decoded sound.
         progress: told how far it is.
     """
+    return probe_several(dataset, [encoder_for], cache, progress)[0]
+
+
+def probe_several(
+    dataset: Dataset,
+    encoders: Sequence[Callable[[str], Encoder]],
+    cache: Path | None = None,
+    progress: Progress = no_progress,
+) -> list[Probe]:
+    """As `probe`, of each of several encoders on the same sound, degraded alike.
+
+    On one thread: on a machine that does other work too, many small products on several of them
+    take ten times as long, as each waits for the slowest.
+    """
+    from threadpoolctl import threadpool_limits
+
     seconds = cut(dataset, cache, progress)
-    measured, projected, names = [], [], []
-    last, embeddings = None, np.empty((0, 0), dtype=np.float32)
+    nothing = np.empty((0, 0), dtype=np.float32)
+    probes = [Probe("", dataset.name, seconds, nothing) for _ in encoders]
+    last: list[Encoder | None] = [None] * len(encoders)
+    names: list[list[str]] = [[] for _ in encoders]
+    total, done = len(seconds.names) * len(encoders), 0
     for side, held in enumerate(seconds.names):
-        encoder = encoder_for(held)
-        if encoder is not last:
-            last, embeddings = encoder, embed(encoder, seconds.sound)
-            names.append(encoder.name)
-        measured.append(measure(seconds, embeddings, side))
-        own = (
-            {}
-            if isinstance(encoder, LogMelStatistics)
-            else projected_ari(seconds, embeddings, encoder.project, side)
-        )
-        projected.append(own)
-        progress("probing", side + 1, len(seconds.names))
-    return Probe(
-        ", ".join(dict.fromkeys(names)), dataset.name, seconds, embeddings, measured, projected
+        degraded = list(degraded_sides(seconds, side))
+        for number, (found, encoder_for) in enumerate(zip(probes, encoders, strict=True)):
+            encoder = encoder_for(held)
+            if encoder is not last[number]:
+                last[number] = encoder
+                names[number].append(encoder.name)
+                found.embeddings = embed(encoder, seconds.sound)
+            with threadpool_limits(1):
+                _hold_out(found, encoder, side, degraded)
+            done += 1
+            progress("probing", done, total)
+    for found, own in zip(probes, names, strict=True):
+        found.encoder = ", ".join(dict.fromkeys(own))
+    return probes
+
+
+def _hold_out(
+    found: Probe, encoder: Encoder, side: int, degraded: Sequence[tuple[str, NDArray[np.float32]]]
+) -> None:
+    """Measure one encoder on one side."""
+    seconds, embeddings = found.seconds, found.embeddings
+    linear = None
+    if seconds.labels:
+        linear = fit(seconds, embeddings, side)
+        found.folds.append(measure(seconds, embeddings, linear, side))
+        if not isinstance(encoder, LogMelStatistics):
+            found.projected.append(projected(seconds, embeddings, encoder.project, side))
+    found.places.append(measure_places(seconds, embeddings, side))
+    found.heard.append(
+        {
+            name: measure_heard(seconds, embeddings, sound, encoder, linear, side)
+            for name, sound in degraded
+        }
     )

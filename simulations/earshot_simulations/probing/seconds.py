@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
@@ -28,21 +28,31 @@ def no_progress(what: str, done: int, total: int) -> None:
 HOP = WINDOW // 2
 """Samples between two windows; every other one belongs to the disjoint seconds."""
 
+NO_LABEL = -1
+
+NO_HALF = -1
+"""The half of a window that lies across the middle of its clip."""
+
 
 @dataclass(frozen=True)
 class Seconds:
-    """Windows of labelled clips, half a second apart; silent ones are left out.
+    """Windows of clips, half a second apart; silent ones are left out.
 
     Attributes:
-        sound: float32 (windows, 8000).
-        label: int64 (windows,), index into `labels`.
+        sound: float32 (windows, WINDOW).
+        label: int64 (windows,), index into `labels`; -1 where there are none.
         clip: int64 (windows,), index of the clip.
         disjoint: bool (windows,), whether it is one of the clip's seconds that do not overlap.
+        half: int64 (windows,), in which half of its clip it lies, 0 or 1; `NO_HALF` in neither, or
+            if the clip is too short for two seconds.
         clip_labels: int64 (clips,).
+        recordings: int64 (clips,), the same for clips that were cut from one recording.
+        groups: int64 (clips,), the same for clips of one recording, location, artist or speaker.
         sides: int64 (clips,), on which side of the folds a clip is tested.
-        labels: names of the classes.
+        labels: names of the classes; none if no clip has a label.
         names: of the sides.
         silent: seconds that were left out.
+        too_short: clips that are too short for two seconds.
         unreadable: what is wrong with each file that was left out.
     """
 
@@ -50,62 +60,112 @@ class Seconds:
     label: NDArray[np.int64]
     clip: NDArray[np.int64]
     disjoint: NDArray[np.bool_]
+    half: NDArray[np.int64]
     clip_labels: NDArray[np.int64]
+    recordings: NDArray[np.int64]
+    groups: NDArray[np.int64]
     sides: NDArray[np.int64]
     labels: tuple[str, ...]
     names: tuple[str, ...]
-    silent: int
+    silent: int = 0
+    too_short: int = 0
     unreadable: tuple[str, ...] = ()
+
+    def tested(self, side: int) -> NDArray[np.bool_]:
+        """Which windows are the seconds of a side that do not overlap: bool (windows,)."""
+        return np.asarray((self.sides[self.clip] == side) & self.disjoint)
 
 
 def cut(dataset: Dataset, cache: Path | None = None, progress: Progress = no_progress) -> Seconds:
-    """Cut all labelled clips of a data set, and note in which of its folds each is tested.
+    """Cut all clips of a data set, and note in which of its folds each is tested.
 
     A clip shorter than a second lies in the middle of a second of silence. Files that do not
     decode are left out.
 
     Args:
-        dataset: with labels, and of at least two folds, speakers or groups.
+        dataset: of at least two folds, speakers or groups; all of its clips have a label, or none.
         cache: folder for decoded sound.
         progress: told after each file.
 
     Raises:
-        InvalidInputError: if a clip has no label, all are silent, a class has no file that
-            decodes, or there is but one fold.
+        InvalidInputError: if only some clips have a label, all of a side are silent, a class or
+            all but one side has no file that decodes, or there is but one fold.
     """
-    if any(clip.label is None for clip in dataset.clips):
-        raise InvalidInputError(f"{dataset.name} has clips without a label: they cannot be probed")
-    folds(dataset)  # refuses before files are read what cannot be held out
+    if dataset.labels:
+        refuse_unlabelled(dataset)
+    # Before files are read: it refuses what cannot be held out, and what is held out is then the
+    # same for every reader of the folder, whichever files decode.
+    sides = [test for _, test in folds(dataset)]
+    side_of = {clip: side_name(side) for side in sides for clip in side.clips}
     decoded = waveforms(dataset, cache, partial(progress, "reading"))
     numbers = [number for number, wrong in enumerate(decoded.unreadable) if not wrong]
     dataset = _readable(dataset, decoded.unreadable)
-    sides = [test for _, test in folds(dataset)]
-    side_of = {clip: side for side, part in enumerate(sides) for clip in part.clips}
-    sound, index, disjoint, silent = [], [], [], 0
+    clips, kept = dataset.clips, set(dataset.clips)
+    names = [side_name(side) for side in sides if not kept.isdisjoint(side.clips)]
+    sound, index, disjoint, half, silent, too_short = [], [], [], [], 0, 0
     for number, place in enumerate(numbers):
         windows = audio.windows(decoded.clip(place), HOP)
         loud = audio.loud(windows)
         whole = np.arange(len(windows)) % 2 == 0
+        halves = _halves(len(windows))
         silent += int((~loud & whole).sum())
+        too_short += bool((halves == NO_HALF).all())
         sound.append(windows[loud])
         index += [number] * int(loud.sum())
         disjoint.append(whole[loud])
+        half.append(halves[loud])
     clip = np.array(index, dtype=np.int64)
-    if not len(clip):
-        raise InvalidInputError(f"all sound of {dataset.name} is silent")
-    clip_labels = np.array([dataset.labels.index(each.label or "") for each in dataset.clips])
+    clip_sides = np.array([names.index(side_of[each]) for each in clips])
+    mute = [names[side] for side in set(range(len(names))) - set(clip_sides[clip])]
+    if mute or len(names) < 2:
+        what = (
+            f"all sound of {', '.join(mute)} is silent"
+            if mute
+            else "all but one side is unreadable"
+        )
+        raise InvalidInputError(f"{dataset.name}: {what}, so it cannot be held out")
+    labels = [dataset.labels.index(each.label) if each.label else NO_LABEL for each in clips]
+    clip_labels = np.array(labels)
     return Seconds(
         np.concatenate(sound),
         clip_labels[clip],
         clip,
         np.concatenate(disjoint),
+        np.concatenate(half),
         clip_labels,
-        np.array([side_of[each] for each in dataset.clips]),
+        _numbered(f"{each.group}\0{each.recording or each.path}" for each in clips),
+        _numbered(each.group for each in clips),
+        clip_sides,
         dataset.labels,
-        tuple(map(side_name, sides)),
+        tuple(names),
         silent,
+        too_short,
         tuple(filter(None, decoded.unreadable)),
     )
+
+
+def refuse_unlabelled(dataset: Dataset) -> None:
+    """Raise an InvalidInputError unless every clip has a label."""
+    bare = sum(clip.label is None for clip in dataset.clips)
+    if bare:
+        raise InvalidInputError(
+            f"{dataset.name} has {bare} clips without a label, of {len(dataset.clips)}: all must "
+            "have one, or for places alone none"
+        )
+
+
+def _halves(count: int) -> NDArray[np.int64]:
+    """In which half of its clip each of so many windows lies, int64 (count,).
+
+    The middle is the half second at or before it, so that no window is cut anew.
+    """
+    start, middle = np.arange(count), (count + 1) // 2
+    halves = np.where(start >= middle, 1, np.where(start + 2 <= middle, 0, NO_HALF))
+    return halves if 0 in halves else np.full(count, NO_HALF)
+
+
+def _numbered(names: Iterable[str]) -> NDArray[np.int64]:
+    return np.unique(list(names), return_inverse=True)[1].astype(np.int64)
 
 
 def _readable(dataset: Dataset, unreadable: Sequence[str]) -> Dataset:
@@ -123,6 +183,11 @@ def _readable(dataset: Dataset, unreadable: Sequence[str]) -> Dataset:
 def embed(encoder: Encoder, sound: NDArray[np.float32]) -> NDArray[np.float32]:
     """Embeddings of windows, float32 (windows, dimensions); offsets are removed as on a phone."""
     return encoder.embed(sound - sound.mean(axis=1, keepdims=True))
+
+
+def side_names(dataset: Dataset) -> list[str]:
+    """What is held out in turn, known before a file is read."""
+    return [side_name(test) for _, test in folds(dataset)]
 
 
 def side_name(part: Dataset) -> str:

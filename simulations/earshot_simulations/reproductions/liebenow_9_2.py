@@ -7,7 +7,13 @@ from pathlib import Path
 from earshot_client.encoder import Encoder
 from earshot_models.datasets.dataset import Dataset
 from earshot_simulations.probing.pictures import draw_embedding, projections, sample
-from earshot_simulations.probing.seconds import Progress, cut, embed, no_progress
+from earshot_simulations.probing.seconds import (
+    Progress,
+    cut,
+    embed,
+    no_progress,
+    refuse_unlabelled,
+)
 from earshot_simulations.reproductions.outcome import Outcome, Row
 
 NAME = "liebenow-9.2"
@@ -29,6 +35,7 @@ def reproduce(
     """
     from sklearn.metrics import silhouette_score
 
+    refuse_unlabelled(dataset)
     seconds = cut(dataset, cache, progress)
     shown = sample(seconds)
     embeddings, label = embed(encoder, seconds.sound[shown]), seconds.label[shown]

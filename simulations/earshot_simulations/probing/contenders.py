@@ -1,0 +1,86 @@
+"""The encoders that a probe is to measure, all opened before any work."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from earshot_client.encoder import Encoder, encoder_path
+from earshot_client.lite_rt_encoder import LiteRtEncoder
+from earshot_protocol.encoder_file import DamagedEncoderError
+from earshot_protocol.errors import InvalidInputError
+from earshot_simulations.probing.baseline import LogMelStatistics
+
+HELD = "{held}"
+"""Stands in the path of an encoder for the fold or speaker that is held out."""
+
+RAW = "--raw"
+
+_MOST_NAMED = 5
+
+
+@dataclass(frozen=True)
+class Contender:
+    """An encoder, or one for each side that is held out.
+
+    Attributes:
+        label: what it is called in tables and pictures; no two are called the same.
+        given: as it was asked for.
+        encoders: by what is held out.
+        paths: of the encoder files, likewise; none for log-mel statistics.
+    """
+
+    label: str
+    given: str
+    encoders: dict[str, Encoder]
+    paths: dict[str, Path]
+
+
+def open_contenders(given: Sequence[str], raw: bool, sides: Sequence[str]) -> list[Contender]:
+    """Open every file that will be needed.
+
+    Args:
+        given: paths, in which `HELD` may stand, or names of shipped encoders.
+        raw: whether log-mel statistics are one more.
+        sides: what will be held out in turn.
+
+    Raises:
+        InvalidInputError: one of them is given twice.
+        DamagedEncoderError: some files are no encoder files; names the first of them.
+        MissingRuntimeError: LiteRT is not installed.
+    """
+    twice = [each for each, count in Counter(given).items() if count > 1]
+    if twice:
+        raise InvalidInputError(f"--encoder {twice[0]} is given twice: it would equal itself")
+    opened: dict[Path, Encoder] = {}
+    wrong: list[str] = []
+    found = []
+    for each in given:
+        paths = {side: encoder_path(each.replace(HELD, side)) for side in sides}
+        for path in dict.fromkeys(paths.values()):
+            try:
+                opened[path] = opened.get(path) or LiteRtEncoder.open(path)
+            except DamagedEncoderError as error:
+                wrong.append(str(error))
+        if not wrong:
+            found.append((each, {side: opened[path] for side, path in paths.items()}, paths))
+    if wrong:
+        more = len(wrong) - _MOST_NAMED
+        raise DamagedEncoderError(
+            "; ".join(wrong[:_MOST_NAMED]) + (f"; and {more} more" if more > 0 else "")
+        )
+    if raw:
+        statistics = LogMelStatistics()
+        found.append((RAW, dict.fromkeys(sides, statistics), {}))
+    labels: Counter[str] = Counter()
+    contenders = []
+    for each, encoders, paths in found:
+        names = list(dict.fromkeys(encoder.name for encoder in encoders.values()))
+        label = names[0] if len(names) == 1 else f"{names[0]} …"
+        labels[label] += 1
+        if labels[label] > 1:
+            label = f"{label} ({labels[label]})"
+        contenders.append(Contender(label, each, encoders, paths))
+    return contenders

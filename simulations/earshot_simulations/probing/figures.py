@@ -1,0 +1,112 @@
+"""What a probe found, in numbers: means with 95 % intervals over folds, and paired differences."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from earshot_protocol.errors import InvalidInputError
+from earshot_simulations.probing.measures import interval
+from earshot_simulations.probing.places import comparable
+from earshot_simulations.probing.probe import Probe
+
+_DIGITS = 4
+
+
+@dataclass(frozen=True)
+class Difference:
+    """Of one measure, between an encoder and the first, paired by fold.
+
+    Attributes:
+        mean: what the encoder has more than the first.
+        wide: half the width of the 95 % interval.
+    """
+
+    mean: float
+    wide: float
+
+    @property
+    def clear(self) -> bool:
+        """Whether the interval leaves out 0."""
+        return abs(self.mean) > self.wide
+
+
+def differences(
+    probed: Mapping[str, NDArray[np.floating]], first: Mapping[str, NDArray[np.floating]]
+) -> dict[str, Difference]:
+    """Every measure that both have.
+
+    Args:
+        probed: measures by name, (folds,), as `Probe.values`.
+        first: likewise, of the same folds.
+    """
+    return {
+        name: Difference(*interval(values - first[name]))
+        for name, values in probed.items()
+        if name in first
+    }
+
+
+def sound_figures(probe: Probe) -> dict[str, Any]:
+    """For JSON: what was listened to."""
+    seconds, compared = probe.seconds, comparable(probe.seconds)
+    figures: dict[str, Any] = {
+        "dataset": probe.dataset,
+        "clips": len(seconds.clip_labels),
+        "seconds": int(seconds.disjoint.sum()),
+        "silent_seconds": seconds.silent,
+        "unreadable": {"count": len(seconds.unreadable), "files": list(seconds.unreadable)},
+        "classes": len(seconds.labels),
+        "held_out": list(seconds.names),
+        "chance": {name: round(value, _DIGITS) for name, value in probe.chance().items()},
+        "compared_in_places": {
+            "clips": compared,
+            "too_short": seconds.too_short,
+            "half_silent": len(seconds.clip_labels) - compared - seconds.too_short,
+        },
+    }
+    return figures
+
+
+def encoder_figures(probe: Probe) -> dict[str, Any]:
+    """For JSON: what was found of an encoder."""
+    figures: dict[str, Any] = {"encoder": probe.encoder}
+    for name, values in probe.values().items():
+        mean, wide = interval(values)
+        folds = [round(float(value), _DIGITS) for value in values]
+        _put(figures, name, _rounded(mean=mean, interval_95=wide) | {"folds": folds})
+    if probe.folds:
+        figures["penalties"] = [fold.penalty for fold in probe.folds]
+    return figures
+
+
+def paired_figures(label: str, probe: Probe, to: str, first: Probe) -> dict[str, Any]:
+    """For JSON: how an encoder differs from the first."""
+    figures: dict[str, Any] = {"encoder": label, "to": to}
+    for name, of in differences(probe.values(), first.values()).items():
+        _put(figures, name, {**_rounded(mean=of.mean, interval_95=of.wide), "clear": of.clear})
+    return figures
+
+
+def refuse_nothing(probes: Sequence[Probe]) -> None:
+    """Raise an InvalidInputError if there is nothing that could be measured."""
+    if not any(probe.values() for probe in probes):
+        raise InvalidInputError(
+            f"{probes[0].dataset} has no labels, and no two clips in each held-out side that last "
+            "two seconds: nothing of it can be measured"
+        )
+
+
+def _put(figures: dict[str, Any], name: str, leaf: dict[str, Any]) -> None:
+    *groups, last = name.split(".")
+    for group in groups:
+        figures = figures.setdefault(group, {})
+    figures[last] = leaf
+
+
+def _rounded(**numbers: float) -> dict[str, Any]:
+    return {name: round(number, _DIGITS) for name, number in numbers.items()}

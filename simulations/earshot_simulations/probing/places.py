@@ -1,0 +1,130 @@
+"""What embeddings say of places: whether the same place is recognised when it is heard again.
+
+Each clip is cut into its first and its second half, of which one stands for an earlier visit and
+the other for a later one. A **place** is the recording that a clip was cut from: ESC-10 and ESC-50
+cut several takes from some recordings (`Clip.recording`), and to find a half of another take is as
+right as to find one's own. A clip that is a recording of its own is a place of its own. Clips of
+one group but of different recordings (a location, an artist) may be one place or two: neither is
+looked for in the other's presence, unless the whole held-out side is one group, as of a speaker,
+where it says nothing.
+
+No label is read.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from earshot_simulations.probing.measures import clusters_ari
+from earshot_simulations.probing.seconds import NO_HALF, Seconds
+
+_NOTHING = 1e-9
+
+
+@dataclass(frozen=True)
+class PlaceMeasures:
+    """Of one fold; each clip of which both halves have sound.
+
+    Attributes:
+        halves: how often the half that is nearest by cosine to the mean embedding of a half, among
+            the opposite halves of all clips, is of the same place; both ways.
+        seconds: the same of single seconds that do not overlap.
+        ari: adjusted Rand index of k-means on these seconds, k = places, against the places; mean
+            over seeds.
+        chance: what `halves` would be if one of the opposite halves were drawn.
+    """
+
+    halves: float
+    seconds: float
+    ari: float
+    chance: float
+
+
+def measure_places(
+    seconds: Seconds, embeddings: NDArray[np.floating], side: int
+) -> PlaceMeasures | None:
+    """Measure one fold; None if it has no two places to tell apart.
+
+    Args:
+        seconds: what was embedded.
+        embeddings: (windows, dimensions), unit rows.
+        side: held out.
+    """
+    tested = seconds.tested(side)
+    each = _Visits(embeddings[tested], seconds.clip[tested], seconds.half[tested]).whole()
+    places = len(np.unique(seconds.recordings[each.clip]))
+    if places < 2:
+        return None
+    halves, chance = _found(seconds, each.means(), each.means())
+    return PlaceMeasures(
+        halves,
+        _found(seconds, each, each)[0],
+        clusters_ari(each.points, seconds.recordings[each.clip], places),
+        chance,
+    )
+
+
+def comparable(seconds: Seconds) -> int:
+    """How many clips have sound in both halves."""
+    clip, half = seconds.clip[seconds.disjoint], seconds.half[seconds.disjoint]
+    return len(np.intersect1d(clip[half == 0], clip[half == 1]))
+
+
+def same_place(
+    seconds: Seconds, known: NDArray[np.floating], heard: NDArray[np.floating], side: int
+) -> float | None:
+    """`PlaceMeasures.halves` where the half that seeks is heard otherwise than those it is among.
+
+    Args:
+        seconds: what was embedded.
+        known: (tested seconds of the side, dimensions), unit rows.
+        heard: of the same seconds.
+        side: held out.
+    """
+    tested = seconds.tested(side)
+    clip, half = seconds.clip[tested], seconds.half[tested]
+    sought = _Visits(known, clip, half).whole()
+    if len(np.unique(seconds.recordings[sought.clip])) < 2:
+        return None
+    return _found(seconds, _Visits(heard, clip, half).whole().means(), sought.means())[0]
+
+
+@dataclass(frozen=True)
+class _Visits:
+    """Embeddings (visits, dimensions), of which clip and in which half of it: int64 (visits,)."""
+
+    points: NDArray[np.floating]
+    clip: NDArray[np.int64]
+    half: NDArray[np.int64]
+
+    def whole(self) -> _Visits:
+        """Without clips that lack a half."""
+        both = np.intersect1d(self.clip[self.half == 0], self.clip[self.half == 1])
+        kept = np.isin(self.clip, both) & (self.half != NO_HALF)
+        return _Visits(self.points[kept], self.clip[kept], self.half[kept])
+
+    def means(self) -> _Visits:
+        """One visit for each half of each clip."""
+        halves, of = np.unique(2 * self.clip + self.half, return_inverse=True)
+        means = np.zeros((len(halves), self.points.shape[1]))
+        np.add.at(means, of, self.points)
+        means /= np.maximum(np.linalg.norm(means, axis=1, keepdims=True), _NOTHING)
+        return _Visits(means, halves // 2, halves % 2)
+
+
+def _found(seconds: Seconds, seeking: _Visits, known: _Visits) -> tuple[float, float]:
+    """How often the nearest of the opposite halves is of the same place, and what chance gives."""
+    here, there = seconds.recordings[seeking.clip], seconds.recordings[known.clip]
+    same = here[:, np.newaxis] == there
+    group = seconds.groups[seeking.clip], seconds.groups[known.clip]
+    doubtful = group[0][:, np.newaxis] == group[1]
+    if doubtful.all():
+        doubtful = same
+    candidates = (same | ~doubtful) & (seeking.half[:, np.newaxis] != known.half)
+    likeness = np.where(candidates, seeking.points @ known.points.T, -np.inf)
+    right = same[np.arange(len(same)), likeness.argmax(axis=1)]
+    chance = (same & candidates).sum(axis=1) / candidates.sum(axis=1)
+    return float(right.mean()), float(chance.mean())

@@ -1,0 +1,110 @@
+"""What `earshot probe` prints."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+
+from earshot_simulations.probing.cost import Cost
+from earshot_simulations.probing.figures import differences, sound_figures
+from earshot_simulations.probing.measures import interval
+from earshot_simulations.probing.probe import Probe
+from earshot_simulations.probing.sections import sections
+
+_MOST_FILES = 10
+_NAMES, _COLUMN = 22, 15
+
+
+def sound_lines(probe: Probe) -> Iterator[str]:
+    """What was listened to, and what was left out."""
+    figures = sound_figures(probe)
+    bad, places = figures["unreadable"], figures["compared_in_places"]
+    yield (
+        f"{figures['dataset']}: {figures['clips']} clips, {figures['seconds']} seconds, "
+        f"{figures['classes']} classes; held out in turn: {'  '.join(figures['held_out'])}"
+    )
+    yield (
+        f"places: {places['clips']} clips; left out {places['too_short']} too short for two "
+        f"seconds, {places['half_silent']} silent in one half"
+    )
+    if bad["count"]:
+        yield f"left out: {bad['count']} unreadable files"
+        yield from (f"  {file}" for file in bad["files"][:_MOST_FILES])
+        if bad["count"] > _MOST_FILES:
+            yield f"  and {bad['count'] - _MOST_FILES} more, in --json"
+    if not probe.seconds.labels:
+        yield "no clip has a label: kinds of sound are not measured"
+    sides = zip(probe.seconds.names, probe.places, strict=True)
+    bare = [name for name, place in sides if place is None]
+    if bare:
+        yield f"places are not measured: no two clips of {', '.join(bare)} can be compared"
+
+
+def measure_lines(labels: Sequence[str], probes: Sequence[Probe]) -> Iterator[str]:
+    """Every measure, a column for each encoder; of one encoder each fold, too."""
+    values = [probe.values() for probe in probes]
+    chance = probes[0].chance()
+
+    def cell(column: int, name: str) -> str:
+        if name not in values[column]:
+            return "–"
+        mean, wide = interval(values[column][name])
+        return f"{mean:.3f} ± {wide:.3f}"
+
+    def beside(name: str) -> str:
+        folds = "  ".join(f"{value:.3f}" for value in values[0][name]) if len(probes) == 1 else ""
+        by_chance = f"chance {chance[name]:.3f}" if name in chance else ""
+        return "".join(f"   {part}" for part in (folds, by_chance) if part)
+
+    yield "mean ± half of its 95 % interval over what is held out" + (
+        ", and each" if len(probes) == 1 else ""
+    )
+    yield from _lines(labels, {name for each in values for name in each}, cell, beside)
+
+
+def difference_lines(labels: Sequence[str], probes: Sequence[Probe]) -> Iterator[str]:
+    """How the other encoders differ from the first, paired by fold."""
+    first = probes[0].values()
+    found = [differences(probe.values(), first) for probe in probes[1:]]
+    names = {name for each in found for name in each}
+
+    def cell(column: int, name: str) -> str:
+        if name not in found[column]:
+            return "–  "
+        of = found[column][name]
+        return f"{of.mean:+.3f} ± {of.wide:.3f}{' *' if of.clear else '  '}"
+
+    yield f"difference to {labels[0]}, paired by what is held out; * its interval leaves out 0"
+    yield from _lines(labels[1:], names, cell, lambda name: "")
+    count = sum(map(len, found))
+    yield ""
+    yield (
+        f"of {count} differences about {count * 0.05:.0f} would bear a * if encoders were equal: "
+        "they are many, and look at the same sound"
+    )
+
+
+def cost_lines(labels: Sequence[str], costs: Sequence[Cost | None]) -> Iterator[str]:
+    """What each encoder file costs a phone."""
+    for label, cost in zip(labels, costs, strict=True):
+        if cost is not None:
+            yield (
+                f"cost of {label}: {cost.bytes} bytes, {cost.cpu_ms:.2f} ms of CPU per second "
+                f"({cost.spectrum_ms:.2f} of it for the spectrum), {cost.resident_mb:.0f} MB"
+            )
+
+
+def _lines(
+    labels: Sequence[str],
+    names: set[str],
+    cell: Callable[[int, str], str],
+    beside: Callable[[str], str],
+) -> Iterator[str]:
+    wide = [max(_COLUMN, len(label)) + 3 for label in labels]
+    yield " " * (_NAMES + 2) + "".join(
+        f"{label:>{width}}" for label, width in zip(labels, wide, strict=True)
+    )
+    for section in sections(names):
+        yield section.title
+        for name, title in section.rows.items():
+            cells = (f"{cell(place, name):>{width}}" for place, width in enumerate(wide))
+            yield f"  {title:<{_NAMES}}{''.join(cells)}{beside(name)}".rstrip()
