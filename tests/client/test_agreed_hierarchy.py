@@ -19,6 +19,7 @@ from earshot_protocol.geometry import Geometry
 from earshot_protocol.messages import Failed
 from earshot_protocol.phases.learning import Cluster
 from earshot_protocol.phases.parameters import Choices
+from earshot_protocol.shipped_encoders import DEFAULT_ENCODER
 from earshot_protocol.wire import Task
 from earshot_simulations.engine.interface import HeardPoints
 
@@ -168,7 +169,7 @@ def test_a_visit_says_it_with_the_first_answer() -> None:
     )
 
 
-SPHERICAL = {"encoder": "contrast-1", "geometry": Geometry.SPHERICAL, "dimensions": 8}
+SPHERICAL = {"encoder": DEFAULT_ENCODER, "geometry": Geometry.SPHERICAL, "dimensions": 8}
 
 
 def test_statistics_phases_tell_their_choices_too() -> None:

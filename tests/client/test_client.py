@@ -37,13 +37,14 @@ from earshot_protocol.api import ANSWER, ENROL, TASK
 from earshot_protocol.errors import InvalidInputError, WrongStateError
 from earshot_protocol.messages import Failed, Wait
 from earshot_protocol.phases.learning import Cluster
+from earshot_protocol.shipped_encoders import DEFAULT_ENCODER
 from earshot_protocol.wire import Task, encode
 
 KEY = bytes(range(32))
 RATE = 8000
 NOISE = np.random.default_rng(1).normal(0, 0.1, RATE)
 WAIT = Wait(seconds=500.0)
-PARAMETERS = learning_parameters(phones=100, encoder="contrast-1", corrupted=0.05)
+PARAMETERS = learning_parameters(phones=100, encoder=DEFAULT_ENCODER, corrupted=0.05)
 
 
 def identifier(number: int) -> bytes:

@@ -32,6 +32,7 @@ from earshot_protocol.messages import Failed, Wait
 from earshot_protocol.phases.learning import Cluster, Result
 from earshot_protocol.phases.statistics import Statistics
 from earshot_protocol.rules import Rule
+from earshot_protocol.shipped_encoders import DEFAULT_ENCODER
 from earshot_protocol.signatures import SignatureError, StaleSignatureError
 from earshot_protocol.wire import Answer, Matrix, Task
 
@@ -47,7 +48,7 @@ def cluster(number: int = 0, phones: int = 100) -> Cluster:
         phase=identifier(number),
         index=3,
         parameters=learning_parameters(
-            phones=phones, geometry=Geometry.SPHERICAL, encoder="contrast-1"
+            phones=phones, geometry=Geometry.SPHERICAL, encoder=DEFAULT_ENCODER
         ),
     )
 

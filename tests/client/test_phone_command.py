@@ -28,6 +28,7 @@ from earshot_protocol.api import ANSWER, ENROL, MESSAGEPACK, TASK, AskTask, deco
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.messages import Failed, Wait, decode_answer
 from earshot_protocol.phases.learning import Budget, Result
+from earshot_protocol.shipped_encoders import DEFAULT_ENCODER
 from earshot_protocol.wire import encode
 from earshot_server.discovery.optics import Optics
 from earshot_server.phases.coordinator import Coordinator
@@ -42,7 +43,7 @@ PARAMETERS = learning_parameters(
     recordings=6,
     dimensions=3,
     geometry=Geometry.SPHERICAL,
-    encoder="contrast-1",
+    encoder=DEFAULT_ENCODER,
     labels=LABELS,
     local_centroids=8,
     top_local_centroids=4,

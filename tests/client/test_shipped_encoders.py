@@ -33,7 +33,7 @@ OTHER = "better-2"
 
 @pytest.fixture
 def two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    """A second encoder in the table and beside the first, as a release brings it."""
+    """The default and another in the table and beside each other, as a release brings them."""
     folder = tmp_path / "data"
     folder.mkdir()
     first = encoder_path("contrast-1").read_bytes()
@@ -44,8 +44,12 @@ def two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     )
     (folder / "contrast-1.tflite").write_bytes(first)
     (folder / f"{OTHER}.tflite").write_bytes(second)
-    table = {**SHIPPED_ENCODERS, OTHER: hashlib.sha256(second).hexdigest()}
+    table = {
+        "contrast-1": SHIPPED_ENCODERS["contrast-1"],
+        OTHER: hashlib.sha256(second).hexdigest(),
+    }
     monkeypatch.setattr(encoders, "SHIPPED_ENCODERS", table)
+    monkeypatch.setattr(encoders, "DEFAULT_ENCODER", "contrast-1")
     monkeypatch.setattr(encoders, "_DATA", folder)
     shipped_encoder.cache_clear()
     yield
@@ -95,9 +99,10 @@ def test_a_name_means_the_shipped_encoder_and_a_path_a_file(
 
 @pytest.mark.parametrize("name", ["contrast-0", "Contrast-1", "contrast-1 ", "", "../contrast-1"])
 def test_an_unknown_name_says_which_are_known(name: str) -> None:
-    with pytest.raises(DamagedEncoderError, match=r"cannot be read.*known by name: contrast-1"):
+    known = ", ".join(SHIPPED_ENCODERS)
+    with pytest.raises(DamagedEncoderError, match=rf"cannot be read.*known by name: {known}"):
         open_encoder(name)
-    with pytest.raises(DamagedEncoderError, match=rf"no encoder '{name}'.*but: contrast-1"):
+    with pytest.raises(DamagedEncoderError, match=rf"no encoder '{name}'.*but: {known}"):
         shipped_encoder(name)
 
 

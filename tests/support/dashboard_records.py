@@ -18,6 +18,7 @@ from earshot_protocol.privacy.significance import (
     count_p_values,
     name_p_values,
 )
+from earshot_protocol.shipped_encoders import DEFAULT_ENCODER
 from earshot_protocol.wire import Matrix
 from earshot_server.records import (
     FAILED,
@@ -45,7 +46,7 @@ LEARNING = learning_parameters(
     recordings=100,  # so many that the price per phone promises nothing
     dimensions=8,
     geometry=Geometry.SPHERICAL,
-    encoder="contrast-1",
+    encoder=DEFAULT_ENCODER,
     labels=LABELS,
     top_global_centroids=8,
     centroid_votes=3,

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import hashlib
 import os
 import re
 import subprocess
 import sys
 import tomllib
 import venv
+import zipfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -17,6 +19,7 @@ from support.closure import distributions, link
 
 from earshot_client.command import SUB_COMMANDS
 from earshot_protocol import distribution
+from earshot_protocol.shipped_encoders import SHIPPED_ENCODERS
 
 ROOT = Path(__file__).parents[2]
 PROJECT = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
@@ -116,6 +119,14 @@ def run(*words: str, status: int = 0) -> str:
     )
     assert done.returncode == status, done.stderr
     return done.stdout + done.stderr
+
+
+def test_the_wheel_holds_every_shipped_encoder_and_its_credits(wheel: Path) -> None:
+    with zipfile.ZipFile(wheel) as archive:
+        for name, digest in SHIPPED_ENCODERS.items():
+            data = archive.read(f"earshot_client/data/{name}.tflite")
+            assert hashlib.sha256(data).hexdigest() == digest
+            assert archive.read(f"earshot_client/data/{name}-credits.txt")
 
 
 @pytest.mark.parametrize("extra", ["", "phone"])

@@ -198,6 +198,9 @@ def test_an_invitation_is_printed(server: ServerProcess) -> None:
     assert as_json["uses"] == 1
 
 
+KNOWN = ", ".join(SHIPPED_ENCODERS)
+
+
 @pytest.mark.parametrize(
     ("arguments", "said"),
     [
@@ -206,7 +209,7 @@ def test_an_invitation_is_printed(server: ServerProcess) -> None:
         (("phase", "start", "--phones", "100", "--budget", "clustring=1"), "clustering"),
         (("phase", "start", "--phones", "100", "--budget", "selection=x"), "selection"),
         (("phase", "start", "--phones", "100", "--least-phones", "101"), "least_phones=101"),
-        (("phase", "start", "--phones", "100", "--encoder", "mine-1"), "give contrast-1, or the"),
+        (("phase", "start", "--phones", "100", "--encoder", "mine-1"), f"give {KNOWN}, or"),
         (("phase", "start", "--phones", "100", "--dimensions", "500"), "dimensions=500: at most"),
         (("phase", "show", "0" * 32), "no such phase"),
         (("phase", "show", "../../metrics"), "is not a phase"),
