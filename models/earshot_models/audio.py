@@ -1,4 +1,4 @@
-"""From a file of sound to samples at 8 kHz."""
+"""From a file of sound to samples, at 8 kHz unless another rate is asked for."""
 
 from __future__ import annotations
 
@@ -42,25 +42,27 @@ def read(path: Path) -> tuple[NDArray[np.float32], int]:
     return samples, int(rate)
 
 
-def read_mono(path: Path) -> NDArray[np.float32]:
-    """Decode a file to the mean of its channels at 8 kHz, float32 (samples,).
+def read_mono(path: Path, rate: int = SAMPLE_RATE) -> NDArray[np.float32]:
+    """Decode a file to the mean of its channels, float32 (samples,), at `rate` or 8 kHz.
 
     Raises:
         UnreadableFileError: as `read`, or if a sample is not finite.
     """
-    samples, rate = read(path)
+    samples, own = read(path)
     if not np.isfinite(samples).all():
         raise UnreadableFileError(f"{path} holds NaN or infinite samples")
-    return resample(samples.mean(axis=1, dtype=np.float32), rate)
+    return resample(samples.mean(axis=1, dtype=np.float32), own, rate)
 
 
-def resample(samples: NDArray[np.float32], rate: int) -> NDArray[np.float32]:
-    """Float32 (samples,) at `rate` to 8 kHz, by soxr at high quality."""
-    if rate == SAMPLE_RATE:
+def resample(
+    samples: NDArray[np.float32], rate: int, wanted: int = SAMPLE_RATE
+) -> NDArray[np.float32]:
+    """Float32 (samples,) at `rate` to `wanted`, by soxr at high quality."""
+    if rate == wanted:
         return samples
     import soxr
 
-    return np.asarray(soxr.resample(samples, rate, SAMPLE_RATE, quality="HQ"), dtype=np.float32)
+    return np.asarray(soxr.resample(samples, rate, wanted, quality="HQ"), dtype=np.float32)
 
 
 def windows(samples: NDArray[np.float32], hop: int) -> NDArray[np.float32]:

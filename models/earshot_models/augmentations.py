@@ -8,22 +8,24 @@ filtered on the way. Masks over bands and time belong to the front end, where th
 from __future__ import annotations
 
 from dataclasses import dataclass, fields, replace
-from functools import cache
 
 import numpy as np
 from numpy.typing import NDArray
 
+from earshot_models import responses
 from earshot_protocol.checks import between, share
 from earshot_protocol.errors import InvalidParametersError
-from earshot_protocol.spectrum import SAMPLE_RATE, WINDOW
+from earshot_protocol.spectrum import WINDOW
 
 _BINS = WINDOW // 2 + 1
-_ROOMS = 256
-_ROOM_SAMPLES = 2400
 _QUIET = 1e-6
+
+_KNEE_HERTZ = (500.0, 2500.0)
+_CODEC_BITS = (4, 8)
 
 _Generator = np.random.Generator
 _Sound = NDArray[np.float32]
+_Spectrum = NDArray[np.complex64]
 
 
 @dataclass(frozen=True)
@@ -44,6 +46,10 @@ class Augmentations:
         company_snr: decibels between the two, least and most.
         speed: octaves by which pitch and tempo of a view change, at most.
         tilt: decibels per octave by which the colour of a view changes, at most.
+        microphone: chance of a view to be heard by another of a few microphones.
+        pocket: chance of a view to be heard through cloth, which takes away what is above a knee
+            between 0.5 and 2.5 kHz.
+        codec: chance of a view to have been companded to 4 to 8 bits (ITU-T G.711's µ-law).
         overdrive: chance of a view to be recorded up to 12 dB too loud. (Any other gain changes
             nothing: the front end brings every second to the same level.)
         background: chance of another view of the batch in the background.
@@ -59,13 +65,17 @@ class Augmentations:
     company_snr: tuple[float, float] = (0.0, 15.0)
     speed: float = 0.05
     tilt: float = 1.5
+    microphone: float = 0.3
+    pocket: float = 0.2
+    codec: float = 0.1
     overdrive: float = 0.05
     background: float = 0.3
     background_snr: tuple[float, float] = (8.0, 20.0)
     noise: float = 0.3
 
     def __post_init__(self) -> None:
-        for name in ("room", "company", "overdrive", "background", "noise"):
+        chances = ("room", "company", "microphone", "pocket", "codec", "overdrive", "background")
+        for name in (*chances, "noise"):
             share(name, getattr(self, name))
         for name, most in (("pitch", 1), ("speed", 1), ("colour", 24), ("tilt", 24)):
             between(name, getattr(self, name), 0, most)
@@ -108,26 +118,32 @@ def variant(augmentations: Augmentations, generator: _Generator) -> Variant:
     octaves = generator.uniform(-augmentations.pitch, augmentations.pitch)
     slope = generator.uniform(-augmentations.colour, augmentations.colour)
     inside = generator.random() < augmentations.room
-    return Variant(octaves, slope, int(generator.integers(_ROOMS)) if inside else None)
+    return Variant(octaves, slope, int(generator.integers(responses.ROOMS)) if inside else None)
 
 
 def length(augmentations: Augmentations, of: Variant, generator: _Generator) -> int:
     """Samples that a view of one second is made from: more of them sound faster and higher."""
+    return resampled(
+        WINDOW, of.octaves + generator.uniform(-augmentations.speed, augmentations.speed)
+    )
+
+
+def resampled(samples: int, octaves: float) -> int:
+    """Samples that become so many when they are heard some octaves higher, about."""
     from scipy.fft import next_fast_len
 
-    octaves = of.octaves + generator.uniform(-augmentations.speed, augmentations.speed)
     # Even, and a product of small primes: the transform of another length takes thrice as long.
-    return 2 * int(next_fast_len(round(WINDOW * 2**octaves / 2), real=True))
+    return 2 * int(next_fast_len(round(samples * 2**octaves / 2), real=True))
 
 
 def view(
     window: _Sound, augmentations: Augmentations, of: Variant, generator: _Generator
 ) -> _Sound:
-    """One second made of a window of any length: resampled, coloured, and put in a room.
+    """One second made of a window of any length: resampled, and heard as `heard` says.
 
     Args:
         window: float32 (samples,), as many as `length` said.
-        augmentations: of which tilt and overdrive act here.
+        augmentations: as for `heard`.
         of: what the other view of the pair shares.
         generator: of what it does not share.
 
@@ -136,19 +152,57 @@ def view(
     """
     from scipy import fft
 
-    changed = np.zeros(_BINS, dtype=np.complex64)
-    spectrum = fft.rfft(window)
+    return heard(band(fft.rfft(window), len(window)), augmentations, of, generator)
+
+
+def band(spectrum: NDArray[np.complexfloating], samples: int, wanted: int = WINDOW) -> _Spectrum:
+    """The spectrum of a window once it has another number of samples: complex64 (wanted/2 + 1,).
+
+    Args:
+        spectrum: of a window, by a real Fourier transform, (samples // 2 + 1,).
+        samples: of the window.
+        wanted: an even number; by default those of a second as a phone hears it.
+    """
+    changed = np.zeros(wanted // 2 + 1, dtype=np.complex64)
     # The bin at half of either rate is left out: there a real signal's phase is ambiguous.
-    bins = min(WINDOW // 2, (len(window) + 1) // 2)
+    bins = min(wanted // 2, (samples + 1) // 2)
     changed[:bins] = spectrum[:bins]
+    return changed
+
+
+def heard(
+    spectrum: _Spectrum, augmentations: Augmentations, of: Variant, generator: _Generator
+) -> _Sound:
+    """One second of a spectrum: coloured, in a room, a pocket, by a microphone and a codec.
+
+    Args:
+        spectrum: complex64 (4001,), as `band` makes it; not changed.
+        augmentations: of which tilt, microphone, pocket, codec and overdrive act here.
+        of: whose slope and room act here.
+        generator: of the rest.
+
+    Returns:
+        float32 (8000,) of unit root mean square, or zeros if the spectrum is.
+    """
+    from scipy import fft
+
     slope = of.slope + generator.uniform(-augmentations.tilt, augmentations.tilt)
-    changed *= np.exp(np.float32(slope * np.log(10) / 20) * _octaves())
+    response = np.exp(np.float32(slope * np.log(10) / 20) * responses.octaves())
+    if generator.random() < augmentations.microphone:
+        response = response * responses.microphones()[generator.integers(responses.MICROPHONES)]
+    if generator.random() < augmentations.pocket:
+        response = response * responses.cloth(np.exp(generator.uniform(*np.log(_KNEE_HERTZ))))
+    changed = spectrum * response
     if of.room is not None:
-        changed *= _rooms()[of.room]
+        changed *= responses.rooms()[of.room]
     sound = unit(fft.irfft(changed, WINDOW))
     if generator.random() < augmentations.overdrive:
         peak = np.abs(sound).max() * 10 ** (-generator.uniform(0, 12) / 20)
         sound = unit(np.clip(sound, -peak, peak))
+    if generator.random() < augmentations.codec:
+        sound = unit(
+            responses.companded(sound, int(generator.integers(*_CODEC_BITS, endpoint=True)))
+        )
     return sound
 
 
@@ -166,28 +220,6 @@ def mix(views: _Sound, augmentations: Augmentations, generator: _Generator) -> _
     level = 10 ** (-generator.uniform(5, 35, (len(noisy), 1)) / 20)
     mixed[noisy] += level.astype(np.float32) * hiss
     return np.asarray(mixed, dtype=np.float32)
-
-
-@cache
-def _rooms() -> NDArray[np.complex64]:
-    """Spectra of rooms: a direct sound, and an echo of 20 to 150 ms that dies away.
-
-    The same ones in every run, and not drawn anew for every view: a transform for each would take
-    as long as all else.
-    """
-    generator = np.random.default_rng(8000)
-    time = np.arange(_ROOM_SAMPLES)
-    decay = generator.uniform(0.02, 0.15, (_ROOMS, 1)) * SAMPLE_RATE
-    echo = generator.standard_normal((_ROOMS, _ROOM_SAMPLES)) * np.exp(-time / decay)
-    response = generator.uniform(0.05, 0.4, (_ROOMS, 1)) * echo
-    response[:, 0] = 1
-    return np.asarray(np.fft.rfft(response, WINDOW), dtype=np.complex64)
-
-
-@cache
-def _octaves() -> NDArray[np.float32]:
-    """Octaves above 1 kHz, flat below 50 Hz."""
-    return np.log2(np.maximum(np.arange(_BINS, dtype=np.float32), 50) / 1000)
 
 
 def unit(sound: NDArray[np.floating]) -> _Sound:

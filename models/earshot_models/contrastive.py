@@ -7,13 +7,20 @@ from typing import Any
 import keras
 from keras import ops
 
-from earshot_models.objectives import MomentumContrast, Objective, follow, freeze
+from earshot_models.objectives import (
+    Distillation,
+    MomentumContrast,
+    Objective,
+    follow,
+    freeze,
+)
 
 
 class Contrastive(keras.Model):  # type: ignore[misc]  # Keras has no types
     """Sound → front end → network → unit embeddings (batch, 128) → objective.
 
     A batch is ((first, second), recordings): two views float32 (batch, 8000) and integers (batch,).
+    Under `Distillation` the second is what a teacher said of the first, float32 (batch, 128).
     The loss is computed in `compute_loss`, which every back end calls in its own training step.
     """
 
@@ -33,6 +40,8 @@ class Contrastive(keras.Model):  # type: ignore[misc]  # Keras has no types
     def call(self, views: Any, training: bool = False) -> tuple[Any, Any]:
         """Unit embeddings of both views."""
         first, second = views
+        if isinstance(self.objective, Distillation):
+            return self._embed(self.network, first, training), second
         if self.key_network is None:
             count = ops.shape(first)[0]
             both = self._embed(self.network, ops.concatenate([first, second]), training)

@@ -85,27 +85,30 @@ def public_components(embeddings: NDArray[np.floating], whitening: float) -> Com
 
 
 def beside(
-    network: keras.Model, others: Sequence[keras.layers.Layer], public: NDArray[np.floating]
+    network: keras.Model,
+    others: Sequence[tuple[keras.layers.Layer, float]],
+    public: NDArray[np.floating],
 ) -> keras.Model:
-    """A network that says what others say too, each part at unit length, so they weigh the same.
+    """A network that says what others say too, each part at a length of its own.
 
     Args:
         network: spectra (batch, 61, 64, 1) → (batch, 128); all networks here take such spectra.
-        others: layers → (batch, any); what each says is brought to mean 0 and deviation 1, number
-            by number.
+            Its part has unit length.
+        others: layers → (batch, any), and the length of each one's part: its weight beside the
+            network's. What a layer says is brought to mean 0 and deviation 1, number by number.
         public: spectra of public sound, by which that is done.
 
     Returns:
         Spectra → (batch, 128 + all theirs).
     """
     spectrum = _spectrum()
-    parts = [network(spectrum)]
-    for layer in others:
+    parts = [ops.normalize(network(spectrum), axis=1)]
+    for layer, weight in others:
         said = in_batches(layer, public)
         mean, deviation = said.mean(axis=0), np.maximum(said.std(axis=0), _LEAST_DEVIATION)
-        parts.append((layer(spectrum) - mean) / deviation)
-    unit = [ops.normalize(part, axis=1) for part in parts]
-    return keras.Model(spectrum, ops.concatenate(unit, axis=1))
+        part = (layer(spectrum) - mean) / deviation
+        parts.append(weight * ops.normalize(part, axis=1))
+    return keras.Model(spectrum, ops.concatenate(parts, axis=1))
 
 
 def rotated(network: keras.Model, rotation: NDArray[np.float64]) -> keras.Model:

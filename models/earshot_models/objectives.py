@@ -1,8 +1,9 @@
-"""Three contrastive objectives behind one interface.
+"""Contrastive objectives behind one interface.
 
-Each is given the embeddings of two views of the same sounds, and which recording each pair was cut
-from. Another pair of the same recording is neither positive nor negative: it may be another
-variant, and what may sound alike is not pushed apart. No label enters.
+Each is given the embeddings of two views of the same sounds, or of a view and what a teacher says
+of it, and which recording each pair was cut from. Another pair of the same recording is neither
+positive nor negative: it may be another variant, and what may sound alike is not pushed apart. No
+label enters.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ from typing import Any
 import keras
 from keras import layers, ops
 
-from earshot_protocol.checks import fraction, positive, whole
+from earshot_protocol.checks import between, fraction, positive, whole
 from earshot_protocol.encoder_file import DIMENSIONS
 
 _NEVER = -1e9
@@ -157,10 +158,40 @@ class Bilinear(Objective):
         return _cross_entropy(logits / self.temperature, partner, recordings)
 
 
+class Distillation(Objective):
+    """The cosine to what a teacher said, and picking it out of all that it said of the batch.
+
+    After Tian, Krishnan and Isola, Contrastive Representation Distillation (ICLR 2020), with the
+    batch for their memory. Another lesson of the same recording is a candidate too: its sound was
+    changed or mixed, and the teacher says what is different.
+    """
+
+    def __init__(self, temperature: float = 0.1, contrast: float = 0.3) -> None:
+        """Weigh the two.
+
+        Args:
+            temperature: of the contrast.
+            contrast: its weight beside twice the distance by cosine.
+
+        Raises:
+            InvalidParametersError: if a parameter is out of range.
+        """
+        super().__init__(temperature)
+        self._contrast = between("contrast", contrast, 0)
+
+    def loss(self, first: Any, second: Any, recordings: Any) -> Any:
+        """See `Objective.loss`; `second` is what the teacher said, unit rows."""
+        cosines = ops.matmul(first, ops.transpose(second))
+        log_odds = ops.log_softmax(cosines / self.temperature, axis=1)
+        distance = 1 - ops.mean(ops.sum(first * second, axis=1))
+        return 2 * distance - self._contrast * ops.mean(ops.diagonal(log_odds))
+
+
 OBJECTIVES: dict[str, Callable[[], Objective]] = {
     "nt-xent": NTXent,
     "momentum": MomentumContrast,
     "bilinear": Bilinear,
+    "distillation": Distillation,
 }
 """By the name on the command line."""
 

@@ -5,34 +5,31 @@ The defaults are the recipe of the shipped encoder. No label is read.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, replace
-from itertools import compress
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from earshot_models import audio, soundscapes
-from earshot_models import augmentations as augment
+from earshot_models import origins
 from earshot_models.augmentations import Augmentations
-from earshot_models.datasets.dataset import Dataset
-from earshot_models.datasets.waveforms import waveforms
-from earshot_models.pairs import Pairs, Pool
+from earshot_models.distillation.lessons import Lessons, TaughtBatches, Variation
+from earshot_models.distillation.teacher import Teacher
+from earshot_models.origins import HeldOut, Progress, Source
+from earshot_models.pairs import Pairs
+from earshot_models.pools import Pool
 from earshot_models.training_schedule import Schedule
-from earshot_models.voice_removal import remove_voice
 from earshot_protocol.checks import between, positive, share, whole
-from earshot_protocol.errors import InvalidInputError, InvalidParametersError
+from earshot_protocol.errors import InvalidParametersError
+from earshot_protocol.spectrum import SAMPLE_RATE
 
 if TYPE_CHECKING:
     from earshot_models.export import Components
-    from earshot_models.training import HeldOut
+    from earshot_models.training import Batches
 
-Progress = Callable[[int, int, str], None]
-"""Called with what is done, all that is to be done, and a line on it."""
-
-OBJECTIVES = ("nt-xent", "momentum", "bilinear")
+OBJECTIVES = ("nt-xent", "momentum", "bilinear", "distillation")
 
 PROJECTIONS = (8, 16, 32, 64, 128)
 """Dimensions that the private steps may ask for."""
@@ -43,15 +40,12 @@ WHITENINGS = (0.0, 0.25, 0.5)
 _LARGEST_BATCH = 8192
 """More pairs than that do not fit into a machine's memory."""
 
+_LARGEST_WEIGHT = 10.0
+
+_MOST_LESSONS = 10_000_000
+
 _MOST_ATOMS = 128
 """More would make the file larger than a phone should carry."""
-
-_SYNTHESIZED = 150
-"""Seconds of each scene."""
-
-_PUBLIC_SECONDS, _PUBLIC_HOP = 6000, 2000
-_LEAST_SECONDS = 150
-"""At least as many as an embedding has numbers: fewer give too few principal components."""
 
 
 @dataclass(frozen=True)
@@ -63,13 +57,17 @@ class Recipe:
         width: of the network.
         dropout: of its pooled features.
         augmentations: of the waveforms.
+        lessons: seconds that a teacher is asked about, where there is one.
+        variation: of these.
         mask: chance of a mask over bands, and of one over time.
         batch: pairs in a batch.
         synthesized: share of synthesized sound in a batch, 0 to 1.
         held_out: fraction of the recordings that retrieval is measured on, instead of training.
         schedule: how long, how fast.
-        texture: whether statistics of the spectrum stand beside what was learned.
-        atoms: of the dictionary of patches whose codes stand beside it too, 2 to 128; 0 for none.
+        texture: weight of the statistics of the spectrum that stand beside what was learned, whose
+            weight is 1; 0 for none.
+        patches: weight of the codes of patches that stand beside it too; 0 for none.
+        atoms: of the dictionary of patches, 2 to 128.
         voice_removed: whether `remove_voice` treats all sound but the synthesized one first.
         whitening: of the public projection, 0 to 0.5; None for the best of `WHITENINGS`.
         seed: of everything.
@@ -79,12 +77,15 @@ class Recipe:
     width: float = 1.0
     dropout: float = 0.1
     augmentations: Augmentations = field(default_factory=Augmentations)
+    lessons: int = 100_000
+    variation: Variation = field(default_factory=Variation)
     mask: float = 0.7
     batch: int = 128
     synthesized: float = 0.25
     held_out: float = 0.05
     schedule: Schedule = field(default_factory=lambda: Schedule(steps=2500))
-    texture: bool = True
+    texture: float = 1.0
+    patches: float = 1.0
     atoms: int = 128
     voice_removed: bool = False
     whitening: float | None = None
@@ -98,28 +99,19 @@ class Recipe:
         share("synthesized", self.synthesized)
         between("width", self.width, 0.25, 2)
         whole("batch", self.batch, 2, _LARGEST_BATCH)
+        whole("lessons", self.lessons, 2, _MOST_LESSONS)
         whole("seed", self.seed, 0, 2**32 - 1)
         positive("held_out", self.held_out, 0.5)
-        if self.atoms and not 2 <= self.atoms <= _MOST_ATOMS:
-            raise InvalidParametersError(
-                f"atoms must be 0, or 2 to {_MOST_ATOMS}, not {self.atoms}"
-            )
+        between("texture", self.texture, 0, _LARGEST_WEIGHT)
+        between("patches", self.patches, 0, _LARGEST_WEIGHT)
+        whole("atoms", self.atoms, 2, _MOST_ATOMS)
 
 
-@dataclass(frozen=True)
-class Source:
-    """Sound to learn from.
+CONTRAST = Recipe()
+"""Without a teacher: of the encoder contrast-1, but for a few augmentations."""
 
-    Attributes:
-        dataset: its clips; their labels are not read.
-        share: of a batch, relative to the other sources.
-    """
-
-    dataset: Dataset
-    share: float = 1.0
-
-    def __post_init__(self) -> None:
-        positive("share", self.share)
+TAUGHT = Recipe(objective="distillation", batch=128, mask=0.5, schedule=Schedule(steps=6000))
+"""With a teacher: of the shipped encoder."""
 
 
 @dataclass(frozen=True)
@@ -143,6 +135,7 @@ def train_encoder(
     recipe: Recipe,
     name: str,
     *,
+    teacher: Teacher | None = None,
     cache: Path | None = None,
     credits_: str = "",
     progress: Progress = lambda done, total, line: None,
@@ -156,12 +149,16 @@ def train_encoder(
         folder: for the files, checkpoints and TensorBoard logs.
         recipe: all that the encoder follows from, besides the sound.
         name: of the encoder.
-        cache: folder for decoded sound.
+        teacher: whom the encoder learns from; if and only if the objective is "distillation".
+        cache: folder for decoded sound, and for what the teacher says.
         credits_: of the sound, to go with the files.
         progress: told about every step.
 
     Raises:
         InvalidInputError: there is no sound, or too little.
+        InvalidParametersError: there is a teacher and another objective, or none and this one.
+        TeacherError: the teacher says what is no number.
+        TargetsError: what was kept of it is damaged.
         UnreadableFileError: some files do not decode.
         CheckpointError: the folder holds a checkpoint of another recipe.
     """
@@ -173,18 +170,34 @@ def train_encoder(
     from earshot_models.front_end import LogMel
     from earshot_models.network import build
 
-    origins = _origins(sources, recipe, cache, progress)
-    pools, held_out = _sides(origins, recipe)
-    public = _public_seconds(pools, recipe.seed)
+    if (recipe.objective == "distillation") != (teacher is not None):
+        raise InvalidParametersError(
+            'a teacher is needed for the objective "distillation", and for no other'
+        )
+    sound = origins.read(
+        sources,
+        recipe.synthesized,
+        recipe.seed,
+        rate=SAMPLE_RATE if teacher is None else teacher.rate,
+        voice_removed=recipe.voice_removed,
+        cache=cache,
+        progress=progress,
+    )
+    pools, held_out = origins.sides(sound, recipe.held_out, recipe.augmentations, recipe.seed)
+    public = origins.public_seconds(pools, recipe.seed)
+    batches = _batches(pools, recipe, teacher, cache, progress)
     keras.utils.set_random_seed(recipe.seed)
     model = Contrastive(
         LogMel(mask=recipe.mask, seed=recipe.seed),
         build(recipe.width, recipe.dropout),
         objectives.OBJECTIVES[recipe.objective](),
     )
-    pairs = Pairs(pools, recipe.augmentations, recipe.batch, recipe.seed)
-    what = {"recipe": asdict(recipe), "sources": [_summary(origin) for origin in origins]}
-    history = training.train(model, pairs, recipe.schedule, held_out, folder, what, progress)
+    what = {
+        "recipe": asdict(recipe),
+        "sources": list(map(origins.summary, sound)),
+        "teacher": teacher and teacher.identity,
+    }
+    history = training.train(model, batches, recipe.schedule, held_out, folder, what, progress)
     spectra = in_batches(model.front_end, public)
     network = export.averaged(export.beside(model.network, _others(spectra, recipe), spectra))
     embeddings = training.embed(model.front_end, network, public)
@@ -197,7 +210,8 @@ def train_encoder(
         "steps": int(history[-1]["step"]),
         "batch": recipe.batch,
         "seed": recipe.seed,
-        "sound": ", ".join(f"{origin.name} ({len(origin.sounds)} clips)" for origin in origins),
+        "sound": ", ".join(f"{pool.name} ({len(pool.sounds)} clips)" for pool in sound),
+        "teacher": teacher and teacher.name,
         "retrieval": round(history[-1]["retrieval"], 4),
         "whitening": whitening,
         **{f"retrieval_{dimensions}": round(each, 4) for dimensions, each in retrievals.items()},
@@ -209,14 +223,38 @@ def train_encoder(
     return Trained(paths[True], paths[False], history)
 
 
-def _others(spectra: NDArray[np.float32], recipe: Recipe) -> list[Any]:
-    """Layers that know little or nothing of the sound at hand, so that they know it all alike."""
+def _batches(
+    pools: Sequence[Pool],
+    recipe: Recipe,
+    teacher: Teacher | None,
+    cache: Path | None,
+    progress: Progress,
+) -> Batches:
+    """What is trained on: pairs of views, or lessons with what the teacher says of them."""
+    if teacher is None:
+        return Pairs(pools, recipe.augmentations, recipe.batch, recipe.seed)
+    from earshot_models.distillation import targets
+
+    lessons = Lessons(pools, recipe.variation, recipe.lessons, recipe.seed)
+    said = targets.ask(
+        lessons, teacher, cache, lambda done, total: progress(done, total, "asking the teacher")
+    )
+    wanted = targets.principal(said)
+    return TaughtBatches(lessons, wanted, recipe.augmentations, recipe.batch, recipe.seed)
+
+
+def _others(spectra: NDArray[np.float32], recipe: Recipe) -> list[tuple[Any, float]]:
+    """Layers that know little or nothing of the sound at hand, so that they know it all alike.
+
+    Each with its weight.
+    """
     from earshot_models.patches import Patches, learn
     from earshot_models.texture import Texture
 
-    layers: list[Any] = [Texture()] if recipe.texture else []
-    if recipe.atoms:
-        layers.append(Patches(learn(spectra, recipe.atoms, recipe.seed)))
+    layers: list[tuple[Any, float]] = [(Texture(), recipe.texture)] if recipe.texture else []
+    if recipe.patches:
+        atoms = learn(spectra, recipe.atoms, recipe.seed)
+        layers.append((Patches(atoms), recipe.patches))
     return layers
 
 
@@ -241,112 +279,3 @@ def _projection(
         }
         candidates.append((components, whitening, retrievals))
     return max(candidates, key=lambda candidate: np.mean(list(candidate[2].values())))
-
-
-def _origins(
-    sources: Sequence[Source], recipe: Recipe, cache: Path | None, progress: Progress
-) -> list[Pool]:
-    """All sound, the synthesized last."""
-    if not sources and recipe.synthesized < 1:
-        raise InvalidInputError("there must be sound to learn from, or synthesized=1")
-    if sources and recipe.synthesized == 1:
-        raise InvalidParametersError("synthesized=1 leaves no share to the other sound")
-    total = sum(source.share for source in sources)
-    origins = [
-        _read(source.dataset, (1 - recipe.synthesized) * source.share / total, cache, progress)
-        for source in sources
-    ]
-    if recipe.voice_removed:
-        origins = [_without_voice(origin, progress) for origin in origins]
-    return [*origins, _synthesized(recipe)] if recipe.synthesized else origins
-
-
-def _read(dataset: Dataset, share: float, cache: Path | None, progress: Progress) -> Pool:
-    def report(done: int, total: int) -> None:
-        progress(done, total, f"reading {dataset.name}")
-
-    decoded = waveforms(dataset, cache, report)
-    # A clip that was cut from a recording shares its number with the others.
-    names = [clip.recording or str(clip.path) for clip in dataset.clips]
-    recordings = np.unique(names, return_inverse=True)[1].astype(np.int64)
-    return Pool(decoded.all(), recordings, share, dataset.name)
-
-
-def _synthesized(recipe: Recipe) -> Pool:
-    """Seconds of all scenes, each a recording of its own."""
-    generator = np.random.default_rng([recipe.seed, 3])
-    scenes = [
-        soundscapes.synthesize(scene, _SYNTHESIZED, generator) for scene in soundscapes.SCENES
-    ]
-    seconds = list(np.concatenate(scenes))
-    return Pool(seconds, np.arange(len(seconds)), recipe.synthesized, "synthesized")
-
-
-def _without_voice(origin: Pool, progress: Progress) -> Pool:
-    sounds = []
-    for done, sound in enumerate(origin.sounds, start=1):
-        sounds.append(remove_voice(sound))
-        progress(done, len(origin.sounds), f"removing voices of {origin.name}")
-    return replace(origin, sounds=sounds)
-
-
-def _summary(origin: Pool) -> dict[str, Any]:
-    """What makes a run on this sound another one."""
-    return {
-        "name": origin.name,
-        "share": origin.share,
-        "clips": len(origin.sounds),
-        "samples": sum(map(len, origin.sounds)),
-    }
-
-
-def _sides(origins: Sequence[Pool], recipe: Recipe) -> tuple[list[Pool], HeldOut]:
-    """Training sound, and seconds of held-out recordings of every origin."""
-    from earshot_models.training import HeldOut
-
-    generator = np.random.default_rng([recipe.seed, 1])
-    pools: list[Pool] = []
-    seconds, recordings, first = [], [], 0
-    for origin in origins:
-        numbers = np.unique(origin.recordings)
-        count = max(1, round(recipe.held_out * len(numbers)))
-        out = np.isin(origin.recordings, generator.choice(numbers, count, replace=False))
-        training = list(compress(origin.sounds, ~out))
-        pools.append(replace(origin, sounds=training, recordings=first + origin.recordings[~out]))
-        held_out = compress(origin.sounds, out)
-        for sound, recording in zip(held_out, origin.recordings[out], strict=True):
-            cut = _two_seconds(sound, recipe.augmentations, generator)
-            seconds.append(cut)
-            recordings += [first + int(recording)] * len(cut)
-        first += len(origin.recordings)
-    return pools, HeldOut(np.concatenate(seconds), np.array(recordings))
-
-
-def _two_seconds(
-    clip: NDArray[np.float32], augmentations: Augmentations, generator: np.random.Generator
-) -> NDArray[np.float32]:
-    """The seconds of a clip, so that each can find another: two views where there is but one."""
-    cut = audio.seconds(clip)
-    if len(cut) != 1:
-        return cut
-    return np.stack(
-        [augment.view(cut[0], augmentations, augment.Variant(), generator) for _ in range(2)]
-    )
-
-
-def _public_seconds(pools: Sequence[Pool], seed: int) -> NDArray[np.float32]:
-    """Seconds of what was trained on, in the same shares: all but the network follows from them."""
-    generator = np.random.default_rng([seed, 2])
-    total = sum(pool.share for pool in pools)
-    chosen = []
-    for pool in pools:
-        cut = np.concatenate([audio.seconds(sound, _PUBLIC_HOP) for sound in pool.sounds])
-        wanted = round(_PUBLIC_SECONDS * pool.share / total)
-        chosen.append(cut[generator.permutation(len(cut))[:wanted]])
-    public = np.concatenate(chosen)
-    if len(public) < _LEAST_SECONDS:
-        raise InvalidInputError(
-            f"{len(public)} seconds of sound are not enough to learn from: {_LEAST_SECONDS} are "
-            "needed"
-        )
-    return public

@@ -7,10 +7,11 @@ import os
 import shutil
 import zipfile
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import keras
 import numpy as np
@@ -19,12 +20,22 @@ from tensorboard.summary import Writer
 
 from earshot_models.batches import in_batches
 from earshot_models.contrastive import Contrastive
-from earshot_models.pairs import Pairs
+from earshot_models.origins import HeldOut
 from earshot_models.training_schedule import Schedule
 from earshot_protocol.errors import InvalidInputError
 
 Progress = Callable[[int, int, str], None]
 """Called with the steps done, all steps, and a line on how it goes."""
+
+
+class Batches(Protocol):
+    """What is trained on."""
+
+    def batch(
+        self, number: int
+    ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.int32]]:
+        """Batch `number`, the same whenever it is asked for: as `Contrastive` takes it."""
+
 
 _CHECKPOINT = "checkpoint"
 _WEIGHTS, _STATE, _BEST = "weights.npz", "state.json", "best.npz"
@@ -34,22 +45,9 @@ class CheckpointError(InvalidInputError):
     """A checkpoint that is damaged, or of another architecture or other settings."""
 
 
-@dataclass(frozen=True)
-class HeldOut:
-    """Seconds of recordings that are not trained on.
-
-    Attributes:
-        seconds: float32 (seconds, 8000).
-        recordings: integers (seconds,), which recording each was cut from.
-    """
-
-    seconds: NDArray[np.float32]
-    recordings: NDArray[np.integer]
-
-
 def train(
     model: Contrastive,
-    pairs: Pairs,
+    batches: Batches,
     schedule: Schedule,
     held_out: HeldOut,
     folder: Path,
@@ -65,7 +63,7 @@ def train(
     Args:
         model: fresh; afterwards `model.network` holds the weights of the best epoch by retrieval if
             there is patience, else of the last.
-        pairs: the batches.
+        batches: what is trained on.
         schedule: how long.
         held_out: what retrieval is measured on.
         folder: for checkpoints and TensorBoard logs.
@@ -88,7 +86,7 @@ def train(
     with closing(Writer(str(folder / "logs"))) as logs:
         while step < schedule.steps and not _stalled(history, schedule.patience):
             last = min(step + schedule.steps_per_epoch, schedule.steps)
-            loss = _epoch(model, pairs, schedule, range(step, last), progress)
+            loss = _epoch(model, batches, schedule, range(step, last), progress)
             step = last
             embeddings = embed(model.front_end, model.network, held_out.seconds)
             share = retrieval(embeddings, held_out.recordings)
@@ -103,17 +101,22 @@ def train(
 
 
 def _epoch(
-    model: Contrastive, pairs: Pairs, schedule: Schedule, steps: range, progress: Progress
+    model: Contrastive, batches: Batches, schedule: Schedule, steps: range, progress: Progress
 ) -> float:
     """Train on some batches; the mean loss."""
     losses: list[float] = []
-    for step in steps:
-        model.optimizer.learning_rate.assign(schedule.rate(step))
-        first, second, recordings = pairs.batch(step)
-        losses.append(float(model.train_on_batch((first, second), recordings)))
-        if not np.isfinite(losses[-1]):
-            raise InvalidInputError(f"the loss is {losses[-1]} at step {step}: train slower")
-        progress(step + 1, schedule.steps, f"loss {np.mean(losses[-50:]):.3f}")
+    # The next batch is made while the network learns from this one.
+    with ThreadPoolExecutor(1) as ahead:
+        coming = ahead.submit(batches.batch, steps[0])
+        for step in steps:
+            first, second, recordings = coming.result()
+            if step + 1 in steps:
+                coming = ahead.submit(batches.batch, step + 1)
+            model.optimizer.learning_rate.assign(schedule.rate(step))
+            losses.append(float(model.train_on_batch((first, second), recordings)))
+            if not np.isfinite(losses[-1]):
+                raise InvalidInputError(f"the loss is {losses[-1]} at step {step}: train slower")
+            progress(step + 1, schedule.steps, f"loss {np.mean(losses[-50:]):.3f}")
     return float(np.mean(losses))
 
 

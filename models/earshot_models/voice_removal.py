@@ -7,16 +7,17 @@ from numpy.typing import NDArray
 
 from earshot_protocol.spectrum import SAMPLE_RATE
 
-_FRAME = 512
-_HOP = 128
-_APART = SAMPLE_RATE // _HOP
-"""Frames between a frame and those it is compared with: neighbours are alike whatever sounds."""
+_FRAME = 0.064
+"""Seconds."""
+
+_HOPS = 4
+"""In a frame."""
 
 _ALIKE = 20
 _SHARPNESS = 2.0
 
 
-def remove_voice(sound: NDArray[np.float32]) -> NDArray[np.float32]:
+def remove_voice(sound: NDArray[np.float32], rate: int = SAMPLE_RATE) -> NDArray[np.float32]:
     """Keep of each frame what the frames that are most like it have too.
 
     REPET-SIM: Rafii and Pardo, Music/Voice Separation Using the Similarity Matrix (ISMIR 2012): the
@@ -25,7 +26,8 @@ def remove_voice(sound: NDArray[np.float32]) -> NDArray[np.float32]:
     any event that stands alone, a bark as well as a word.
 
     Args:
-        sound: float32 (samples,), at 8 kHz.
+        sound: float32 (samples,).
+        rate: samples per second.
 
     Returns:
         float32 of the same length; the sound itself where it is too short to repeat (2 s).
@@ -33,15 +35,18 @@ def remove_voice(sound: NDArray[np.float32]) -> NDArray[np.float32]:
     from scipy.signal import ShortTimeFFT
     from scipy.signal.windows import hann
 
-    if len(sound) < 2 * SAMPLE_RATE:
+    if len(sound) < 2 * rate:
         return sound
-    transform = ShortTimeFFT(hann(_FRAME, sym=False), _HOP, SAMPLE_RATE)
+    frame = round(_FRAME * rate)
+    hop = frame // _HOPS
+    transform = ShortTimeFFT(hann(frame, sym=False), hop, rate)
     spectrum = transform.stft(sound)
     magnitude = np.abs(spectrum)
     lengths = np.maximum(np.linalg.norm(magnitude, axis=0), 1e-9)
     likeness = (magnitude / lengths).T @ (magnitude / lengths)
     frames = np.arange(likeness.shape[0])
-    likeness[np.abs(frames[:, np.newaxis] - frames) < _APART] = -np.inf
+    # Neighbours within a second are alike whatever sounds.
+    likeness[np.abs(frames[:, np.newaxis] - frames) < rate // hop] = -np.inf
     alike = np.argsort(likeness, axis=1)[:, -_ALIKE:]
     background = np.minimum(np.median(magnitude[:, alike], axis=2), magnitude)
     repeating, rest = background**_SHARPNESS, (magnitude - background) ** _SHARPNESS

@@ -51,7 +51,7 @@ def network() -> keras.Model:
 def whole(network: keras.Model) -> keras.Model:
     """Everything before the rotation."""
     public = in_batches(LogMel(mask=0.0, seed=0), sound(30))
-    others = [Texture(), Patches(learn(public, ATOMS, seed=0))]
+    others = [(Texture(), 1.0), (Patches(learn(public, ATOMS, seed=0)), 1.0)]
     return export.averaged(export.beside(network, others, public))
 
 
@@ -108,29 +108,29 @@ def test_the_average_is_over_a_band_higher_and_lower(network: keras.Model) -> No
     np.testing.assert_allclose(averaged, np.mean(views, axis=0), atol=1e-5)
 
 
-def test_all_parts_weigh_the_same(network: keras.Model) -> None:
+def test_each_part_has_its_weight(network: keras.Model) -> None:
     heard = sound(30)
     front_end = LogMel(mask=0.0, seed=0)
     spectra = in_batches(front_end, heard)
-    others = [Texture(), Patches(learn(spectra, ATOMS, seed=0))]
+    others = [(Texture(), 0.3), (Patches(learn(spectra, ATOMS, seed=0)), 2.0)]
     rows = keras.ops.convert_to_numpy(export.beside(network, others, spectra)(spectra))
     assert rows.shape == (300, FEATURES)
     parts = np.split(rows, [128, 128 + SIZE], axis=1)
-    for part in parts:
-        np.testing.assert_allclose(np.linalg.norm(part, axis=1), 1, atol=1e-5)
+    for part, weight in zip(parts, (1, 0.3, 2), strict=True):
+        np.testing.assert_allclose(np.linalg.norm(part, axis=1), weight, atol=1e-5)
     learned = training.embed(front_end, network, heard)
     np.testing.assert_allclose(parts[0], learned, atol=1e-5)
     # Over public sound every statistic has mean 0 and deviation 1, before the length is taken.
     found = keras.ops.convert_to_numpy(Texture()(spectra)).astype(float)
     found = (found - found.mean(axis=0)) / found.std(axis=0)
     expected = found / np.linalg.norm(found, axis=1, keepdims=True)
-    np.testing.assert_allclose(parts[1], expected, atol=1e-4)
+    np.testing.assert_allclose(parts[1], 0.3 * expected, atol=1e-4)
 
 
 def test_a_phone_carries_400_000_numbers_at_most() -> None:
     public = in_batches(LogMel(mask=0.0, seed=0), sound(30))
     texture, atoms = Texture(), learn(public, Recipe().atoms, seed=0)
-    parts = export.beside(build(), [texture, Patches(atoms)], public)
+    parts = export.beside(build(), [(texture, 1.0), (Patches(atoms), 1.0)], public)
     largest = export.averaged(parts)
     ready = export.rotated(largest, np.eye(largest.output_shape[1])[:, :128])
     constants = 2 * (SIZE + 2 * atoms.directions.shape[1]) + 2 * 30 * 61

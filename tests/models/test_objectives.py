@@ -6,7 +6,13 @@ import keras
 import numpy as np
 import pytest
 
-from earshot_models.objectives import Bilinear, MomentumContrast, NTXent, follow
+from earshot_models.objectives import (
+    Bilinear,
+    Distillation,
+    MomentumContrast,
+    NTXent,
+    follow,
+)
 from earshot_protocol.errors import InvalidParametersError
 
 BATCH, WIDTH = 6, 128
@@ -46,6 +52,22 @@ def test_nt_xent_is_a_cross_entropy_over_all_other_views() -> None:
         losses.append(-np.log(weights[partner] / sum(weights.values())))
     found = float(objective.loss(first, second, RECORDINGS))
     assert found == pytest.approx(np.mean(losses), rel=1e-4)
+
+
+def test_distillation_is_the_cosine_to_the_teacher_and_picking_its_word_out() -> None:
+    objective = Distillation(temperature=0.2, contrast=0.4)
+    objective.build((None, WIDTH))
+    student, teacher = embeddings(4), embeddings(5)
+    losses = []
+    for own in range(BATCH):
+        odds = [np.exp(float(student[own] @ teacher[other]) / 0.2) for other in range(BATCH)]
+        distance = 1 - float(student[own] @ teacher[own])
+        losses.append(2 * distance - 0.4 * np.log(odds[own] / sum(odds)))
+    found = float(objective.loss(student, teacher, RECORDINGS))
+    assert found == pytest.approx(np.mean(losses), rel=1e-4)
+    assert float(objective.loss(teacher, teacher, RECORDINGS)) < found
+    with pytest.raises(InvalidParametersError, match="contrast=-1"):
+        Distillation(contrast=-1)
 
 
 def test_bilinear_is_a_cross_entropy_over_the_batch() -> None:

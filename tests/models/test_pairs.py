@@ -9,13 +9,14 @@ import pytest
 
 from earshot_models import augmentations as augment
 from earshot_models.augmentations import Augmentations, Variant
-from earshot_models.pairs import Pairs, Pool
+from earshot_models.pairs import Pairs
+from earshot_models.pools import Pool
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_protocol.spectrum import SAMPLE_RATE, WINDOW
 
 NONE = Augmentations(
     offset=0, pitch=0, colour=0, room=0, company=0,
-    speed=0, tilt=0, overdrive=0, background=0, noise=0,
+    speed=0, tilt=0, microphone=0, pocket=0, codec=0, overdrive=0, background=0, noise=0,
 )  # fmt: skip
 PLAIN = Variant()
 
@@ -63,14 +64,15 @@ def as_dict(augmentations: Augmentations) -> dict[str, object]:
 
 @pytest.mark.parametrize(
     ("change", "of"),
-    [({"tilt": 6.0}, PLAIN), ({"overdrive": 1.0}, PLAIN), ({}, Variant(slope=5)),
+    [({"tilt": 6.0}, PLAIN), ({"overdrive": 1.0}, PLAIN), ({"microphone": 1.0}, PLAIN),
+     ({"pocket": 1.0}, PLAIN), ({"codec": 1.0}, PLAIN), ({}, Variant(slope=5)),
      ({}, Variant(room=3))],
-    ids=["tilt", "overdrive", "colour", "room"],
+    ids=["tilt", "overdrive", "microphone", "pocket", "codec", "colour", "room"],
 )  # fmt: skip
 def test_each_augmentation_of_a_view_does_something(change: dict[str, float], of: Variant) -> None:
     noise = generator().normal(0, 0.1, WINDOW).astype(np.float32)
     plain = augment.view(noise, NONE, PLAIN, generator())
-    changed = augment.view(noise, Augmentations(**{**as_dict(NONE), **change}), of, generator(5))
+    changed = augment.view(noise, Augmentations(**{**as_dict(NONE), **change}), of, generator(6))
     assert level(changed) == pytest.approx(1, abs=1e-4)
     assert level(changed - plain) > 0.02
     assert np.corrcoef(changed, plain)[0, 1] > 0.2  # and yet it is the same sound

@@ -14,12 +14,14 @@ from support.esc_folder import write_esc_folder
 from typer.testing import CliRunner
 
 from earshot_client.lite_rt_encoder import LiteRtEncoder
+from earshot_models import origins
 from earshot_models import recipe as recipes
 from earshot_models.audio import UnreadableFileError
 from earshot_models.commands.train import app
 from earshot_models.datasets.dataset import Dataset
 from earshot_models.datasets.opening import open_dataset
-from earshot_models.recipe import Recipe, Source, train_encoder
+from earshot_models.origins import Source
+from earshot_models.recipe import Recipe, train_encoder
 from earshot_models.soundscapes import SCENES
 from earshot_models.training import CheckpointError
 from earshot_models.training_schedule import Schedule
@@ -39,7 +41,7 @@ TINY = Recipe(
 
 @pytest.fixture(autouse=True)
 def few_scenes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(recipes, "_SYNTHESIZED", 25)
+    monkeypatch.setattr(origins, "_SYNTHESIZED", 25)
 
 
 @pytest.fixture(scope="module")
@@ -123,7 +125,7 @@ def test_whitening_is_the_best_for_retrieval_unless_it_is_given(
     generator = np.random.default_rng(0)
     heard = generator.normal(size=(600, 128)) * np.geomspace(3, 0.1, 128)
     heard /= np.linalg.norm(heard, axis=1, keepdims=True)
-    held_out = training.HeldOut(np.zeros((40, 8000), np.float32), np.repeat(np.arange(20), 2))
+    held_out = origins.HeldOut(np.zeros((40, 8000), np.float32), np.repeat(np.arange(20), 2))
     close = np.repeat(heard[:20], 2, axis=0) + generator.normal(0, 0.02, (40, 128))
     scores = {}
     for each in recipes.WHITENINGS:
@@ -153,9 +155,14 @@ def test_what_cannot_be_trained_is_refused_before_anything_is_written(
     with pytest.raises(InvalidParametersError, match="held_out"):
         replace(TINY, held_out=0.0)
     for atoms in (-1, 1, 129):
-        with pytest.raises(InvalidParametersError, match="atoms must be 0, or 2 to 128"):
+        with pytest.raises(InvalidParametersError, match=rf"atoms={atoms}: must be .* 2 to 128"):
             replace(TINY, atoms=atoms)
-    monkeypatch.setattr(recipes, "_SYNTHESIZED", 15)
+    for weight in (-0.1, float("nan"), 11):
+        with pytest.raises(InvalidParametersError, match=r"texture=.*: must be"):
+            replace(TINY, texture=weight)
+        with pytest.raises(InvalidParametersError, match=r"patches=.*: must be"):
+            replace(TINY, patches=weight)
+    monkeypatch.setattr(origins, "_SYNTHESIZED", 15)
     with pytest.raises(InvalidInputError, match="120 seconds of sound are not enough"):
         train_encoder([], out, replace(TINY, synthesized=1.0), "x")
     (tmp_path / "broken" / "rain").mkdir(parents=True)
@@ -198,7 +205,7 @@ def test_the_command_trains_what_it_is_told(
     assert {clip.group for clip in sources[1].dataset.clips} == {"ben"}
     assert (recipe.objective, recipe.schedule.steps, recipe.synthesized) == ("bilinear", 7, 0.1)
     assert (recipe.augmentations.room, recipe.mask) == (0, 0)
-    assert (recipe.texture, recipe.atoms) == (False, 0)
+    assert (recipe.texture, recipe.patches) == (0, 0)
     assert "Recorded by nobody." in credits_
     found = encoder_file.read(Path(figures["encoder"]).read_bytes())
     assert (found.card.name, found.credits) == ("mine-1", credits_)

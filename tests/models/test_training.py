@@ -11,12 +11,15 @@ import pytest
 
 from earshot_models.augmentations import Augmentations
 from earshot_models.contrastive import Contrastive
+from earshot_models.distillation.lessons import Lessons, TaughtBatches, Variation
 from earshot_models.front_end import LogMel
 from earshot_models.network import build
-from earshot_models.objectives import OBJECTIVES
-from earshot_models.pairs import Pairs, Pool
+from earshot_models.objectives import OBJECTIVES, Distillation
+from earshot_models.origins import HeldOut
+from earshot_models.pairs import Pairs
+from earshot_models.pools import Pool
 from earshot_models.soundscapes import SCENES, synthesize
-from earshot_models.training import CheckpointError, HeldOut, retrieval, train
+from earshot_models.training import CheckpointError, retrieval, train
 from earshot_models.training_schedule import Schedule
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 
@@ -33,6 +36,17 @@ def pairs(batch: int = 8) -> Pairs:
     return Pairs([Pool(clips, np.arange(len(clips)), 1.0)], Augmentations(), batch, seed=1)
 
 
+def taught(batch: int = 8) -> TaughtBatches:
+    """Lessons whose targets say of which recording they are."""
+    clips = sounds()
+    pool = Pool(clips, np.arange(len(clips)), 1.0)
+    lessons = Lessons([pool], Variation(mixed=0), 40)
+    recordings = [lessons.spectrum(number)[1] for number in range(lessons.count)]
+    return TaughtBatches(
+        lessons, np.eye(len(clips), 128, dtype=np.float32)[recordings], Augmentations(), batch, 1
+    )
+
+
 def held_out() -> HeldOut:
     seconds = np.concatenate([sound.reshape(2, 8000) for sound in sounds()])
     return HeldOut(seconds, np.repeat(np.arange(len(SCENES)), 2))
@@ -46,7 +60,8 @@ def model(objective: str = "nt-xent", width: float = 0.25, seed: int = 3) -> Con
 def trained(folder: Path, **changes: object) -> tuple[Contrastive, list[dict[str, float]]]:
     ours = model(**{key: changes.pop(key) for key in ("objective", "width") if key in changes})
     arguments = {"schedule": SCHEDULE, "settings": {"a": 1}, **changes}
-    history = train(ours, pairs(), held_out=held_out(), folder=folder, **arguments)
+    batches = taught() if isinstance(ours.objective, Distillation) else pairs()
+    history = train(ours, batches, held_out=held_out(), folder=folder, **arguments)
     return ours, history
 
 
@@ -78,6 +93,7 @@ def ended(run: tuple[Path, Run], tmp_path: Path) -> Run:
         "nt-xent",
         pytest.param("momentum", marks=pytest.mark.slow),
         pytest.param("bilinear", marks=pytest.mark.slow),
+        pytest.param("distillation", marks=pytest.mark.slow),
     ],
 )
 def test_a_run_that_was_killed_ends_as_one_that_was_not(
@@ -102,7 +118,7 @@ def test_a_run_that_was_killed_ends_as_one_that_was_not(
 
 
 def test_every_objective_is_killed() -> None:
-    assert set(OBJECTIVES) == {"nt-xent", "momentum", "bilinear"}
+    assert set(OBJECTIVES) == {"nt-xent", "momentum", "bilinear", "distillation"}
 
 
 def test_a_finished_run_is_not_trained_on(ended: Run, tmp_path: Path) -> None:

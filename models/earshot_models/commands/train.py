@@ -17,14 +17,14 @@ from earshot_protocol.errors import InvalidParametersError
 
 if TYPE_CHECKING:
     from earshot_models.datasets.dataset import Clip
-    from earshot_models.recipe import Source
+    from earshot_models.origins import Source
 
 app = typer.Typer(add_completion=False)
 
 _PARTS: dict[str, dict[str, Any]] = {
     "mask": {"mask": 0.0},
-    "texture": {"texture": False},
-    "patches": {"atoms": 0},
+    "texture": {"texture": 0.0},
+    "patches": {"patches": 0.0},
 }
 """What can be left out, besides augmentations."""
 
@@ -52,7 +52,29 @@ def train(
     voice_removed: Annotated[
         bool, typer.Option("--voice-removed", help="Take voices out of the sound first.")
     ] = False,
-    objective: Annotated[str, typer.Option(help="nt-xent, momentum or bilinear.")] = "nt-xent",
+    teacher: Annotated[
+        Path | None,
+        typer.Option(help="Larger encoder to learn from: a LiteRT or a Keras file."),
+    ] = None,
+    teacher_rate: Annotated[
+        int, typer.Option(help="Samples per second that the teacher hears.")
+    ] = 16_000,
+    teacher_tensor: Annotated[
+        str | None,
+        typer.Option(
+            help="Which of its tensors is the embedding: an index or name in LiteRT, a layer's "
+            "name in Keras. By default the one whose name says so."
+        ),
+    ] = None,
+    lessons: Annotated[
+        int | None, typer.Option(help="Seconds of sound that the teacher is asked about.")
+    ] = None,
+    objective: Annotated[
+        str | None,
+        typer.Option(
+            help="nt-xent, momentum or bilinear without a teacher; distillation with one."
+        ),
+    ] = None,
     steps: Annotated[int | None, typer.Option(help="Batches in all.")] = None,
     batch: Annotated[int | None, typer.Option(help="Pairs in a batch.")] = None,
     width: Annotated[float | None, typer.Option(help="Factor on the network's channels.")] = None,
@@ -74,7 +96,8 @@ def train(
         str, typer.Option(help="Of the encoder; phases and phones know it by this name.")
     ] = "custom-1",
     cache: Annotated[
-        Path | None, typer.Option(help="Folder that keeps decoded sound between runs.")
+        Path | None,
+        typer.Option(help="Folder that keeps decoded sound, and what the teacher said, for later."),
     ] = None,
     overwrite: Annotated[
         bool, typer.Option("--overwrite", help="Replace the encoder files where --out has them.")
@@ -90,12 +113,17 @@ def train(
     # TensorFlow says much at its start that no user can act on.
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     from earshot_models import recipe as recipes
+    from earshot_models.distillation.teacher import open_teacher
 
-    recipe = recipes.Recipe(objective=objective, voice_removed=voice_removed, seed=seed)
+    larger = None if teacher is None else open_teacher(teacher, teacher_rate, teacher_tensor)
+    recipe = recipes.CONTRAST if larger is None else recipes.TAUGHT
+    recipe = replace(
+        recipe, objective=objective or recipe.objective, voice_removed=voice_removed, seed=seed
+    )
     schedule = replace(recipe.schedule, patience=patience)
     if steps is not None:
         schedule = replace(schedule, steps=steps)
-    given = {"batch": batch, "width": width, "synthesized": synthesized}
+    given = {"batch": batch, "width": width, "synthesized": synthesized, "lessons": lessons}
     given = {option: value for option, value in given.items() if value is not None}
     recipe = replace(recipe, schedule=schedule, **given)  # type: ignore[arg-type]
     for part in without or ():
@@ -112,7 +140,14 @@ def train(
 
         credits_ = _credits(data or [])
         trained = recipes.train_encoder(
-            sources, out, recipe, name, cache=cache, credits_=credits_, progress=told
+            sources,
+            out,
+            recipe,
+            name,
+            teacher=larger,
+            cache=cache,
+            credits_=credits_,
+            progress=told,
         )
     size = trained.int8.stat().st_size
     if as_json:
@@ -132,7 +167,7 @@ def _sources(
     group: str | None,
 ) -> list[Source]:
     from earshot_models.datasets.opening import open_dataset
-    from earshot_models.recipe import Source
+    from earshot_models.origins import Source
 
     for option, values in (("--kind", kinds), ("--share", shares)):
         if values and len(values) != len(folders):

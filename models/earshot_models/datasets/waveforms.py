@@ -1,4 +1,4 @@
-"""The sound of a data set at 8 kHz, decoded once and kept on disk."""
+"""The sound of a data set at one rate, decoded once and kept on disk."""
 
 from __future__ import annotations
 
@@ -61,36 +61,40 @@ class Waveforms:
 
 
 def waveforms(
-    dataset: Dataset, cache: Path | None = None, progress: Progress = lambda done, total: None
+    dataset: Dataset,
+    cache: Path | None = None,
+    progress: Progress = lambda done, total: None,
+    rate: int = SAMPLE_RATE,
 ) -> Waveforms:
     """Decode all clips, or map what was decoded before.
 
     Args:
         dataset: whose clips.
         cache: folder for decoded sound; nothing is kept if None, or if a file does not decode. The
-            key is made of each file's path, size and time of change.
+            key is made of the rate and each file's path, size and time of change.
         progress: told after each file.
+        rate: samples per second.
 
     Raises:
         OSError: if the cache cannot be written.
     """
     if cache is None:
-        return _decode(dataset.clips, progress)
-    folder = cache / _key(dataset.clips)
+        return _decode(dataset.clips, progress, rate)
+    folder = cache / _key(dataset.clips, rate)
     decoded = _open(folder)
     if decoded is None:
-        decoded = _decode(dataset.clips, progress)
+        decoded = _decode(dataset.clips, progress, rate)
         if not any(decoded.unreadable):
             _keep(decoded, folder)
     return decoded
 
 
-def _decode(clips: Sequence[Clip], progress: Progress) -> Waveforms:
+def _decode(clips: Sequence[Clip], progress: Progress, rate: int) -> Waveforms:
     sounds, errors = [], []
     for done, clip in enumerate(clips, start=1):
         sound, wrong = np.empty(0, dtype=np.float32), ""
         try:
-            sound = read_mono(clip.path)
+            sound = read_mono(clip.path, rate)
         except UnreadableFileError as error:
             wrong = str(error)
         sounds.append(sound)
@@ -100,8 +104,8 @@ def _decode(clips: Sequence[Clip], progress: Progress) -> Waveforms:
     return Waveforms(np.concatenate(sounds), ends, tuple(errors))
 
 
-def _key(clips: Sequence[Clip]) -> str:
-    digest = hashlib.sha256(json.dumps([_VERSION, SAMPLE_RATE]).encode())
+def _key(clips: Sequence[Clip], rate: int) -> str:
+    digest = hashlib.sha256(json.dumps([_VERSION, rate]).encode())
     for clip in clips:
         status = clip.path.stat()
         digest.update(f"{clip.path.resolve()}\0{status.st_size}\0{status.st_mtime_ns}\n".encode())

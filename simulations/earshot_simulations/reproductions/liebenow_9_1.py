@@ -16,7 +16,8 @@ from earshot_client.encoder import Encoder
 from earshot_client.lite_rt_encoder import LiteRtEncoder
 from earshot_models.datasets.dataset import Dataset
 from earshot_models.datasets.splits import folds
-from earshot_models.recipe import Recipe, Source, train_encoder
+from earshot_models.origins import Source
+from earshot_models.recipe import Recipe, train_encoder
 from earshot_simulations.probing.baseline import LogMelStatistics
 from earshot_simulations.probing.measures import interval
 from earshot_simulations.probing.probe import Probe, probe

@@ -1,0 +1,110 @@
+"""An encoder that learned from a larger one: the run, its cache, and the command."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from support.esc_folder import write_esc_folder
+from support.teachers import Loudness, keras_file
+from typer.testing import CliRunner
+
+from earshot_client.lite_rt_encoder import LiteRtEncoder
+from earshot_models import origins
+from earshot_models import recipe as recipes
+from earshot_models.commands.train import app
+from earshot_models.datasets.opening import open_dataset
+from earshot_models.distillation.teacher import TeacherError
+from earshot_models.origins import Source
+from earshot_models.recipe import TAUGHT, Recipe, train_encoder
+from earshot_models.soundscapes import SCENES
+from earshot_models.training import CheckpointError
+from earshot_models.training_schedule import Schedule
+from earshot_protocol import encoder_file
+from earshot_protocol.errors import InvalidParametersError
+
+TINY = replace(
+    TAUGHT,
+    lessons=300,
+    width=0.25,
+    batch=8,
+    held_out=0.2,
+    schedule=Schedule(steps=4, steps_per_epoch=2, warm_up=1),
+    atoms=16,
+    seed=3,
+)
+
+
+@pytest.fixture(autouse=True)
+def few_scenes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(origins, "_SYNTHESIZED", 25)
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    return write_esc_folder(tmp_path_factory.mktemp("esc"), SCENES, clips=10, seconds=2)
+
+
+@pytest.mark.slow
+def test_a_teacher_is_asked_once_and_an_interrupted_run_ends_the_same(
+    folder: Path, tmp_path: Path
+) -> None:
+    sources, cache, teacher = [Source(open_dataset(folder))], tmp_path / "cache", Loudness()
+    whole = train_encoder(sources, tmp_path / "whole", TINY, "taught", teacher=teacher, cache=cache)
+    assert teacher.asked == TINY.lessons
+
+    def interrupt(done: int, total: int, line: str) -> None:
+        if line.startswith("loss") and done == 3:
+            raise KeyboardInterrupt
+
+    torn = {"teacher": teacher, "cache": cache}
+    with pytest.raises(KeyboardInterrupt):
+        train_encoder(sources, tmp_path / "torn", TINY, "taught", progress=interrupt, **torn)
+    again = train_encoder(sources, tmp_path / "torn", TINY, "taught", **torn)
+    assert teacher.asked == TINY.lessons
+    sound = np.random.default_rng(0).normal(0, 0.1, (9, 8000))
+    ours, theirs = (LiteRtEncoder.open(run.int8) for run in (whole, again))
+    np.testing.assert_array_equal(ours.embed(sound), theirs.embed(sound))
+    trained = encoder_file.read(whole.int8.read_bytes()).card.trained
+    assert (trained["objective"], trained["teacher"]) == ("distillation", "loudness")
+    # Another teacher's run is another run.
+    other = Loudness()
+    other.identity = "another"
+    with pytest.raises(CheckpointError, match="teacher"):
+        train_encoder(sources, tmp_path / "torn", TINY, "taught", teacher=other, cache=cache)
+
+
+def test_a_teacher_and_its_objective_come_together(folder: Path, tmp_path: Path) -> None:
+    sources, out = [Source(open_dataset(folder))], tmp_path / "out"
+    with pytest.raises(InvalidParametersError, match="a teacher is needed"):
+        train_encoder(sources, out, TINY, "x")
+    with pytest.raises(InvalidParametersError, match="and for no other"):
+        train_encoder(sources, out, replace(TINY, objective="nt-xent"), "x", teacher=Loudness())
+    assert not out.exists()
+
+
+def test_the_command_opens_the_teacher_it_is_given(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    told: list[tuple[Recipe, object]] = []
+
+    def instead(sources: object, out: Path, recipe: Recipe, name: str, **more: object) -> None:
+        told.append((recipe, more["teacher"]))
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(recipes, "train_encoder", instead)
+    path = keras_file(tmp_path, named="hidden")
+    words = [*("--data", str(folder)), *("--out", str(tmp_path / "out")), "--teacher", str(path)]
+    refused = CliRunner().invoke(app, words)
+    assert isinstance(refused.exception, TeacherError)
+    assert "name the tensor" in str(refused.exception)
+    assert not told
+    assert not (tmp_path / "out").exists()
+    CliRunner().invoke(app, [*words, "--teacher-tensor", "hidden", "--lessons", "500"])
+    ((recipe, teacher),) = told
+    assert (recipe.objective, recipe.lessons) == ("distillation", 500)
+    assert teacher.name == "teacher"  # type: ignore[attr-defined]
+    CliRunner().invoke(app, words[:-2])
+    assert told[1] == (recipes.CONTRAST, None)
