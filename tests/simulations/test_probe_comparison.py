@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy import stats
 from support.esc_folder import write_esc_folder
+from threadpoolctl import threadpool_info
 from typer.testing import CliRunner
 
 from earshot_client.encoder import encoder_path
@@ -194,8 +195,20 @@ def test_what_has_no_label_is_said_to_be_missing(dataset: Dataset) -> None:
         "bare", tuple(type(c)(c.path, None, c.group, fold=c.fold) for c in dataset.clips)
     )
     found = probe.probe(bare, lambda held: LogMelStatistics())
-    assert "no clip has a label: kinds of sound are not measured" in list(sound_lines(found))
+    assert "there are no two labels: kinds of sound are not measured" in list(sound_lines(found))
     assert "Kinds of sound" not in list(measure_lines(["a"], [found]))
+
+
+def test_a_probe_works_on_one_thread(dataset: Dataset) -> None:
+    threads: list[int] = []
+
+    class Counting(Deaf):
+        def project(self, embeddings: np.ndarray, dimensions: int) -> np.ndarray:
+            threads.extend(pool["num_threads"] for pool in threadpool_info())
+            return super().project(embeddings, dimensions)
+
+    probe.probe(dataset, lambda held: Counting())
+    assert set(threads) == {1}
 
 
 def test_the_command_compares(folder: Path, tmp_path: Path) -> None:

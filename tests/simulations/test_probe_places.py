@@ -16,7 +16,7 @@ from earshot_protocol.errors import InvalidInputError
 from earshot_simulations.probing.figures import encoder_figures, refuse_nothing, sound_figures
 from earshot_simulations.probing.places import PlaceMeasures, measure_places, same_place
 from earshot_simulations.probing.probe import probe
-from earshot_simulations.probing.seconds import NO_HALF, Seconds, cut
+from earshot_simulations.probing.seconds import NO_HALF, Seconds, cut, refuse_without_kinds
 
 CLIPS, WINDOWS = 24, 9
 """Clips of five seconds; a window every half second."""
@@ -186,6 +186,35 @@ def test_places_need_no_label(tmp_path: Path) -> None:
     assert sound["chance"]["places.halves"] == pytest.approx(1 / 6, abs=1e-4)
 
 
+def test_labels_that_are_all_the_same_are_as_good_as_none(tmp_path: Path) -> None:
+    bare = tones(tmp_path, [5.0] * 12)
+    same = replace(bare, clips=tuple(replace(clip, label="hum") for clip in bare.clips))
+    found = encoder_figures(probe(same, lambda held: OneHot()))
+    assert found == encoder_figures(probe(bare, lambda held: OneHot()))
+    with pytest.raises(InvalidInputError, match="all clips of tones are labelled hum"):
+        refuse_without_kinds(same)
+
+
+def test_a_side_of_one_class_is_named(tmp_path: Path) -> None:
+    bare = tones(tmp_path, [5.0] * 12)
+    torn = replace(bare, clips=tuple(replace(c, label=f"class {c.fold}") for c in bare.clips))
+    with pytest.raises(InvalidInputError, match="all sound that is of 1 is of one class"):
+        probe(torn, lambda held: OneHot())
+
+
+def test_a_handful_of_seconds_is_probed_or_refused_by_name(tmp_path: Path) -> None:
+    bare = tones(tmp_path, [2.0] * 8)
+    labels = [f"class {number // 2 % 2}" for number in range(8)]
+    named = zip(bare.clips, labels, strict=True)
+    few = replace(bare, clips=tuple(replace(clip, label=label) for clip, label in named))
+    assert probe(few, lambda held: OneHot()).values()["places.halves"].tolist() == [1, 1]
+    shortest = few.where(lambda clip: clip in few.clips[:4])
+    for clip in shortest.clips:
+        soundfile.write(clip.path, soundfile.read(clip.path)[0][:8000], 8000)
+    with pytest.raises(InvalidInputError, match="2 seconds are held out, too few for 4 clusters"):
+        probe(shortest, lambda held: OneHot())
+
+
 @pytest.mark.parametrize(
     ("length", "first", "second"),
     [
@@ -220,7 +249,7 @@ def test_what_cannot_be_compared_is_counted(tmp_path: Path) -> None:
 
 def test_sound_that_says_nothing_at_all_is_refused(tmp_path: Path) -> None:
     found = probe(tones(tmp_path, [1.0] * 8), lambda held: OneHot())
-    with pytest.raises(InvalidInputError, match="no labels, and no two clips"):
+    with pytest.raises(InvalidInputError, match="no two labels, and not in each"):
         refuse_nothing([found])
 
 

@@ -96,8 +96,8 @@ def refuse_nothing(probes: Sequence[Probe]) -> None:
     """Raise an InvalidInputError if there is nothing that could be measured."""
     if not any(probe.values() for probe in probes):
         raise InvalidInputError(
-            f"{probes[0].dataset} has no labels, and no two clips in each held-out side that last "
-            "two seconds: nothing of it can be measured"
+            f"{probes[0].dataset} has no two labels, and not in each held-out side two clips "
+            "that last two seconds: nothing of it can be measured"
         )
 
 

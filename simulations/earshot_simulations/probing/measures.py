@@ -84,8 +84,17 @@ def fit(seconds: Seconds, embeddings: NDArray[np.floating], side: int) -> Linear
         seconds: what was embedded.
         embeddings: (windows, dimensions).
         side: held out.
+
+    Raises:
+        InvalidInputError: the side, or what is left, holds fewer than two classes.
     """
     training = seconds.sides[seconds.clip] != side
+    for part, what in ((~training, "is"), (training, "is not")):
+        if len(np.unique(seconds.label[part])) < 2:
+            raise InvalidInputError(
+                f"all sound that {what} of {seconds.names[side]} is of one class: hold out sides "
+                "that have several, or give no labels to measure places alone"
+            )
     penalty = _best_penalty(seconds, embeddings, training)
     return _fitted(embeddings[training], seconds.label[training], penalty, len(seconds.labels))
 
@@ -198,6 +207,8 @@ def _best_penalty(
     for group in np.unique(groups[training])[:_INNER_FOLDS]:
         inner = training & (groups != group)
         out = training & (groups == group) & seconds.disjoint
+        if len(np.unique(seconds.label[inner])) < 2 or not out.any():
+            continue  # of so little sound nothing is learned that could be scored
         for place, penalty in enumerate(PENALTIES):
             probe = _fitted(embeddings[inner], seconds.label[inner], penalty, len(seconds.labels))
             scores[place] += probe.accuracy(embeddings[out], seconds.label[out])
@@ -224,7 +235,9 @@ def _neighbour_accuracy(
 ) -> float:
     from sklearn.neighbors import KNeighborsClassifier
 
-    neighbours = KNeighborsClassifier(NEIGHBOURS, metric="cosine", algorithm="brute")
+    neighbours = KNeighborsClassifier(
+        min(NEIGHBOURS, len(known)), metric="cosine", algorithm="brute"
+    )
     return float(neighbours.fit(known, labels).score(tested, truth))
 
 

@@ -47,13 +47,14 @@ class Projection:
 
 
 def projections(embeddings: NDArray[np.floating]) -> list[Projection]:
-    """PCA in two dimensions, t-SNE in two and in three.
+    """PCA in two dimensions, t-SNE in two and in three; on one thread, as `probe_several`.
 
     Args:
         embeddings: (seconds, dimensions), more than 3 seconds.
     """
     from sklearn.decomposition import PCA
     from sklearn.manifold import TSNE
+    from threadpoolctl import threadpool_limits
 
     pca = PCA(2, random_state=0).fit(embeddings)
     explained = float(pca.explained_variance_ratio_.sum())
@@ -63,7 +64,8 @@ def projections(embeddings: NDArray[np.floating]) -> list[Projection]:
         tsne = TSNE(
             dimensions, metric="cosine", init="random", random_state=0, perplexity=perplexity
         )
-        projected.append(Projection(f"t-SNE {dimensions}D", tsne.fit_transform(embeddings)))
+        with threadpool_limits(1):
+            projected.append(Projection(f"t-SNE {dimensions}D", tsne.fit_transform(embeddings)))
     return projected
 
 

@@ -49,7 +49,7 @@ class Seconds:
         recordings: int64 (clips,), the same for clips that were cut from one recording.
         groups: int64 (clips,), the same for clips of one recording, location, artist or speaker.
         sides: int64 (clips,), on which side of the folds a clip is tested.
-        labels: names of the classes; none if no clip has a label.
+        labels: names of the classes; none if there are not two.
         names: of the sides.
         silent: seconds that were left out.
         too_short: clips that are too short for two seconds.
@@ -83,7 +83,8 @@ def cut(dataset: Dataset, cache: Path | None = None, progress: Progress = no_pro
     decode are left out.
 
     Args:
-        dataset: of at least two folds, speakers or groups; all of its clips have a label, or none.
+        dataset: of at least two folds, speakers or groups; all of its clips have a label, or none;
+            labels that are all the same are as good as none.
         cache: folder for decoded sound.
         progress: told after each file.
 
@@ -91,8 +92,9 @@ def cut(dataset: Dataset, cache: Path | None = None, progress: Progress = no_pro
         InvalidInputError: if only some clips have a label, all of a side are silent, a class or
             all but one side has no file that decodes, or there is but one fold.
     """
-    if dataset.labels:
-        refuse_unlabelled(dataset)
+    kinds = dataset.labels if len(dataset.labels) > 1 else ()
+    if kinds:
+        refuse_without_kinds(dataset)
     # Before files are read: it refuses what cannot be held out, and what is held out is then the
     # same for every reader of the folder, whichever files decode.
     sides = [test for _, test in folds(dataset)]
@@ -124,7 +126,7 @@ def cut(dataset: Dataset, cache: Path | None = None, progress: Progress = no_pro
             else "all but one side is unreadable"
         )
         raise InvalidInputError(f"{dataset.name}: {what}, so it cannot be held out")
-    labels = [dataset.labels.index(each.label) if each.label else NO_LABEL for each in clips]
+    labels = [kinds.index(each.label) if each.label in kinds else NO_LABEL for each in clips]
     clip_labels = np.array(labels)
     return Seconds(
         np.concatenate(sound),
@@ -136,7 +138,7 @@ def cut(dataset: Dataset, cache: Path | None = None, progress: Progress = no_pro
         _numbered(f"{each.group}\0{each.recording or each.path}" for each in clips),
         _numbered(each.group for each in clips),
         clip_sides,
-        dataset.labels,
+        kinds,
         tuple(names),
         silent,
         too_short,
@@ -144,13 +146,18 @@ def cut(dataset: Dataset, cache: Path | None = None, progress: Progress = no_pro
     )
 
 
-def refuse_unlabelled(dataset: Dataset) -> None:
-    """Raise an InvalidInputError unless every clip has a label."""
+def refuse_without_kinds(dataset: Dataset) -> None:
+    """Raise an InvalidInputError unless every clip has a label, and there are two of them."""
     bare = sum(clip.label is None for clip in dataset.clips)
     if bare:
         raise InvalidInputError(
             f"{dataset.name} has {bare} clips without a label, of {len(dataset.clips)}: all must "
             "have one, or for places alone none"
+        )
+    if len(dataset.labels) < 2:
+        raise InvalidInputError(
+            f"all clips of {dataset.name} are labelled {dataset.labels[0]}: there are no kinds of "
+            "sound to tell apart"
         )
 
 

@@ -32,7 +32,7 @@ def sound_lines(probe: Probe) -> Iterator[str]:
         if bad["count"] > _MOST_FILES:
             yield f"  and {bad['count'] - _MOST_FILES} more, in --json"
     if not probe.seconds.labels:
-        yield "no clip has a label: kinds of sound are not measured"
+        yield "there are no two labels: kinds of sound are not measured"
     sides = zip(probe.seconds.names, probe.places, strict=True)
     bare = [name for name, place in sides if place is None]
     if bare:

@@ -21,7 +21,12 @@ from earshot_models.recipe import Recipe, train_encoder
 from earshot_simulations.probing.baseline import LogMelStatistics
 from earshot_simulations.probing.measures import interval
 from earshot_simulations.probing.probe import Probe, probe
-from earshot_simulations.probing.seconds import Progress, no_progress, refuse_unlabelled, side_name
+from earshot_simulations.probing.seconds import (
+    Progress,
+    no_progress,
+    refuse_without_kinds,
+    side_name,
+)
 from earshot_simulations.reproductions.outcome import Outcome, Row, markdown_table
 
 NAME = "liebenow-9.1"
@@ -68,7 +73,7 @@ def reproduce(
         cache: folder for decoded sound.
         progress: told how far each piece of work is.
     """
-    refuse_unlabelled(dataset)
+    refuse_without_kinds(dataset)
     rows: list[Row] = []
     for variant in _variants(dataset, others, recipe):
         encoder_for = _trained(variant, dataset, folder, cache, progress)

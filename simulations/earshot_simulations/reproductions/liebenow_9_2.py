@@ -12,7 +12,7 @@ from earshot_simulations.probing.seconds import (
     cut,
     embed,
     no_progress,
-    refuse_unlabelled,
+    refuse_without_kinds,
 )
 from earshot_simulations.reproductions.outcome import Outcome, Row
 
@@ -35,7 +35,7 @@ def reproduce(
     """
     from sklearn.metrics import silhouette_score
 
-    refuse_unlabelled(dataset)
+    refuse_without_kinds(dataset)
     seconds = cut(dataset, cache, progress)
     shown = sample(seconds)
     embeddings, label = embed(encoder, seconds.sound[shown]), seconds.label[shown]
