@@ -44,11 +44,15 @@ def learn(
     Raises:
         InvalidInputError: fewer sounds are different than there are to be centroids.
     """
-    projected = {each: components.projected(embeddings, each) for each in USUAL_DIMENSIONS}
-    return [
-        cluster(projected[dimensions], count, seed)
-        for dimensions, count in product(USUAL_DIMENSIONS, USUAL_COUNTS)
-    ]
+    from threadpoolctl import threadpool_limits
+
+    # One thread, so that sums have one order on every machine; on a busy one it is faster too.
+    with threadpool_limits(1):
+        projected = {each: components.projected(embeddings, each) for each in USUAL_DIMENSIONS}
+        return [
+            cluster(projected[dimensions], count, seed)
+            for dimensions, count in product(USUAL_DIMENSIONS, USUAL_COUNTS)
+        ]
 
 
 def cluster(points: NDArray[np.float32], count: int, seed: int) -> NDArray[np.float32]:
@@ -68,7 +72,6 @@ def cluster(points: NDArray[np.float32], count: int, seed: int) -> NDArray[np.fl
     """
     from sklearn.cluster import KMeans
     from sklearn.preprocessing import normalize
-    from threadpoolctl import threadpool_limits
 
     different = len(np.unique(points, axis=0))
     if different < max(count, _NEIGHBOURS + 1):
@@ -80,10 +83,8 @@ def cluster(points: NDArray[np.float32], count: int, seed: int) -> NDArray[np.fl
     best, nearest = np.empty(0), -np.inf
     for beginning in np.random.default_rng([seed, 5]).integers(2**32, size=_BEGINNINGS):
         # On unit rows the centres differ from those of spherical k-means by their lengths alone.
-        # One thread, so that sums have one order on every machine; on a busy one it is faster too.
-        with threadpool_limits(1):
-            means = KMeans(count, n_init=1, random_state=int(beginning))
-            means.fit(points, sample_weight=weights)
+        means = KMeans(count, n_init=1, random_state=int(beginning))
+        means.fit(points, sample_weight=weights)
         centroids = normalize(means.cluster_centers_)
         near = np.average((points @ centroids.T).max(axis=1), weights=weights)
         if near > nearest:
