@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import shutil
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -209,6 +211,17 @@ def test_a_probe_works_on_one_thread(dataset: Dataset) -> None:
 
     probe.probe(dataset, lambda held: Counting())
     assert set(threads) == {1}
+
+
+def test_a_probe_does_not_wait_for_keras() -> None:
+    """Nor does anybody else who only asks what a recipe is."""
+    names = "earshot_models.recipe, earshot_simulations.probing.comparison_picture"
+    names += ", earshot_simulations.probing.table, earshot_simulations.probing.contenders"
+    code = f"import sys, {names}; print('keras' in sys.modules)"
+    told = subprocess.run(  # noqa: S603 - our own command
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True
+    )
+    assert told.stdout == "False\n"
 
 
 def test_the_command_compares(folder: Path, tmp_path: Path) -> None:

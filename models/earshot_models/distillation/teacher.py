@@ -11,7 +11,6 @@ from typing import Any, Protocol, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from earshot_models.batches import in_batches
 from earshot_protocol.checks import whole
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.spectrum import RATES, SAMPLE_RATE
@@ -166,6 +165,8 @@ class KerasTeacher:
 
     def embed(self, samples: NDArray[np.float32]) -> NDArray[np.float32]:
         """See `Teacher.embed`."""
+        from earshot_models.batches import in_batches
+
         return in_batches(lambda rows: self._model(rows, training=False), samples)
 
 
