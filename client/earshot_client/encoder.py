@@ -20,6 +20,7 @@ from earshot_client.lite_rt_encoder import LiteRtEncoder
 from earshot_protocol import distribution
 from earshot_protocol.encoder_file import DamagedEncoderError
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER, SHIPPED_ENCODERS
+from earshot_protocol.spectrum import NARROW
 from earshot_protocol.start_centroids import chosen
 
 _DATA = resources.files("earshot_client") / "data"
@@ -37,7 +38,7 @@ class Encoder(Protocol):
         """Length of an embedding."""
 
     def embed(self, samples: NDArray[np.floating]) -> NDArray[np.float32]:
-        """Floats (batch, 8000) at 8 kHz in [-1, 1] → float32 (batch, 128), unit rows."""
+        """Floats (batch, rate) in [-1, 1] → float32 (batch, 128), unit rows; see `rate_of`."""
 
     def project(self, embeddings: NDArray[np.floating], dimensions: int) -> NDArray[np.float32]:
         """Embeddings (batch, 128) → float32 (batch, dimensions), unit rows.
@@ -56,6 +57,14 @@ class StartingEncoder(Encoder, Protocol):
         Raises:
             MissingCentroidsError: it has none, or not these; says which it has.
         """
+
+
+def rate_of(encoder: Encoder) -> int:
+    """Samples per second that an encoder hears, which are its second: its `rate`.
+
+    An app's own encoder that has none hears 8,000, as all did once.
+    """
+    return int(getattr(encoder, "rate", NARROW.rate))
 
 
 def start_centroids(encoder: Encoder, dimensions: int, count: int) -> NDArray[np.float32]:

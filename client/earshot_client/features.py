@@ -1,4 +1,4 @@
-"""From a recording to what an encoder sees: one second of mono at 8 kHz, and its log-mel spectrum.
+"""From a recording to what an encoder sees: one second of mono, and its log-mel spectrum.
 
 Only numpy: this file runs on the phone.
 """
@@ -13,15 +13,12 @@ from numpy.typing import NDArray
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.spectrum import (
     BANDS,
-    FRAME,
     FRAMES,
-    HOP,
+    NARROW,
     POWER_FLOOR,
     RATES,
     SILENT_RMS,
-    WINDOW,
-    hann_window,
-    mel_filters,
+    Spectrum,
 )
 
 FULL_SCALE = 0.999
@@ -53,30 +50,39 @@ class UnusableRecordingError(InvalidInputError):
         return f"the recording is {self.reason}: {self.detail}"
 
 
-def one_second(samples: NDArray[np.generic], rate: int) -> NDArray[np.float32]:
-    """The first full second of a recording, mono at 8 kHz.
+def one_second(
+    samples: NDArray[np.generic], rate: int, wanted: int = NARROW.rate
+) -> NDArray[np.float32]:
+    """The first full second of a recording, mono at the rate of an encoder.
 
-    Channels are averaged and a constant offset is removed. Resampling cuts or pads the discrete
-    spectrum of that second, so it is band-limited. Only what stays below 4 kHz counts as sound.
+    Channels are averaged and a constant offset is removed. Resampling cuts the discrete spectrum of
+    that second, so it is band-limited. Only what stays below half that rate counts as sound.
 
     Args:
         samples: (samples,) or (samples, channels), floats in [-1, 1], or signed 16- or 32-bit
             integers, which are scaled to [-1, 1].
-        rate: samples per second, 1,000 to 768,000.
+        rate: samples per second, at most 768,000.
+        wanted: samples per second that the encoder hears; `rate` must not be below it.
 
     Returns:
-        float32 (8000,), contiguous.
+        float32 (wanted,), contiguous.
 
     Raises:
-        InvalidInputError: if `samples` or `rate` is of another shape, type or range.
+        InvalidInputError: if `samples` or `rate` is of another shape, type or range, or the
+            recording has not all that the encoder hears.
         UnusableRecordingError: if the second is too short, not finite, silent (root mean square
             below `SILENT_RMS`) or clipped (over `CLIPPED_FRACTION` of the samples of a channel
             at `FULL_SCALE` or above).
     """
     channels = _channels(samples, rate)
+    if rate < wanted:
+        raise InvalidInputError(
+            f"the recording has {rate:,} samples per second, and the encoder hears {wanted:,}: "
+            "record at that rate or above"
+        )
     _check_heard(channels)
     mono = channels.mean(axis=1)
-    second = _resample(mono - mono.mean())
+    second = _resample(mono - mono.mean(), wanted)
     level = float(np.sqrt(np.mean(second * second)))
     if level < SILENT_RMS:
         raise UnusableRecordingError(
@@ -85,14 +91,15 @@ def one_second(samples: NDArray[np.generic], rate: int) -> NDArray[np.float32]:
     return second.astype(np.float32)
 
 
-def log_mel(samples: NDArray[np.floating]) -> NDArray[np.float32]:
+def log_mel(samples: NDArray[np.floating], spectrum: Spectrum = NARROW) -> NDArray[np.float32]:
     """Log-mel spectrogram: periodic Hann window, 32 ms frames every 16 ms, 64 bands.
 
     The weights of a band sum to one (`mel_filters`) and the power of a frame is divided by the
     energy of the window, so white noise of variance v reads log(v) in every band.
 
     Args:
-        samples: floats (batch, 8000) at 8 kHz.
+        samples: floats (batch, spectrum.rate).
+        spectrum: which one.
 
     Returns:
         float32 (batch, 61, 64): log(mean power + 1e-8), natural logarithm.
@@ -100,26 +107,27 @@ def log_mel(samples: NDArray[np.floating]) -> NDArray[np.float32]:
     Raises:
         InvalidInputError: if `samples` has another shape or type.
     """
-    check_seconds(samples)
+    check_seconds(samples, spectrum.rate)
     sound = samples.astype(np.float32, copy=False)
-    frames = np.lib.stride_tricks.sliding_window_view(sound, FRAME, axis=1)[:, ::HOP]
-    spectrum = np.fft.rfft(frames * hann_window(), axis=2)
-    power = (spectrum.real**2 + spectrum.imag**2).astype(np.float32, copy=False)
-    mel = power.reshape(-1, power.shape[2]) @ mel_filters()
+    windows = np.lib.stride_tricks.sliding_window_view(sound, spectrum.frame, axis=1)
+    frames = windows[:, :: spectrum.hop][:, :FRAMES]
+    bins = np.fft.rfft(frames * spectrum.hann_window(), axis=2)
+    power = (bins.real**2 + bins.imag**2).astype(np.float32, copy=False)
+    mel = power.reshape(-1, power.shape[2]) @ spectrum.mel_filters()
     logarithm = np.log(mel + np.float32(POWER_FLOOR)).reshape(len(sound), FRAMES, BANDS)
     return np.asarray(logarithm, dtype=np.float32)
 
 
-def check_seconds(samples: NDArray[np.generic]) -> None:
-    """Refuse what are no floats (batch, 8000).
+def check_seconds(samples: NDArray[np.generic], rate: int) -> None:
+    """Refuse what are no floats (batch, rate): seconds at the rate of an encoder.
 
     Raises:
         InvalidInputError: says what was given.
     """
-    if samples.ndim != 2 or samples.shape[1] != WINDOW or samples.dtype.kind != "f":
+    if samples.ndim != 2 or samples.shape[1] != rate or samples.dtype.kind != "f":
         raise InvalidInputError(
-            f"samples must be floats of shape (batch, {WINDOW}), not {samples.dtype} of shape "
-            f"{samples.shape}"
+            f"samples must be floats of shape (batch, {rate}), seconds at {rate // 1000} kHz, not "
+            f"{samples.dtype} of shape {samples.shape}"
         )
 
 
@@ -163,13 +171,11 @@ def _check_heard(channels: NDArray[np.float64]) -> None:
         )
 
 
-def _resample(mono: NDArray[np.float64]) -> NDArray[np.float64]:
-    """One second at any rate → one second at 8 kHz, by its spectrum."""
-    if len(mono) == WINDOW:
+def _resample(mono: NDArray[np.float64], wanted: int) -> NDArray[np.float64]:
+    """One second at a rate → one second at one that is not above it, by its spectrum."""
+    if len(mono) == wanted:
         return mono
-    spectrum = np.fft.rfft(mono)
-    band = np.zeros(WINDOW // 2 + 1, dtype=np.complex128)
-    # The bin at half of either rate is left out: there a real signal's phase is ambiguous.
-    bins = min(WINDOW // 2, (len(mono) + 1) // 2)
-    band[:bins] = spectrum[:bins]
-    return np.fft.irfft(band, WINDOW) * (WINDOW / len(mono))
+    band = np.fft.rfft(mono)[: wanted // 2 + 1]
+    # The bin at half the rate is left out: there a real signal's phase is ambiguous.
+    band[wanted // 2] = 0
+    return np.fft.irfft(band, wanted) * (wanted / len(mono))

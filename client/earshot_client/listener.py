@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from earshot_client import features
 from earshot_client.contact import CRITICAL_MINUTES, Contact
-from earshot_client.encoder import Encoder
+from earshot_client.encoder import Encoder, rate_of
 from earshot_client.expiry import forget_expired
 from earshot_client.labels import LabelHierarchy, Poll
 from earshot_client.phases.memory import Memory
@@ -186,7 +186,8 @@ class Listener:
         return self._store.add(self._embed(samples, rate)[0], day)
 
     def _embed(self, samples: npt.NDArray[np.generic], rate: int) -> npt.NDArray[np.float32]:
-        return self._encoder.embed(features.one_second(samples, rate)[None])
+        second = features.one_second(samples, rate, rate_of(self._encoder))
+        return self._encoder.embed(second[None])
 
     def _today(self) -> date:
         return datetime.fromtimestamp(self._clock(), UTC).date()

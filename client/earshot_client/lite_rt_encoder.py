@@ -19,7 +19,7 @@ from earshot_protocol.distribution import installation
 from earshot_protocol.encoder_file import DIMENSIONS, DamagedEncoderError
 from earshot_protocol.errors import InvalidInputError, LocalError
 from earshot_protocol.shipped_encoders import SHIPPED_ENCODERS
-from earshot_protocol.spectrum import BANDS, FRAMES, SILENT_RMS
+from earshot_protocol.spectrum import BANDS, FRAMES, NARROW, SILENT_RMS, Spectrum
 
 _BATCH = 32
 """Seconds at a time: their spectra stay in the cache, and memory does not grow with the input."""
@@ -45,6 +45,7 @@ class LiteRtEncoder:
         file = encoder_file.read(data)
         self.name = file.card.name
         self.dimensions = DIMENSIONS
+        self._spectrum = file.spectrum
         self._mean, self._scale = file.mean(), file.scale()
         self._start = file.card.start_centroids
         self._network = _Network(file.model)
@@ -74,14 +75,19 @@ class LiteRtEncoder:
         Raises:
             InvalidInputError: if `samples` has another shape or type, or is not finite.
         """
-        check_seconds(samples)
+        check_seconds(samples, self.rate)
         if not np.isfinite(samples).all():
             raise InvalidInputError("samples must be finite")
         rows = np.empty((len(samples), DIMENSIONS), dtype=np.float32)
         for start in range(0, len(samples), _BATCH):
-            spectra = spectrum(samples[start : start + _BATCH])
+            spectra = spectrum(samples[start : start + _BATCH], self._spectrum)
             rows[start : start + _BATCH] = self._network(spectra)
         return _unit_rows(rows)
+
+    @property
+    def rate(self) -> int:
+        """Samples per second that it hears."""
+        return self._spectrum.rate
 
     def project(self, embeddings: NDArray[np.floating], dimensions: int) -> NDArray[np.float32]:
         """See `Encoder.project`: the leading principal coordinates on public sound, whitened.
@@ -107,11 +113,11 @@ class LiteRtEncoder:
         return type(self), (self._data,)
 
 
-def spectrum(samples: NDArray[np.floating]) -> NDArray[np.float32]:
+def spectrum(samples: NDArray[np.floating], of: Spectrum = NARROW) -> NDArray[np.float32]:
     """What the network is given: `log_mel` of seconds, brought to unit level, of finite floats."""
     sound = samples.astype(np.float32)
     level = np.sqrt(np.mean(sound * sound, axis=1, keepdims=True))
-    return log_mel(sound / np.maximum(level, SILENT_RMS))
+    return log_mel(sound / np.maximum(level, SILENT_RMS), of)
 
 
 class _Network:

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from earshot_client.hearing import Second
 from earshot_protocol import distribution
 from earshot_protocol.errors import LocalError
-from earshot_protocol.spectrum import SAMPLE_RATE
+from earshot_protocol.spectrum import WIDE
 
 
 class MicrophoneError(LocalError):
@@ -35,7 +35,7 @@ class Microphone:
         """Record one second, now.
 
         Returns:
-            float32 (8000, 1), and 8000 samples per second.
+            float32 (16000, 1), and 16000 samples per second: whatever any encoder hears.
 
         Raises:
             MicrophoneError: says what is wrong with it.
@@ -53,8 +53,8 @@ class Microphone:
             ) from error
         try:
             samples = sounddevice.rec(
-                SAMPLE_RATE, samplerate=SAMPLE_RATE, channels=1, dtype="float32", blocking=True
+                WIDE.rate, samplerate=WIDE.rate, channels=1, dtype="float32", blocking=True
             )
         except sounddevice.PortAudioError as error:
             raise MicrophoneError(f"the microphone does not work: {error}") from error
-        return np.asarray(samples, dtype=np.float32), SAMPLE_RATE
+        return np.asarray(samples, dtype=np.float32), WIDE.rate

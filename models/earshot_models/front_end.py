@@ -14,24 +14,29 @@ from keras import ops
 from earshot_protocol.checks import share, whole
 from earshot_protocol.spectrum import (
     BANDS,
-    FRAME,
     FRAMES,
-    HOP,
+    NARROW,
     POWER_FLOOR,
     SILENT_RMS,
-    hann_window,
-    mel_filters,
+    Spectrum,
 )
 
 
 class LogMel(keras.layers.Layer):  # type: ignore[misc]  # Keras has no types
     """Seconds at unit level → log-mel spectra; in training, parts of them are masked.
 
-    float32 (batch, 8000) → float32 (batch, 61, 64, 1). A masked part holds the mean of its
+    float32 (batch, rate) → float32 (batch, 61, 64, 1). A masked part holds the mean of its
     spectrum (SpecAugment, Park et al. 2019).
     """
 
-    def __init__(self, mask: float = 0.0, bands: int = 12, frames: int = 14, seed: int = 0) -> None:
+    def __init__(
+        self,
+        mask: float = 0.0,
+        bands: int = 12,
+        frames: int = 14,
+        seed: int = 0,
+        spectrum: Spectrum = NARROW,
+    ) -> None:
         """Choose the masks.
 
         Args:
@@ -39,6 +44,7 @@ class LogMel(keras.layers.Layer):  # type: ignore[misc]  # Keras has no types
             bands: widest mask, 1 to 32.
             frames: longest mask, 1 to 30.
             seed: of the masks.
+            spectrum: which one is made.
 
         Raises:
             InvalidParametersError: if one is out of range.
@@ -49,13 +55,15 @@ class LogMel(keras.layers.Layer):  # type: ignore[misc]  # Keras has no types
         self._widest = {1: longest, 2: whole("bands", bands, 1, BANDS // 2)}
         self._seeds = keras.random.SeedGenerator(seed)
         # Copies: PyTorch warns of arrays that it could write to and must not.
-        self._window, self._filters = np.array(hann_window()), np.array(mel_filters())
+        self._window = np.array(spectrum.hann_window())
+        self._filters = np.array(spectrum.mel_filters())
+        self._spectrum = spectrum
 
     def call(self, samples: Any, training: bool = False) -> Any:
         """Log-mel spectra; see the class."""
         power = ops.mean(ops.square(samples), axis=1, keepdims=True)
         sound = samples / ops.maximum(ops.sqrt(power), SILENT_RMS)
-        frames = ops.extract_sequences(sound, FRAME, HOP)
+        frames = ops.extract_sequences(sound, self._spectrum.frame, self._spectrum.hop)
         real, imaginary = ops.rfft(frames * self._window)
         power = ops.square(real) + ops.square(imaginary)
         spectrum = ops.log(ops.matmul(power, self._filters) + POWER_FLOOR)

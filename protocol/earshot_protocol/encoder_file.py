@@ -19,15 +19,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from earshot_protocol.errors import LocalError
+from earshot_protocol.spectrum import NARROW, SPECTRA, Spectrum
 from earshot_protocol.start_centroids import CentroidSet, chosen, flaw
 
 DIMENSIONS = 128
 """Length of every embedding."""
 
 FORMAT = 1
-FEATURES = "log-mel 61x64 at 8 kHz, unit rms"
-"""What the network is given: the `spectrum` of a second that was brought to unit level."""
-
 MOST_BYTES = 16 * 2**20
 """A larger file is not read."""
 LARGEST_NAME = 64
@@ -95,6 +93,11 @@ class EncoderFile(msgspec.Struct, frozen=True):
         """The card's `scale`, float32 (128,)."""
         return np.array(self.card.scale, dtype=np.float32)
 
+    @property
+    def spectrum(self) -> Spectrum:
+        """What the network is given."""
+        return SPECTRA[self.card.features]
+
     def start_centroids(self, dimensions: int, count: int) -> NDArray[np.float32]:
         """The card's start centroids: float32 (count, dimensions), unit rows, the caller's own.
 
@@ -145,6 +148,7 @@ def pack(
     trained: dict[str, Any],
     credits_: str,
     start_centroids: Iterable[NDArray[np.floating]] = (),
+    spectrum: Spectrum = NARROW,
 ) -> bytes:
     """The bytes of an encoder file; equal content makes equal bytes.
 
@@ -157,6 +161,7 @@ def pack(
         trained: how it came about.
         credits_: of the sound that it was trained on.
         start_centroids: arrays (count, dimensions) of public points of the projection.
+        spectrum: what its network is given.
     """
     card = Card(
         format=FORMAT,
@@ -165,7 +170,7 @@ def pack(
         sha256=hashlib.sha256(model).hexdigest(),
         length=len(model),
         quantization="int8" if int8 else "float32",
-        features=FEATURES,
+        features=spectrum.features,
         mean=tuple(round(float(each), 7) for each in mean),
         scale=tuple(round(float(each), 5) for each in scale),
         trained=trained,
@@ -199,9 +204,10 @@ def _check(card: Card) -> None:
         raise DamagedEncoderError(
             f"the encoder file has format {card.format}; this version reads format {FORMAT}"
         )
-    if card.features != FEATURES:
+    if card.features not in SPECTRA:
+        computed = "' and '".join(SPECTRA)
         raise DamagedEncoderError(
-            f"encoder '{card.name}' hears '{card.features}'; this version computes '{FEATURES}'"
+            f"encoder '{card.name}' hears '{card.features}'; this version computes '{computed}'"
         )
     lengths = {card.dimensions, len(card.mean), len(card.scale)}
     numbers = np.array([*card.mean, *card.scale])

@@ -1,35 +1,26 @@
-"""What an encoder's network is given: the log-mel spectrum of one second of mono at 8 kHz.
+"""What an encoder's network is given: the log-mel spectrum of one second of mono.
 
 A phone computes it with numpy, training on whatever device trains; both must hear the same.
 """
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from dataclasses import dataclass
 from functools import cache
+from types import MappingProxyType
 
 import numpy as np
 from numpy.typing import NDArray
 
-SAMPLE_RATE = 8000
-"""Samples per second of all sound that a network learns from or embeds."""
-
-WINDOW = 8000
-"""Samples of one recording: one second."""
-
 RATES = (1000, 768_000)
-"""Sample rates that are accepted, and resampled to `SAMPLE_RATE`, in hertz."""
+"""Sample rates that any sound has, in hertz."""
 
 SILENT_RMS = 1e-4
 """A second whose root mean square is below this (80 dB below full scale) is silent."""
 
-FRAME = 256
-"""Samples of one analysis frame (32 ms)."""
-
-HOP = 128
-"""Samples from one frame to the next (16 ms)."""
-
-FRAMES = 1 + (WINDOW - FRAME) // HOP
-BANDS = 64
+FRAMES, BANDS = 61, 64
+"""Of every spectrum: frames of 32 ms, every 16 ms, and mel bands."""
 
 LOWEST_HERTZ = 50.0
 """The lowest mel band starts here: below it a phone's microphone hears mostly handling."""
@@ -42,24 +33,65 @@ _BREAK_HERTZ, _BREAK_MEL = 1000.0, 15.0
 _LOG_STEP = np.log(6.4) / 27
 
 
+@dataclass(frozen=True)
+class Spectrum:
+    """The spectrum of a second at one rate, 61 frames of 64 bands.
+
+    Attributes:
+        rate: samples per second, a multiple of 8,000; all of them are the second.
+    """
+
+    rate: int
+
+    @property
+    def frame(self) -> int:
+        """Samples of one analysis frame (32 ms)."""
+        return self.rate * 32 // 1000
+
+    @property
+    def hop(self) -> int:
+        """Samples from one frame to the next (16 ms)."""
+        return self.rate * 16 // 1000
+
+    @property
+    def features(self) -> str:
+        """What an encoder's card calls it, with the level that a second is brought to first."""
+        return f"log-mel {FRAMES}x{BANDS} at {self.rate // 1000} kHz, unit rms"
+
+    def hann_window(self) -> NDArray[np.float32]:
+        """Periodic Hann window of unit energy, float32 (frame,); read-only, as all share it."""
+        return _hann_window(self.frame)
+
+    def mel_filters(self) -> NDArray[np.float32]:
+        """Triangles of power over frequency, float32 (frame / 2 + 1, 64), each of unit sum.
+
+        Evenly spaced on Slaney's mel scale (M. Slaney, Auditory Toolbox, 1998: linear below 1 kHz,
+        logarithmic above) from 50 Hz to half the rate. Read-only too.
+        """
+        return _mel_filters(self.rate, self.frame)
+
+
+NARROW, WIDE = Spectrum(8000), Spectrum(16_000)
+
+SPECTRA: Mapping[str, Spectrum] = MappingProxyType({each.features: each for each in (NARROW, WIDE)})
+"""All that encoders are given, by what their cards call it."""
+
+SAMPLE_RATE = WINDOW = NARROW.rate
+"""Samples per second, and samples of a second, of sound that is not for one encoder."""
+
+
 @cache
-def hann_window() -> NDArray[np.float32]:
-    """Periodic Hann window of unit energy, float32 (256,); read-only, as every caller shares it."""
-    hann = 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(FRAME) / FRAME)
+def _hann_window(frame: int) -> NDArray[np.float32]:
+    hann = 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(frame) / frame)
     return _shared(hann / np.sqrt(np.sum(hann**2)))
 
 
 @cache
-def mel_filters() -> NDArray[np.float32]:
-    """Triangles of power over frequency, float32 (129, 64), each of unit sum; read-only too.
-
-    Evenly spaced on Slaney's mel scale (M. Slaney, Auditory Toolbox, 1998: linear below 1 kHz,
-    logarithmic above) from 50 Hz to 4 kHz.
-    """
-    ends = _hertz_to_mel(np.array([LOWEST_HERTZ, SAMPLE_RATE / 2]))
+def _mel_filters(rate: int, frame: int) -> NDArray[np.float32]:
+    ends = _hertz_to_mel(np.array([LOWEST_HERTZ, rate / 2]))
     edges = _mel_to_hertz(np.linspace(ends[0], ends[1], BANDS + 2))
     low, centre, high = edges[:-2], edges[1:-1], edges[2:]
-    hertz = np.arange(FRAME // 2 + 1)[:, np.newaxis] * (SAMPLE_RATE / FRAME)
+    hertz = np.arange(frame // 2 + 1)[:, np.newaxis] * (rate / frame)
     rise = (hertz - low) / (centre - low)
     fall = (high - hertz) / (high - centre)
     triangles = np.maximum(0.0, np.minimum(rise, fall))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import builtins
 import inspect
+import os
 import pickle
 from collections.abc import Callable
 from functools import cache
@@ -15,13 +16,15 @@ import pytest
 from sklearn.cluster import KMeans
 from sklearn.metrics import adjusted_rand_score
 
-from earshot_client.encoder import default_encoder, encoder_path
-from earshot_client.lite_rt_encoder import LiteRtEncoder, MissingRuntimeError
+from earshot_client.encoder import default_encoder, encoder_path, rate_of
+from earshot_client.listener import Listener
+from earshot_client.lite_rt_encoder import LiteRtEncoder, MissingRuntimeError, spectrum
+from earshot_client.store.memory import MemoryStore
 from earshot_models.soundscapes import SCENES, synthesize
 from earshot_protocol import encoder_file
 from earshot_protocol.encoder_file import DIMENSIONS, DamagedEncoderError
 from earshot_protocol.errors import InvalidInputError
-from earshot_protocol.spectrum import WINDOW
+from earshot_protocol.spectrum import WIDE, WINDOW
 from earshot_server.commands.phase import starting
 
 
@@ -131,6 +134,54 @@ def test_a_model_that_lite_rt_cannot_run_is_refused() -> None:
     )
     with pytest.raises(DamagedEncoderError, match="cannot run"):
         LiteRtEncoder(data)
+
+
+def test_an_encoder_hears_at_the_rate_that_its_card_says() -> None:
+    file = encoder_file.read(packaged())
+    card = file.card
+    wide = LiteRtEncoder(
+        encoder_file.pack(
+            file.model,
+            "wide",
+            int8=True,
+            mean=card.mean,
+            scale=card.scale,
+            trained={},
+            credits_="",
+            spectrum=WIDE,
+        )
+    )
+    narrow = LiteRtEncoder(packaged())
+    assert (rate_of(wide), rate_of(narrow)) == (16_000, 8000)
+    sound = np.random.default_rng(0).normal(0, 0.1, (3, 16_000))
+    embedded = wide.embed(sound)
+    # Its network sees what a phone computes at that rate, and not the half of it.
+    expected = narrow._network(spectrum(sound, WIDE))
+    np.testing.assert_allclose(embedded, expected / np.linalg.norm(expected, axis=1)[:, None])
+    with pytest.raises(InvalidInputError, match=r"\(batch, 16000\), seconds at 16 kHz"):
+        wide.embed(sound[:, ::2])
+    with pytest.raises(InvalidInputError, match=r"\(batch, 8000\), seconds at 8 kHz"):
+        narrow.embed(sound)
+
+
+def test_a_phone_refuses_sound_below_the_rate_of_its_encoder() -> None:
+    class Wide:
+        name, dimensions, rate = "wide", 16_000, 16_000
+
+        def embed(self, samples: np.ndarray) -> np.ndarray:
+            return samples.astype(np.float32)
+
+        def project(self, embeddings: np.ndarray, dimensions: int) -> np.ndarray:
+            return embeddings[:, :dimensions]
+
+    store = MemoryStore(np.empty((0, 16_000), dtype=np.float32))
+    listener = Listener(store, Wide(), None, os.urandom)
+    noise = np.random.default_rng(1).normal(0, 0.1, 16_000)
+    with pytest.raises(InvalidInputError, match=r"has 8,000 .* the encoder hears 16,000"):
+        listener.hear(noise, 8000)
+    assert len(store.recordings()[0]) == 0
+    listener.hear(noise, 16_000)
+    np.testing.assert_allclose(store.recordings()[0][0], noise - noise.mean(), atol=1e-6)
 
 
 def test_a_missing_runtime_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -17,12 +17,12 @@ from earshot_protocol.encoder_file import (
     CARD,
     CREDITS,
     DIMENSIONS,
-    FEATURES,
     MOST_BYTES,
     DamagedEncoderError,
     pack,
     read,
 )
+from earshot_protocol.spectrum import NARROW, WIDE, Spectrum
 
 MODEL = bytes(range(256)) * 20
 
@@ -35,7 +35,7 @@ def card(**changes: Any) -> dict[str, Any]:
         "sha256": hashlib.sha256(MODEL).hexdigest(),
         "length": len(MODEL),
         "quantization": "int8",
-        "features": FEATURES,
+        "features": NARROW.features,
         "mean": [0.0] * DIMENSIONS,
         "scale": [1.0] * DIMENSIONS,
         "trained": {"seed": 1},
@@ -62,6 +62,14 @@ def test_it_reads_what_was_written() -> None:
     assert file.credits == "credits where due"
     np.testing.assert_array_equal(file.scale(), np.ones(DIMENSIONS, np.float32))
     np.testing.assert_array_equal(file.mean(), np.zeros(DIMENSIONS, np.float32))
+
+
+@pytest.mark.parametrize("spectrum", [NARROW, WIDE])
+def test_the_card_says_what_the_network_is_given(spectrum: Spectrum) -> None:
+    numbers = [1.0] * DIMENSIONS
+    data = pack(MODEL, "wide", True, numbers, numbers, {}, "", spectrum=spectrum)
+    assert read(data).spectrum == spectrum
+    assert read(data).card.features == f"log-mel 61x64 at {spectrum.rate // 1000} kHz, unit rms"
 
 
 def test_it_packs_what_the_format_says() -> None:
