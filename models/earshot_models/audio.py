@@ -42,6 +42,20 @@ def read(path: Path) -> tuple[NDArray[np.float32], int]:
     return samples, int(rate)
 
 
+def recorded_rate(path: Path) -> int:
+    """Samples per second of a file, from its header alone.
+
+    Raises:
+        UnreadableFileError: if it does not decode.
+    """
+    import soundfile
+
+    try:
+        return int(soundfile.info(path).samplerate)
+    except (soundfile.SoundFileError, OSError, TypeError) as error:
+        raise UnreadableFileError(f"{path} does not decode: {error}") from error
+
+
 def read_mono(path: Path, rate: int = SAMPLE_RATE) -> NDArray[np.float32]:
     """Decode a file to the mean of its channels, float32 (samples,), at `rate` or 8 kHz.
 
@@ -65,26 +79,27 @@ def resample(
     return np.asarray(soxr.resample(samples, rate, wanted, quality="HQ"), dtype=np.float32)
 
 
-def windows(samples: NDArray[np.float32], hop: int) -> NDArray[np.float32]:
+def windows(samples: NDArray[np.float32], hop: int, rate: int = SAMPLE_RATE) -> NDArray[np.float32]:
     """All seconds of a clip.
 
     A shorter clip is put in the middle of a second of silence: a spoken digit lasts 0.4 s.
 
     Args:
-        samples: float32 (samples,) at 8 kHz.
+        samples: float32 (samples,).
         hop: samples from one second's start to the next.
+        rate: samples per second.
 
     Returns:
-        float32 (seconds, 8000), at least one; a view, where it can be.
+        float32 (seconds, rate), at least one; a view, where it can be.
     """
-    if len(samples) < WINDOW:
-        before = (WINDOW - len(samples)) // 2
-        return np.pad(samples, (before, WINDOW - len(samples) - before))[np.newaxis]
-    return np.lib.stride_tricks.sliding_window_view(samples, WINDOW)[::hop]
+    if len(samples) < rate:
+        before = (rate - len(samples)) // 2
+        return np.pad(samples, (before, rate - len(samples) - before))[np.newaxis]
+    return np.lib.stride_tricks.sliding_window_view(samples, rate)[::hop]
 
 
 def loud(cut: NDArray[np.float32]) -> NDArray[np.bool_]:
-    """Which of float32 (seconds, 8000) are not silent: bool (seconds,)."""
+    """Which of float32 (seconds, samples) are not silent: bool (seconds,)."""
     level = np.sqrt(np.mean(np.square(cut, dtype=np.float64), axis=1))
     return np.asarray(level >= SILENT_RMS)
 

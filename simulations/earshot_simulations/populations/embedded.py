@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from earshot_client.encoder import Encoder, open_encoder
+from earshot_client.encoder import Encoder, open_encoder, rate_of
 from earshot_protocol.checks import whole
 from earshot_protocol.errors import InvalidParametersError, WrongStateError
 from earshot_protocol.geometry import Geometry
@@ -62,7 +62,7 @@ class EmbeddedSound(Population):
                 f"dimensions={dimensions}: must be 1 to {opened.dimensions}, the length of an "
                 f"embedding of the encoder '{opened.name}'"
             )
-        self.encoder = opened.name
+        self.encoder, self.rate = opened.name, rate_of(opened)
         self._encoder_file = encoder
         self.dimensions = dimensions
         self._jobs = whole("jobs", jobs)
@@ -143,9 +143,18 @@ POINTS = "points"
 def embedded(
     sound: NDArray[np.float32], dimensions: int, encoder: Path | None
 ) -> NDArray[np.float32]:
-    """Points of seconds, one a row."""
-    opened = _opened(encoder, encoder.stat().st_mtime_ns if encoder else 0)
+    """Points of seconds at the encoder's rate, one a row."""
+    opened = _current(encoder)
     return opened.project(opened.embed(sound), dimensions)
+
+
+def rate_heard(encoder: Path | None) -> int:
+    """Samples per second of the seconds that `embedded` takes."""
+    return rate_of(_current(encoder))
+
+
+def _current(encoder: Path | None) -> Encoder:
+    return _opened(encoder, encoder.stat().st_mtime_ns if encoder else 0)
 
 
 @lru_cache(maxsize=1)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from itertools import chain
 from pathlib import Path
@@ -11,18 +13,18 @@ import numpy as np
 from numpy.typing import NDArray
 
 from earshot_client.features import Unusable, UnusableRecordingError, one_second
-from earshot_models.audio import UnreadableFileError, read
+from earshot_models.audio import UnreadableFileError, read, recorded_rate
 from earshot_models.datasets.dataset import Clip
 from earshot_models.datasets.folder import load
 from earshot_models.datasets.splits import split
 from earshot_protocol.errors import InvalidInputError
-from earshot_protocol.spectrum import SAMPLE_RATE
 from earshot_simulations.populations.embedded import (
     POINTS,
     EmbeddedSound,
     Progress,
     embedded,
     no_progress,
+    rate_heard,
     starts,
 )
 from earshot_simulations.populations.heterogeneity import Heterogeneity
@@ -33,6 +35,8 @@ HELD_OUT_FRACTION = 0.25
 
 _BATCH = 8
 """Clips."""
+
+_MOST_NAMED = 5
 
 
 class SoundFolder(EmbeddedSound):
@@ -63,13 +67,15 @@ class SoundFolder(EmbeddedSound):
         Raises:
             InvalidParametersError: if a parameter is out of range.
             DatasetError: if there is no such folder, or no sound in it.
-            InvalidInputError: if a class's clips all stem from one recording.
+            InvalidInputError: if a class's clips all stem from one recording, or files have fewer
+                samples per second than the encoder hears; names the first of them.
         """
         self.name = Path(folder).resolve().name
         dataset = load(Path(folder))
         labels = dataset.labels
         crowd = Crowd(phones, recordings, len(labels), labelled, seed, heterogeneity)
         super().__init__(crowd, labels, dimensions, jobs, progress, encoder)
+        _refuse_below(self.rate, self.encoder, dataset.clips)
         training, held_out = split(dataset, HELD_OUT_FRACTION, crowd.generator(Stream.SPLIT))
         self._sides = training.clips, held_out.clips
         self._seconds = _Seconds.index([[] for _ in labels])
@@ -157,17 +163,38 @@ class _EmbeddedClip:
 def _embed_clips(
     clips: tuple[Clip, ...], dimensions: int, encoder: Path | None
 ) -> list[_EmbeddedClip]:
-    results = []
+    results, rate = [], rate_heard(encoder)
     for clip in clips:
-        seconds, skipped = _cut(clip)
-        sound = np.array(seconds, np.float32).reshape(-1, SAMPLE_RATE)
+        seconds, skipped = _cut(clip, rate)
+        sound = np.array(seconds, np.float32).reshape(-1, rate)
         points = embedded(sound, dimensions, encoder)
         results.append(_EmbeddedClip(clip.label or "", points, skipped))
     return results
 
 
-def _cut(clip: Clip) -> tuple[list[NDArray[np.float32]], list[Skipped]]:
-    """The usable seconds of a clip, and the others with the reason.
+def _refuse_below(rate: int, encoder: str, clips: Sequence[Clip]) -> None:
+    """Refuse files without all that the encoder hears; those that do not decode are skipped later.
+
+    Only headers are read.
+    """
+    below = []
+    for clip in clips:
+        with suppress(UnreadableFileError):
+            own = recorded_rate(clip.path)
+            if own < rate:
+                below.append(f"{clip.name} ({own:,})")
+    if below:
+        more = len(below) - _MOST_NAMED
+        raise InvalidInputError(
+            f"the encoder '{encoder}' hears {rate:,} samples per second, and {len(below)} of "
+            f"{len(clips)} files have fewer: {', '.join(below[:_MOST_NAMED])}"
+            + (f" and {more} more" if more > 0 else "")
+            + "; record at that rate or above, or choose an encoder that hears less"
+        )
+
+
+def _cut(clip: Clip, wanted: int) -> tuple[list[NDArray[np.float32]], list[Skipped]]:
+    """The usable seconds of a clip at a rate, and the others with the reason.
 
     What remains after the last full second is left out.
     """
@@ -180,7 +207,8 @@ def _cut(clip: Clip) -> tuple[list[NDArray[np.float32]], list[Skipped]]:
     seconds = max(1, len(samples) // rate)
     for second in range(seconds):
         try:
-            usable.append(one_second(samples[second * rate : (second + 1) * rate], rate))
+            part = samples[second * rate : (second + 1) * rate]
+            usable.append(one_second(part, rate, wanted))
         except UnusableRecordingError as error:
             recording = clip.name if seconds == 1 else f"{clip.name}, second {second + 1}"
             unusable.append(Skipped(recording, error.reason, error.detail))

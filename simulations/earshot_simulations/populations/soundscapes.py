@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from earshot_client.features import one_second
+from earshot_models import audio
 from earshot_models.soundscapes import SCENES, synthesize
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.spectrum import SAMPLE_RATE
@@ -18,6 +19,7 @@ from earshot_simulations.populations.embedded import (
     Progress,
     embedded,
     no_progress,
+    rate_heard,
     starts,
 )
 from earshot_simulations.populations.heterogeneity import Heterogeneity
@@ -109,12 +111,14 @@ def _embed_scenes(
     encoder: Path | None,
 ) -> NDArray[np.float32]:
     """Synthesize and embed one second of each scene."""
-    points = np.empty((len(scenes), dimensions), dtype=np.float32)
+    points, rate = np.empty((len(scenes), dimensions), dtype=np.float32), rate_heard(encoder)
     for start in range(0, len(scenes), _BATCH):
         part = scenes[start : start + _BATCH]
-        sound = np.empty((len(part), SAMPLE_RATE), dtype=np.float32)
+        sound = np.empty((len(part), rate), dtype=np.float32)
         for scene in np.unique(part):
             clips = synthesize(SCENES[scene], int(np.sum(part == scene)), generator)
-            sound[part == scene] = [one_second(clip, SAMPLE_RATE) for clip in clips]
+            # They are made at 8 kHz: an encoder that hears more gets them with nothing above.
+            resampled = (audio.resample(clip, SAMPLE_RATE, rate) for clip in clips)
+            sound[part == scene] = [one_second(clip, rate, rate) for clip in resampled]
         points[start : start + _BATCH] = embedded(sound, dimensions, encoder)
     return points
