@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from earshot_protocol.errors import InvalidInputError
-from earshot_protocol.spectrum import RATES, SAMPLE_RATE, SILENT_RMS, WINDOW
+from earshot_protocol.spectrum import RATES, SAMPLE_RATE, SILENT_RMS
 
 SUFFIXES = (".au", ".flac", ".mp3", ".ogg", ".wav")
 """Audio files that are read, whatever the case of the suffix."""
@@ -104,7 +104,9 @@ def loud(cut: NDArray[np.float32]) -> NDArray[np.bool_]:
     return np.asarray(level >= SILENT_RMS)
 
 
-def seconds(samples: NDArray[np.float32], hop: int = WINDOW) -> NDArray[np.float32]:
-    """As `windows`, without the silent ones: float32 (seconds, 8000)."""
-    cut = windows(samples, hop)
+def seconds(
+    samples: NDArray[np.float32], hop: int | None = None, rate: int = SAMPLE_RATE
+) -> NDArray[np.float32]:
+    """As `windows`, without the silent ones: float32 (seconds, rate), one after the other."""
+    cut = windows(samples, hop or rate, rate)
     return np.ascontiguousarray(cut[loud(cut)])

@@ -15,9 +15,7 @@ from numpy.typing import NDArray
 from earshot_models import responses
 from earshot_protocol.checks import between, share
 from earshot_protocol.errors import InvalidParametersError
-from earshot_protocol.spectrum import WINDOW
 
-_BINS = WINDOW // 2 + 1
 _QUIET = 1e-6
 
 _KNEE_HERTZ = (500.0, 2500.0)
@@ -65,9 +63,9 @@ class Augmentations:
     company_snr: tuple[float, float] = (0.0, 15.0)
     speed: float = 0.05
     tilt: float = 1.5
-    microphone: float = 0.3
-    pocket: float = 0.2
-    codec: float = 0.1
+    microphone: float = 0.0
+    pocket: float = 0.0
+    codec: float = 0.0
     overdrive: float = 0.05
     background: float = 0.3
     background_snr: tuple[float, float] = (8.0, 20.0)
@@ -121,10 +119,10 @@ def variant(augmentations: Augmentations, generator: _Generator) -> Variant:
     return Variant(octaves, slope, int(generator.integers(responses.ROOMS)) if inside else None)
 
 
-def length(augmentations: Augmentations, of: Variant, generator: _Generator) -> int:
+def length(augmentations: Augmentations, of: Variant, rate: int, generator: _Generator) -> int:
     """Samples that a view of one second is made from: more of them sound faster and higher."""
     return resampled(
-        WINDOW, of.octaves + generator.uniform(-augmentations.speed, augmentations.speed)
+        rate, of.octaves + generator.uniform(-augmentations.speed, augmentations.speed)
     )
 
 
@@ -137,7 +135,7 @@ def resampled(samples: int, octaves: float) -> int:
 
 
 def view(
-    window: _Sound, augmentations: Augmentations, of: Variant, generator: _Generator
+    window: _Sound, augmentations: Augmentations, of: Variant, rate: int, generator: _Generator
 ) -> _Sound:
     """One second made of a window of any length: resampled, and heard as `heard` says.
 
@@ -145,23 +143,24 @@ def view(
         window: float32 (samples,), as many as `length` said.
         augmentations: as for `heard`.
         of: what the other view of the pair shares.
+        rate: samples of the view.
         generator: of what it does not share.
 
     Returns:
-        float32 (8000,) of unit root mean square, or zeros if the window is silent.
+        float32 (rate,) of unit root mean square, or zeros if the window is silent.
     """
     from scipy import fft
 
-    return heard(band(fft.rfft(window), len(window)), augmentations, of, generator)
+    return heard(band(fft.rfft(window), len(window), rate), augmentations, of, generator)
 
 
-def band(spectrum: NDArray[np.complexfloating], samples: int, wanted: int = WINDOW) -> _Spectrum:
+def band(spectrum: NDArray[np.complexfloating], samples: int, wanted: int) -> _Spectrum:
     """The spectrum of a window once it has another number of samples: complex64 (wanted/2 + 1,).
 
     Args:
         spectrum: of a window, by a real Fourier transform, (samples // 2 + 1,).
         samples: of the window.
-        wanted: an even number; by default those of a second as a phone hears it.
+        wanted: an even number.
     """
     changed = np.zeros(wanted // 2 + 1, dtype=np.complex64)
     # The bin at half of either rate is left out: there a real signal's phase is ambiguous.
@@ -176,26 +175,29 @@ def heard(
     """One second of a spectrum: coloured, in a room, a pocket, by a microphone and a codec.
 
     Args:
-        spectrum: complex64 (4001,), as `band` makes it; not changed.
+        spectrum: complex64 (rate / 2 + 1,), as `band` makes it; not changed.
         augmentations: of which tilt, microphone, pocket, codec and overdrive act here.
         of: whose slope and room act here.
         generator: of the rest.
 
     Returns:
-        float32 (8000,) of unit root mean square, or zeros if the spectrum is.
+        float32 (rate,) of unit root mean square, or zeros if the spectrum is.
     """
     from scipy import fft
 
+    rate = 2 * (len(spectrum) - 1)
     slope = of.slope + generator.uniform(-augmentations.tilt, augmentations.tilt)
-    response = np.exp(np.float32(slope * np.log(10) / 20) * responses.octaves())
+    response = np.exp(np.float32(slope * np.log(10) / 20) * responses.octaves(rate))
     if generator.random() < augmentations.microphone:
-        response = response * responses.microphones()[generator.integers(responses.MICROPHONES)]
+        microphone = generator.integers(responses.MICROPHONES)
+        response = response * responses.microphones(rate)[microphone]
     if generator.random() < augmentations.pocket:
-        response = response * responses.cloth(np.exp(generator.uniform(*np.log(_KNEE_HERTZ))))
+        knee = float(np.exp(generator.uniform(*np.log(_KNEE_HERTZ))))
+        response = response * responses.cloth(knee, rate)
     changed = spectrum * response
     if of.room is not None:
-        changed *= responses.rooms()[of.room]
-    sound = unit(fft.irfft(changed, WINDOW))
+        changed *= responses.rooms(rate)[of.room]
+    sound = unit(fft.irfft(changed, rate))
     if generator.random() < augmentations.overdrive:
         peak = np.abs(sound).max() * 10 ** (-generator.uniform(0, 12) / 20)
         sound = unit(np.clip(sound, -peak, peak))
@@ -209,14 +211,14 @@ def heard(
 def mix(views: _Sound, augmentations: Augmentations, generator: _Generator) -> _Sound:
     """Put other views of the batch into the background of some, and noise behind some.
 
-    Both the views, of unit root mean square, and what is returned are float32 (batch, 8000).
+    Both the views, of unit root mean square, and what is returned are float32 (batch, rate).
     """
     count = len(views)
     decibels = generator.uniform(*augmentations.background_snr, count)
     loudness = (generator.random(count) < augmentations.background) * 10 ** (-decibels / 20)
     mixed = views + loudness.astype(np.float32)[:, np.newaxis] * views[generator.permutation(count)]
     noisy = np.flatnonzero(generator.random(count) < augmentations.noise)
-    hiss = generator.standard_normal((len(noisy), WINDOW), dtype=np.float32)
+    hiss = generator.standard_normal((len(noisy), views.shape[1]), dtype=np.float32)
     level = 10 ** (-generator.uniform(5, 35, (len(noisy), 1)) / 20)
     mixed[noisy] += level.astype(np.float32) * hiss
     return np.asarray(mixed, dtype=np.float32)

@@ -18,7 +18,7 @@ from earshot_models.batches import in_batches
 from earshot_protocol.checks import between
 from earshot_protocol.encoder_file import DIMENSIONS, pack
 from earshot_protocol.errors import InvalidInputError
-from earshot_protocol.spectrum import BANDS, FRAMES
+from earshot_protocol.spectrum import BANDS, FRAMES, NARROW, Spectrum
 
 _LEAST_DEVIATION = 1e-6
 
@@ -165,6 +165,7 @@ def write_encoder(
     trained: dict[str, Any],
     credits_: str,
     start_centroids: Sequence[NDArray[np.floating]] = (),
+    spectrum: Spectrum = NARROW,
 ) -> None:
     """Write the encoder file of what `to_lite_rt` made, in place of one that is there.
 
@@ -177,9 +178,10 @@ def write_encoder(
         trained: how it came about.
         credits_: of the sound that it was trained on.
         start_centroids: as `start_centroids.learn` found them.
+        spectrum: what the network is given.
     """
     mean, scale = components.mean, components.scale
-    data = pack(flatbuffer, name, int8, mean, scale, trained, credits_, start_centroids)
+    data = pack(flatbuffer, name, int8, mean, scale, trained, credits_, start_centroids, spectrum)
     path.parent.mkdir(parents=True, exist_ok=True)
     new = path.with_name(path.name + ".new")
     new.write_bytes(data)

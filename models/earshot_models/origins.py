@@ -28,7 +28,9 @@ Progress = Callable[[int, int, str], None]
 _SYNTHESIZED = 150
 """Seconds of each scene."""
 
-_PUBLIC_SECONDS, _PUBLIC_HOP = 6000, 2000
+_PUBLIC_SECONDS, _PUBLIC_HOPS = 6000, 4
+"""Seconds in all, and in how many places of a second one may start."""
+
 _LEAST_SECONDS = 150
 """At least as many as an embedding has numbers: fewer give too few principal components."""
 
@@ -54,7 +56,7 @@ class HeldOut:
     """Seconds of recordings that are not trained on.
 
     Attributes:
-        seconds: float32 (seconds, 8000).
+        seconds: float32 (seconds, rate).
         recordings: integers (seconds,), which recording each was cut from.
     """
 
@@ -103,7 +105,7 @@ def read(
 
 
 def sides(
-    pools: Sequence[Pool], fraction: float, augmentations: Augmentations, seed: int
+    pools: Sequence[Pool], fraction: float, augmentations: Augmentations, seed: int, rate: int
 ) -> tuple[list[Pool], HeldOut]:
     """Training sound, and seconds of held-out recordings of every origin.
 
@@ -112,6 +114,7 @@ def sides(
         fraction: of the recordings to hold out, at least one of each pool.
         augmentations: make two views of a recording that has but one second.
         seed: chooses the recordings.
+        rate: of the held-out seconds, samples per second.
     """
     generator = np.random.default_rng([seed, 1])
     kept: list[Pool] = []
@@ -124,19 +127,19 @@ def sides(
         kept.append(replace(pool, sounds=training, recordings=first + pool.recordings[~out]))
         held_out = compress(pool.sounds, out)
         for sound, recording in zip(held_out, pool.recordings[out], strict=True):
-            heard = audio.resample(sound, pool.rate)
-            cut = _two_seconds(heard, augmentations, generator)
+            heard = audio.resample(sound, pool.rate, rate)
+            cut = _two_seconds(heard, rate, augmentations, generator)
             seconds.append(cut)
             recordings += [first + int(recording)] * len(cut)
         first += len(pool.recordings)
     return kept, HeldOut(np.concatenate(seconds), np.array(recordings))
 
 
-def public_seconds(pools: Sequence[Pool], seed: int) -> NDArray[np.float32]:
+def public_seconds(pools: Sequence[Pool], seed: int, rate: int) -> NDArray[np.float32]:
     """Seconds of what was trained on, in the same shares: all but the network follows from them.
 
     Returns:
-        float32 (seconds, 8000), at least as many as an embedding has numbers.
+        float32 (seconds, rate), at least as many as an embedding has numbers.
 
     Raises:
         InvalidInputError: there is too little sound.
@@ -145,8 +148,9 @@ def public_seconds(pools: Sequence[Pool], seed: int) -> NDArray[np.float32]:
     total = sum(pool.share for pool in pools)
     chosen = []
     for pool in pools:
-        heard = (audio.resample(sound, pool.rate) for sound in pool.sounds)
-        cut = np.concatenate([audio.seconds(sound, _PUBLIC_HOP) for sound in heard])
+        heard = (audio.resample(sound, pool.rate, rate) for sound in pool.sounds)
+        hop = rate // _PUBLIC_HOPS
+        cut = np.concatenate([audio.seconds(sound, hop, rate) for sound in heard])
         wanted = round(_PUBLIC_SECONDS * pool.share / total)
         chosen.append(cut[generator.permutation(len(cut))[:wanted]])
     public = np.concatenate(chosen)
@@ -200,12 +204,14 @@ def _without_voice(pool: Pool, progress: Progress) -> Pool:
 
 
 def _two_seconds(
-    clip: NDArray[np.float32], augmentations: Augmentations, generator: np.random.Generator
+    clip: NDArray[np.float32],
+    rate: int,
+    augmentations: Augmentations,
+    generator: np.random.Generator,
 ) -> NDArray[np.float32]:
     """The seconds of a clip, so that each can find another: two views where there is but one."""
-    cut = audio.seconds(clip)
+    cut = audio.seconds(clip, rate=rate)
     if len(cut) != 1:
         return cut
-    return np.stack(
-        [augment.view(cut[0], augmentations, augment.Variant(), generator) for _ in range(2)]
-    )
+    alone = augment.Variant()
+    return np.stack([augment.view(cut[0], augmentations, alone, rate, generator) for _ in range(2)])

@@ -9,9 +9,8 @@ from numpy.typing import NDArray
 
 from earshot_models import augmentations as augment
 from earshot_models.augmentations import Augmentations, Variant
-from earshot_models.pools import Audible, Pool, audible
+from earshot_models.pools import Audible, Pool, Sound
 from earshot_protocol.checks import whole
-from earshot_protocol.spectrum import SAMPLE_RATE, WINDOW
 
 
 class Pairs:
@@ -34,12 +33,12 @@ class Pairs:
 
         Raises:
             InvalidParametersError: if `batch` or `seed` is out of range.
-            InvalidInputError: if a pool is silent.
+            InvalidInputError: if a pool is silent, or they are of several rates.
         """
         self._augmentations = augmentations
         self._batch = whole("batch", batch, 2)
         self._seed = whole("seed", seed, 0)
-        self._pools, self._shares = audible(pools)
+        self._sound = Sound(pools)
 
     def batch(
         self, number: int
@@ -47,11 +46,11 @@ class Pairs:
         """Batch `number`: two views of each of `batch` sounds.
 
         Returns:
-            float32 (batch, 8000) twice, and the recording that each pair was cut from, int32
+            float32 (batch, rate) twice, and the recording that each pair was cut from, int32
             (batch,): two pairs of one recording need not sound alike.
         """
         generator = np.random.default_rng([self._seed, number])
-        views = np.empty((2, self._batch, WINDOW), dtype=np.float32)
+        views = np.empty((2, self._batch, self._sound.rate), dtype=np.float32)
         recordings = np.empty(self._batch, dtype=np.int32)
         for row in range(self._batch):
             views[:, row], recordings[row] = self._pair(generator)
@@ -60,15 +59,18 @@ class Pairs:
                 loudness = 10 ** (-generator.uniform(*self._augmentations.company_snr) / 20)
                 for own, other in zip(views[:, row], beside, strict=True):
                     own[:] = augment.unit(own + loudness * other)
-        mixed = augment.mix(views.reshape(-1, WINDOW), self._augmentations, generator)
+        mixed = augment.mix(views.reshape(2 * self._batch, -1), self._augmentations, generator)
         return mixed[: self._batch], mixed[self._batch :], recordings
 
     def _pair(self, generator: np.random.Generator) -> tuple[list[NDArray[np.float32]], int]:
         """Two views of a variant of a recording, and which one it is."""
-        pool = self._pools[generator.choice(len(self._pools), p=self._shares)]
+        pool = self._sound.draw(generator)
         of = augment.variant(self._augmentations, generator)
         windows, recording = self._windows(pool, of, generator)
-        views = [augment.view(window, self._augmentations, of, generator) for window in windows]
+        views = [
+            augment.view(window, self._augmentations, of, self._sound.rate, generator)
+            for window in windows
+        ]
         return views, recording
 
     def _windows(
@@ -79,14 +81,14 @@ class Pairs:
         sound = int(generator.integers(len(pool.sounds)))
         recording = int(pool.recordings[sound])
         start = int(generator.choice(pool.starts[sound]))
-        length = augment.length(self._augmentations, of, generator)
+        length = augment.length(self._augmentations, of, pool.rate, generator)
         first = pool.window(sound, start, length, generator)
         if offset is None:
             sound = int(generator.choice(np.flatnonzero(pool.recordings == recording)))
             starts = pool.starts[sound]
         else:
             starts = pool.starts[sound]
-            starts = starts[np.abs(starts - start) <= offset * SAMPLE_RATE]
+            starts = starts[np.abs(starts - start) <= offset * pool.rate]
         start = int(generator.choice(starts))
-        length = augment.length(self._augmentations, of, generator)
+        length = augment.length(self._augmentations, of, pool.rate, generator)
         return [first, pool.window(sound, start, length, generator)], recording

@@ -88,17 +88,32 @@ class Audible:
         return np.asarray(sound[start : start + length], dtype=np.float32)
 
 
-def audible(pools: Iterable[Pool]) -> tuple[list[Audible], NDArray[np.float64]]:
-    """What can be heard of pools, and how likely each is to be drawn from.
+class Sound:
+    """All that can be heard of pools, which are of one rate.
 
-    Raises:
-        InvalidInputError: if there is none, or one is silent.
+    Attributes:
+        rate: samples per second.
     """
-    listened = list(map(Audible, pools))
-    if not listened:
-        raise InvalidInputError("there must be a pool to draw from")
-    shares = np.array([pool.share for pool in listened])
-    return listened, shares / shares.sum()
+
+    def __init__(self, pools: Iterable[Pool]) -> None:
+        """Listen to all of them.
+
+        Raises:
+            InvalidInputError: if there is none, one is silent, or they are of several rates.
+        """
+        self._pools = list(map(Audible, pools))
+        if not self._pools:
+            raise InvalidInputError("there must be a pool to draw from")
+        rates = {pool.rate for pool in self._pools}
+        if len(rates) != 1:
+            raise InvalidInputError(f"the pools must be of one rate, not {sorted(rates)}")
+        (self.rate,) = rates
+        shares = np.array([pool.share for pool in self._pools])
+        self._shares = shares / shares.sum()
+
+    def draw(self, generator: np.random.Generator) -> Audible:
+        """One of the pools, as likely as its share."""
+        return self._pools[generator.choice(len(self._pools), p=self._shares)]
 
 
 def _loud(sound: NDArray[np.float32], rate: int) -> NDArray[np.int64]:

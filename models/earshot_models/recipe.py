@@ -23,13 +23,16 @@ from earshot_models.pools import Pool
 from earshot_models.training_schedule import Schedule
 from earshot_protocol.checks import between, positive, share, whole
 from earshot_protocol.errors import InvalidParametersError
-from earshot_protocol.spectrum import SAMPLE_RATE
+from earshot_protocol.spectrum import NARROW, SPECTRA, Spectrum
 
 if TYPE_CHECKING:
     from earshot_models.export import Components
     from earshot_models.training import Batches
 
 OBJECTIVES = ("nt-xent", "momentum", "bilinear", "distillation")
+
+RATES = tuple(spectrum.rate for spectrum in SPECTRA.values())
+"""Samples per second that a phone may hear."""
 
 PROJECTIONS = (8, 16, 32, 64, 128)
 """Dimensions that the private steps may ask for."""
@@ -59,6 +62,7 @@ class Recipe:
         augmentations: of the waveforms.
         lessons: seconds that a teacher is asked about, where there is one.
         variation: of these.
+        rate: samples per second that the phone hears, of one of `SPECTRA`.
         mask: chance of a mask over bands, and of one over time.
         batch: pairs in a batch.
         synthesized: share of synthesized sound in a batch, 0 to 1.
@@ -79,6 +83,7 @@ class Recipe:
     augmentations: Augmentations = field(default_factory=Augmentations)
     lessons: int = 100_000
     variation: Variation = field(default_factory=Variation)
+    rate: int = NARROW.rate
     mask: float = 0.7
     batch: int = 128
     synthesized: float = 0.25
@@ -96,6 +101,10 @@ class Recipe:
             raise InvalidParametersError(
                 f"objective must be one of {', '.join(OBJECTIVES)}; not {self.objective!r}"
             )
+        if self.rate not in RATES:
+            raise InvalidParametersError(
+                f"rate must be one of {', '.join(map(str, RATES))}; not {self.rate}"
+            )
         share("synthesized", self.synthesized)
         between("width", self.width, 0.25, 2)
         whole("batch", self.batch, 2, _LARGEST_BATCH)
@@ -108,10 +117,19 @@ class Recipe:
 
 
 CONTRAST = Recipe()
-"""Without a teacher: of the encoder contrast-1, but for a few augmentations."""
+"""Without a teacher: that of the encoder contrast-1."""
 
-TAUGHT = Recipe(objective="distillation", batch=128, mask=0.5, schedule=Schedule(steps=6000))
-"""With a teacher: of the shipped encoder."""
+TAUGHT = Recipe(
+    objective="distillation",
+    augmentations=Augmentations(
+        colour=3.0, tilt=0.0, microphone=0.3, pocket=0.25, codec=0.1, background=0.2
+    ),
+    mask=0.5,
+    schedule=Schedule(steps=6000),
+    texture=0.7,
+    patches=0.7,
+)
+"""With a teacher. A phone in a pocket is the case that matters."""
 
 
 @dataclass(frozen=True)
@@ -174,21 +192,29 @@ def train_encoder(
         raise InvalidParametersError(
             'a teacher is needed for the objective "distillation", and for no other'
         )
+    if teacher is not None and teacher.rate < recipe.rate:
+        raise InvalidParametersError(
+            f"the teacher hears {teacher.rate} samples per second, and the phone is to hear "
+            f"{recipe.rate}: take another teacher, or a lower rate"
+        )
+    spectrum = Spectrum(recipe.rate)
     sound = origins.read(
         sources,
         recipe.synthesized,
         recipe.seed,
-        rate=SAMPLE_RATE if teacher is None else teacher.rate,
+        rate=recipe.rate if teacher is None else teacher.rate,
         voice_removed=recipe.voice_removed,
         cache=cache,
         progress=progress,
     )
-    pools, held_out = origins.sides(sound, recipe.held_out, recipe.augmentations, recipe.seed)
-    public = origins.public_seconds(pools, recipe.seed)
+    pools, held_out = origins.sides(
+        sound, recipe.held_out, recipe.augmentations, recipe.seed, recipe.rate
+    )
+    public = origins.public_seconds(pools, recipe.seed, recipe.rate)
     batches = _batches(pools, recipe, teacher, cache, progress)
     keras.utils.set_random_seed(recipe.seed)
     model = Contrastive(
-        LogMel(mask=recipe.mask, seed=recipe.seed),
+        LogMel(mask=recipe.mask, seed=recipe.seed, spectrum=spectrum),
         build(recipe.width, recipe.dropout),
         objectives.OBJECTIVES[recipe.objective](),
     )
@@ -219,7 +245,9 @@ def train_encoder(
     paths = {True: folder / "encoder.tflite", False: folder / "encoder-float32.tflite"}
     for int8, path in paths.items():
         flatbuffer = export.to_lite_rt(network, int8)
-        export.write_encoder(path, flatbuffer, name, components, int8, trained, credits_, starts)
+        export.write_encoder(
+            path, flatbuffer, name, components, int8, trained, credits_, starts, spectrum
+        )
     return Trained(paths[True], paths[False], history)
 
 
@@ -240,7 +268,9 @@ def _batches(
         lessons, teacher, cache, lambda done, total: progress(done, total, "asking the teacher")
     )
     wanted = targets.principal(said)
-    return TaughtBatches(lessons, wanted, recipe.augmentations, recipe.batch, recipe.seed)
+    return TaughtBatches(
+        lessons, wanted, recipe.augmentations, recipe.batch, recipe.seed, recipe.rate
+    )
 
 
 def _others(spectra: NDArray[np.float32], recipe: Recipe) -> list[tuple[Any, float]]:

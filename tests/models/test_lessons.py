@@ -208,7 +208,7 @@ def test_targets_are_principal_coordinates_by_a_textbook(monkeypatch: pytest.Mon
 def test_a_batch_is_what_a_phone_hears_of_lessons_beside_their_targets() -> None:
     lessons = Lessons([pool(440, 3000, 3900)], PLAIN, 30)
     wanted = np.random.default_rng(1).normal(size=(30, 128)).astype(np.float32)
-    batches = TaughtBatches(lessons, wanted, SILENT, 60, 0)
+    batches = TaughtBatches(lessons, wanted, SILENT, 60, 0, 8000)
     sounds, said, recordings = batches.batch(3)
     assert sounds.shape == (60, 8000)
     assert said.shape == (60, 128)
@@ -226,13 +226,23 @@ def test_a_batch_is_what_a_phone_hears_of_lessons_beside_their_targets() -> None
     assert not np.array_equal(batches.batch(4)[0], sounds)
 
 
+def test_a_phone_may_hear_all_that_the_teacher_does() -> None:
+    lessons = Lessons([pool(440, 6000)], PLAIN, 30)
+    wanted = np.zeros((30, 128), dtype=np.float32)
+    sounds, _, recordings = TaughtBatches(lessons, wanted, SILENT, 20, 0, RATE).batch(0)
+    for sound, recording in zip(sounds, recordings, strict=True):
+        assert pitches(np.fft.rfft(sound))[0] == pytest.approx((440, 6000)[recording], abs=2)
+    with pytest.raises(InvalidParametersError, match="rate=16001"):
+        TaughtBatches(lessons, wanted, SILENT, 20, 0, RATE + 1)
+
+
 def test_the_student_alone_hears_the_noise() -> None:
     lessons = Lessons([pool(440)], PLAIN, 10)
     wanted = np.eye(10, 128, dtype=np.float32)
-    noisy = TaughtBatches(lessons, wanted, replace(SILENT, noise=1.0), 8, 0)
-    calm = TaughtBatches(lessons, wanted, SILENT, 8, 0)
+    noisy = TaughtBatches(lessons, wanted, replace(SILENT, noise=1.0), 8, 0, 8000)
+    calm = TaughtBatches(lessons, wanted, SILENT, 8, 0, 8000)
     _, said, _ = noisy.batch(0)
     assert (said.sum(axis=1) == 1).all()
     assert not np.allclose(noisy.batch(0)[0], calm.batch(0)[0], atol=0.01)
     with pytest.raises(InvalidInputError, match="10 lessons need as many targets, not 9"):
-        TaughtBatches(lessons, wanted[:9], SILENT, 8, 0)
+        TaughtBatches(lessons, wanted[:9], SILENT, 8, 0, 8000)

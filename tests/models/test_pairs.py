@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from earshot_models import augmentations as augment
+from earshot_models import responses
 from earshot_models.augmentations import Augmentations, Variant
 from earshot_models.pairs import Pairs
 from earshot_models.pools import Pool
@@ -39,8 +40,8 @@ def level(sound: np.ndarray) -> float:
 
 def test_without_augmentations_a_view_is_the_window_at_unit_level() -> None:
     noise = generator().normal(0, 0.01, WINDOW).astype(np.float32)
-    assert augment.length(NONE, PLAIN, generator()) == WINDOW
-    view = augment.view(noise, NONE, PLAIN, generator())
+    assert augment.length(NONE, PLAIN, WINDOW, generator()) == WINDOW
+    view = augment.view(noise, NONE, PLAIN, WINDOW, generator())
     np.testing.assert_allclose(view, noise / level(noise), atol=0.05)
     # What is missing is the one bin at half the rate.
     assert level(view - noise / level(noise)) < 0.02
@@ -51,8 +52,10 @@ def test_speed_changes_pitch_within_its_bounds() -> None:
     faster = Augmentations(**{**as_dict(NONE), "speed": 0.5})
     pitches = []
     for seed in range(60):
-        length = augment.length(faster, PLAIN, generator(seed))
-        pitches.append(pitch(augment.view(tone(1000, length), faster, PLAIN, generator(seed))))
+        length = augment.length(faster, PLAIN, WINDOW, generator(seed))
+        pitches.append(
+            pitch(augment.view(tone(1000, length), faster, PLAIN, WINDOW, generator(seed)))
+        )
     octaves = np.log2(np.array(pitches) / 1000)
     assert -0.51 < octaves.min() < -0.35
     assert 0.35 < octaves.max() < 0.51
@@ -71,8 +74,10 @@ def as_dict(augmentations: Augmentations) -> dict[str, object]:
 )  # fmt: skip
 def test_each_augmentation_of_a_view_does_something(change: dict[str, float], of: Variant) -> None:
     noise = generator().normal(0, 0.1, WINDOW).astype(np.float32)
-    plain = augment.view(noise, NONE, PLAIN, generator())
-    changed = augment.view(noise, Augmentations(**{**as_dict(NONE), **change}), of, generator(6))
+    plain = augment.view(noise, NONE, PLAIN, WINDOW, generator())
+    changed = augment.view(
+        noise, Augmentations(**{**as_dict(NONE), **change}), of, WINDOW, generator(6)
+    )
     assert level(changed) == pytest.approx(1, abs=1e-4)
     assert level(changed - plain) > 0.02
     assert np.corrcoef(changed, plain)[0, 1] > 0.2  # and yet it is the same sound
@@ -117,7 +122,9 @@ def test_tilt_is_in_decibels_per_octave() -> None:
     tilted = Augmentations(**{**as_dict(NONE), "tilt": 6.0})
     slopes = []
     for seed in range(40):
-        ratio = np.abs(np.fft.rfft(augment.view(noise, tilted, PLAIN, generator(seed)))[100:3900])
+        ratio = np.abs(
+            np.fft.rfft(augment.view(noise, tilted, PLAIN, WINDOW, generator(seed)))[100:3900]
+        )
         ratio /= np.abs(np.fft.rfft(noise)[100:3900])
         octaves = np.log2(np.arange(100, 3900) / 1000)
         slopes.append(np.polyfit(octaves, 20 * np.log10(ratio), 1)[0])
@@ -139,7 +146,7 @@ def test_background_and_noise_are_as_loud_as_asked() -> None:
 
 def test_a_silent_window_stays_silent() -> None:
     silence = np.zeros(WINDOW, np.float32)
-    view = augment.view(silence, Augmentations(overdrive=1), Variant(room=1), generator())
+    view = augment.view(silence, Augmentations(overdrive=1), Variant(room=1), WINDOW, generator())
     assert not view.any()
 
 
@@ -246,3 +253,40 @@ def test_bad_input_is_named() -> None:
         Pairs(pools(), NONE, 1, 0)
     with pytest.raises(InvalidInputError, match="pool"):
         Pairs([], NONE, 2, 0)
+
+
+# --------------------------------------------------------------------------------- another rate
+
+
+def test_at_twice_the_rate_a_view_is_the_same_sound_and_an_octave_more() -> None:
+    low, high = generator(3).normal(0, 1, (2, 16_000))
+    spectrum = np.fft.rfft(low)
+    spectrum[4000:] = 0
+    bright = np.fft.rfft(high)
+    bright[:4000] = 0
+    both = np.fft.irfft(spectrum + bright, 16_000).astype(np.float32)
+    for change, of in (({"pocket": 1.0}, PLAIN), ({"microphone": 1.0}, PLAIN), ({}, Variant(5))):
+        heard = Augmentations(**{**as_dict(NONE), **change})
+        wide = np.fft.rfft(augment.view(both, heard, of, 16_000, generator(4)))
+        narrow = np.fft.rfft(augment.view(both, heard, of, 8000, generator(4)))
+        # Up to the level, which is one second's own.
+        ratio = np.abs(wide[20:3900]) / np.abs(narrow[20:3900])
+        np.testing.assert_allclose(ratio, ratio.mean(), rtol=1e-2)
+    assert augment.length(NONE, PLAIN, 16_000, generator()) == 16_000
+
+
+def test_a_room_is_as_loud_at_any_rate() -> None:
+    echoes = []
+    for rate in (8000, 16_000):
+        response = np.fft.irfft(responses.rooms(rate), rate)
+        echoes.append(np.sum(response[:, 1:] ** 2, axis=1))
+    assert np.median(echoes[0]) == pytest.approx(np.median(echoes[1]), rel=0.1)
+
+
+def test_pairs_are_of_the_rate_of_their_pools() -> None:
+    noise = generator().normal(0, 0.1, 40_000).astype(np.float32)
+    wide = Pool([noise], np.array([0]), 1.0, rate=16_000)
+    first, second, _ = Pairs([wide], Augmentations(), 3, 0).batch(0)
+    assert first.shape == second.shape == (3, 16_000)
+    with pytest.raises(InvalidInputError, match=r"of one rate, not \[8000, 16000\]"):
+        Pairs([wide, Pool([noise], np.array([0]), 1.0)], Augmentations(), 3, 0)

@@ -27,6 +27,7 @@ from earshot_protocol.errors import InvalidParametersError
 
 TINY = replace(
     TAUGHT,
+    rate=16_000,
     lessons=300,
     width=0.25,
     batch=8,
@@ -64,8 +65,9 @@ def test_a_teacher_is_asked_once_and_an_interrupted_run_ends_the_same(
         train_encoder(sources, tmp_path / "torn", TINY, "taught", progress=interrupt, **torn)
     again = train_encoder(sources, tmp_path / "torn", TINY, "taught", **torn)
     assert teacher.asked == TINY.lessons
-    sound = np.random.default_rng(0).normal(0, 0.1, (9, 8000))
+    sound = np.random.default_rng(0).normal(0, 0.1, (9, 16_000))
     ours, theirs = (LiteRtEncoder.open(run.int8) for run in (whole, again))
+    assert ours.rate == 16_000
     np.testing.assert_array_equal(ours.embed(sound), theirs.embed(sound))
     trained = encoder_file.read(whole.int8.read_bytes()).card.trained
     assert (trained["objective"], trained["teacher"]) == ("distillation", "loudness")
@@ -80,6 +82,12 @@ def test_a_teacher_and_its_objective_come_together(folder: Path, tmp_path: Path)
     sources, out = [Source(open_dataset(folder))], tmp_path / "out"
     with pytest.raises(InvalidParametersError, match="a teacher is needed"):
         train_encoder(sources, out, TINY, "x")
+    narrow = Loudness()
+    narrow.rate = 8000
+    with pytest.raises(InvalidParametersError, match=r"hears 8000 .* phone is to hear 16000"):
+        train_encoder(sources, out, replace(TINY, rate=16_000), "x", teacher=narrow)
+    with pytest.raises(InvalidParametersError, match="rate must be one of 8000, 16000"):
+        replace(TINY, rate=44_100)
     with pytest.raises(InvalidParametersError, match="and for no other"):
         train_encoder(sources, out, replace(TINY, objective="nt-xent"), "x", teacher=Loudness())
     assert not out.exists()

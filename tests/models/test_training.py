@@ -43,7 +43,12 @@ def taught(batch: int = 8) -> TaughtBatches:
     lessons = Lessons([pool], Variation(mixed=0), 40)
     recordings = [lessons.spectrum(number)[1] for number in range(lessons.count)]
     return TaughtBatches(
-        lessons, np.eye(len(clips), 128, dtype=np.float32)[recordings], Augmentations(), batch, 1
+        lessons,
+        np.eye(len(clips), 128, dtype=np.float32)[recordings],
+        Augmentations(),
+        batch,
+        1,
+        8000,
     )
 
 

@@ -75,6 +75,9 @@ def train(
             help="nt-xent, momentum or bilinear without a teacher; distillation with one."
         ),
     ] = None,
+    rate: Annotated[
+        int | None, typer.Option(help="Samples per second that phones hear: 8000 or 16000.")
+    ] = None,
     steps: Annotated[int | None, typer.Option(help="Batches in all.")] = None,
     batch: Annotated[int | None, typer.Option(help="Pairs in a batch.")] = None,
     width: Annotated[float | None, typer.Option(help="Factor on the network's channels.")] = None,
@@ -123,7 +126,13 @@ def train(
     schedule = replace(recipe.schedule, patience=patience)
     if steps is not None:
         schedule = replace(schedule, steps=steps)
-    given = {"batch": batch, "width": width, "synthesized": synthesized, "lessons": lessons}
+    given = {
+        "batch": batch,
+        "width": width,
+        "synthesized": synthesized,
+        "lessons": lessons,
+        "rate": rate,
+    }
     given = {option: value for option, value in given.items() if value is not None}
     recipe = replace(recipe, schedule=schedule, **given)  # type: ignore[arg-type]
     for part in without or ():

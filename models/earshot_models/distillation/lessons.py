@@ -12,10 +12,9 @@ from numpy.typing import NDArray
 
 from earshot_models import augmentations as augment
 from earshot_models.augmentations import Augmentations
-from earshot_models.pools import Audible, Pool, audible
+from earshot_models.pools import Audible, Pool, Sound
 from earshot_protocol.checks import between, share, whole
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
-from earshot_protocol.spectrum import WINDOW
 
 
 @dataclass(frozen=True)
@@ -73,11 +72,8 @@ class Lessons:
         self.count = whole("count", count, 2)
         self._seed = whole("seed", seed, 0)
         self._variation = variation
-        self._pools, self._shares = audible(pools)
-        rates = {pool.rate for pool in pools}
-        if len(rates) != 1:
-            raise InvalidInputError(f"the pools must be of one rate, not {sorted(rates)}")
-        (self.rate,) = rates
+        self._sound = Sound(pools)
+        self.rate = self._sound.rate
         self.identity = self._identity(pools)
 
     def spectrum(self, number: int) -> tuple[NDArray[np.complex64], int]:
@@ -105,7 +101,7 @@ class Lessons:
         """A second of one recording, at another speed perhaps."""
         from scipy import fft
 
-        pool = self._pools[generator.choice(len(self._pools), p=self._shares)]
+        pool = self._sound.draw(generator)
         octaves = 0.0
         if generator.random() < self._variation.changed:
             octaves = generator.uniform(-self._variation.octaves, self._variation.octaves)
@@ -138,6 +134,7 @@ class TaughtBatches:
         augmentations: Augmentations,
         batch: int,
         seed: int,
+        rate: int,
     ) -> None:
         """Put lessons and targets together.
 
@@ -147,9 +144,10 @@ class TaughtBatches:
             augmentations: of what the student hears; pitch, speed and company are the lessons'.
             batch: lessons in a batch, at least 2.
             seed: at least 0.
+            rate: samples per second that the phone hears, at most those of the lessons.
 
         Raises:
-            InvalidParametersError: if `batch` or `seed` is out of range.
+            InvalidParametersError: if `batch`, `seed` or `rate` is out of range.
             InvalidInputError: if there are more or fewer targets than lessons.
         """
         if len(targets) != lessons.count:
@@ -161,6 +159,7 @@ class TaughtBatches:
         self._augmentations = augmentations
         self._batch = whole("batch", batch, 2)
         self._seed = whole("seed", seed, 0)
+        self._rate = whole("rate", rate, 1, lessons.rate)
 
     def batch(
         self, number: int
@@ -168,16 +167,16 @@ class TaughtBatches:
         """Batch `number`: lessons in an order that is another in each pass through all of them.
 
         Returns:
-            float32 (batch, 8000), the targets float32 (batch, 128), and the recording that most of
+            float32 (batch, rate), the targets float32 (batch, 128), and the recording that most of
             each was cut from, int32 (batch,).
         """
         generator = np.random.default_rng([self._seed, number])
         chosen = generator.integers(self._lessons.count, size=self._batch)
-        sounds = np.empty((self._batch, WINDOW), dtype=np.float32)
+        sounds = np.empty((self._batch, self._rate), dtype=np.float32)
         recordings = np.empty(self._batch, dtype=np.int32)
         for row, lesson in enumerate(chosen):
             spectrum, recordings[row] = self._lessons.spectrum(int(lesson))
-            phone = augment.band(spectrum, self._lessons.rate)
+            phone = augment.band(spectrum, self._lessons.rate, self._rate)
             of = augment.variant(self._augmentations, generator)
             sounds[row] = augment.heard(phone, self._augmentations, of, generator)
         mixed = augment.mix(sounds, self._augmentations, generator)
