@@ -71,7 +71,7 @@ def test_every_file_that_is_missing_or_wrong_is_named_before_any_work(
     def work(*unused: object, **more: object) -> None:
         raise AssertionError("it began to work")
 
-    monkeypatch.setattr(probe, "cut", work)
+    monkeypatch.setattr(probe, "cut_at", work)
     shutil.copy(encoder_path(DEFAULT_ENCODER), tmp_path / "mine-1.tflite")
     (tmp_path / "other").write_bytes(b"no encoder")
     words = ["--data", str(folder), "--encoder", str(tmp_path / "mine-{held}.tflite")]

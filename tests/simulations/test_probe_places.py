@@ -174,7 +174,7 @@ def tones(folder: Path, lengths: list[float]) -> Dataset:
 def test_places_need_no_label(tmp_path: Path) -> None:
     found = probe(tones(tmp_path, [5.0] * 12), lambda held: OneHot())
     figures = encoder_figures(found)
-    assert set(figures) == {"encoder", "places", "robustness"}
+    assert set(figures) == {"encoder", "rate", "files_below_rate", "places", "robustness"}
     assert figures["places"]["halves"]["folds"] == [1, 1]
     assert figures["places"]["ari"]["mean"] == 1
     # A tone stands out of noise 10 dB below it.

@@ -26,7 +26,7 @@ from earshot_simulations.probing.figures import encoder_figures
 from earshot_simulations.probing.measures import FoldMeasures, fit, interval, projected
 from earshot_simulations.probing.pictures import draw_embedding, projections
 from earshot_simulations.probing.probe import probe
-from earshot_simulations.probing.seconds import HOP, NO_HALF, Seconds, cut
+from earshot_simulations.probing.seconds import NO_HALF, Seconds, cut
 
 CLASSES, FOLDS, CLIPS, WINDOWS = 4, 3, 6, 3
 
@@ -209,7 +209,7 @@ def test_clips_are_cut_every_half_second_and_silence_left_out(folder: Path) -> N
             samples = np.pad(samples, (1500, 1500))
         for place, index in enumerate(own):
             np.testing.assert_array_equal(
-                seconds.sound[index], samples[place * HOP : place * HOP + 8000]
+                seconds.sound[index], samples[place * 4000 : place * 4000 + 8000]
             )
             assert seconds.disjoint[index] == (place % 2 == 0)
             assert seconds.labels[seconds.label[index]] == clip.label

@@ -139,7 +139,7 @@ def _print(
     from earshot_simulations.probing import table
 
     labels = [contender.label for contender in contenders]
-    blocks = [table.sound_lines(probes[0])]
+    blocks = [table.sound_lines(probes[0]), table.rate_lines(labels, probes)]
     if len(probes) > 1:
         blocks.append(f"{contender.label}: {contender.given}" for contender in contenders)
     blocks.append(table.measure_lines(labels, probes))

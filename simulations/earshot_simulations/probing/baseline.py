@@ -17,6 +17,8 @@ class LogMelStatistics:
 
     They are centred and brought to unit variance as it is best for what is embedded first, so that
     what is heard later is on the same scale; and then to unit length, as embeddings are.
+
+    They are of 8 kHz, whatever other encoders hear.
     """
 
     name = "log-mel statistics"

@@ -12,6 +12,7 @@ import numpy as np
 
 from earshot_client.lite_rt_encoder import LiteRtEncoder
 from earshot_protocol.errors import WrongStateError
+from earshot_protocol.spectrum import Spectrum
 
 _SECONDS = 200
 _PASSES = 5
@@ -23,7 +24,7 @@ import numpy as np
 from earshot_client import Phone
 from earshot_client.lite_rt_encoder import LiteRtEncoder
 encoder = LiteRtEncoder.open(sys.argv[1])
-encoder.embed(np.random.default_rng(0).normal(0, 0.1, (1, 8000)))
+encoder.embed(np.random.default_rng(0).normal(0, 0.1, (1, encoder.rate)))
 print("ready", flush=True)
 sys.stdin.read()
 """
@@ -57,7 +58,9 @@ def cost(path: Path) -> Cost:
     from earshot_client.lite_rt_encoder import spectrum
 
     encoder = LiteRtEncoder.open(path)
-    sound = np.random.default_rng(0).normal(0, 0.1, (_SECONDS, 1, 8000)).astype(np.float32)
+    heard = Spectrum(encoder.rate)
+    noise = np.random.default_rng(0).normal(0, 0.1, (_SECONDS, 1, encoder.rate))
+    sound = noise.astype(np.float32)
     encoder.embed(sound[0])
     whole, front = [], []
     for _ in range(_PASSES):
@@ -66,7 +69,7 @@ def cost(path: Path) -> Cost:
             encoder.embed(second)
         between = time.process_time()
         for second in sound:
-            spectrum(second)
+            spectrum(second, heard)
         whole.append(between - start)
         front.append(time.process_time() - between)
     return Cost(

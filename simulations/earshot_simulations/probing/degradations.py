@@ -4,7 +4,8 @@ All of it is made otherwise than what encoders train with (`earshot_models.augme
 would be measured how well they learned that by heart. It is numpy and scipy on waveforms.
 
 Levels are relative to each second's own root mean square. One call is one hearing: pocket,
-microphone and room are drawn once for it, noise anew for each second.
+microphone and room are drawn once for it, noise anew for each second. What is drawn is the same at
+every rate, so that encoders of several rates hear alike what all of them hear.
 
 - **noise**: pink (equal power in every octave, from 20 Hz), 20, 10 or 0 dB below each second.
 - **pocket**: cloth, a Butterworth low-pass of second order with its knee at 0.8 to 1.25 kHz, 12 dB
@@ -28,7 +29,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from earshot_protocol.spectrum import SAMPLE_RATE, WINDOW
+from earshot_protocol.spectrum import NARROW
 
 POCKET_KNEE = (800.0, 1250.0)
 RUMBLE_BELOW_HERTZ, RUMBLE_DECIBELS = 120.0, -12.0
@@ -37,7 +38,7 @@ RUSTLE_HERTZ, RUSTLE_DECIBELS, _MOST_STROKES = (150.0, 2000.0), -18.0, 6
 MICROPHONE_FROM_HERTZ = (150.0, 350.0)
 RESONANCE_HERTZ, RESONANCE_DECIBELS = (2000.0, 3400.0), (6.0, 12.0)
 
-CODEC_FRAME = round(0.032 * SAMPLE_RATE)
+CODEC_FRAME_SECONDS = 0.032
 _CODEC_BANDS_HERTZ, _CODEC_RANGE_DECIBELS = 250.0, 35.0
 
 ROOM_METRES = ((2.5, 4.0), (2.5, 4.0), (2.2, 3.0))
@@ -60,7 +61,7 @@ class Condition:
     Attributes:
         name: in figures.
         title: in words.
-        hear: floats (batch, WINDOW) → as many.
+        hear: seconds, floats (batch, rate) → as many.
     """
 
     name: str
@@ -75,12 +76,12 @@ def degraded(
 
     Args:
         condition: one of `CONDITIONS`.
-        sound: (seconds, WINDOW).
+        sound: (seconds, rate), at 8,000 samples per second or more.
         clip: (seconds,), of which clip each is: they are one hearing.
         seed: of all that is drawn.
 
     Returns:
-        float32 (seconds, WINDOW).
+        float32 (seconds, rate).
     """
     heard = np.empty(sound.shape, dtype=np.float32)
     for number in np.unique(clip):
@@ -92,22 +93,22 @@ def degraded(
 
 def noisy(sound: _Sound, generator: _Generator, decibels: float) -> _Sound:
     """With pink noise, so many decibels below each second."""
-    return sound + _at(_noise(len(sound), generator, slope=-0.5), sound, -decibels)
+    return sound + _at(_noise(sound.shape, generator, slope=-0.5), sound, -decibels)
 
 
 def in_a_pocket(sound: _Sound, generator: _Generator) -> _Sound:
     """Muffled by cloth, and shaken."""
     cloth = muffled(sound, generator.uniform(*POCKET_KNEE))
-    rumble = _noise(len(sound), generator, band=(_LOWEST_HERTZ, RUMBLE_BELOW_HERTZ))
-    rustle = _noise(len(sound), generator, band=RUSTLE_HERTZ) * _strokes(len(sound), generator)
+    rumble = _noise(sound.shape, generator, band=(_LOWEST_HERTZ, RUMBLE_BELOW_HERTZ))
+    rustle = _noise(sound.shape, generator, band=RUSTLE_HERTZ) * _strokes(sound.shape, generator)
     return cloth + _at(rumble, sound, RUMBLE_DECIBELS) + _at(rustle, sound, RUSTLE_DECIBELS)
 
 
 def muffled(sound: _Sound, knee: float) -> _Sound:
-    """Through a low-pass of 12 dB per octave above a knee in hertz."""
+    """Seconds (batch, rate) through a low-pass of 12 dB per octave above a knee in hertz."""
     from scipy import signal
 
-    sections = signal.butter(2, knee, fs=SAMPLE_RATE, output="sos")
+    sections = signal.butter(2, knee, fs=sound.shape[1], output="sos")
     return np.asarray(signal.sosfilt(sections, sound, axis=1))
 
 
@@ -115,21 +116,22 @@ def by_another_device(sound: _Sound, generator: _Generator) -> _Sound:
     """Through a small microphone and a codec."""
     from scipy import signal
 
-    low = generator.uniform(*MICROPHONE_FROM_HERTZ)
-    sections = signal.butter(2, low, "highpass", fs=SAMPLE_RATE, output="sos")
+    low, rate = generator.uniform(*MICROPHONE_FROM_HERTZ), sound.shape[1]
+    sections = signal.butter(2, low, "highpass", fs=rate, output="sos")
     taken = signal.sosfilt(sections, sound, axis=1)
-    peak = signal.iirpeak(generator.uniform(*RESONANCE_HERTZ), 2.0, fs=SAMPLE_RATE)
+    peak = signal.iirpeak(generator.uniform(*RESONANCE_HERTZ), 2.0, fs=rate)
     gain = 10 ** (generator.uniform(*RESONANCE_DECIBELS) / 20) - 1
     return coded(taken + gain * signal.lfilter(*peak, taken, axis=1))
 
 
 def coded(sound: _Sound) -> _Sound:
-    """As a codec of a few bits per coefficient gives it back."""
+    """Seconds (batch, rate) as a codec of a few bits per coefficient gives them back."""
     from scipy import signal
 
-    shape = {"window": "cosine", "nperseg": CODEC_FRAME, "noverlap": CODEC_FRAME // 2}
+    frame = round(CODEC_FRAME_SECONDS * sound.shape[1])
+    shape = {"window": "cosine", "nperseg": frame, "noverlap": frame // 2}
     bins = signal.stft(sound, **shape)[2]
-    width = max(1, round(_CODEC_BANDS_HERTZ * CODEC_FRAME / SAMPLE_RATE))
+    width = max(1, round(_CODEC_BANDS_HERTZ * CODEC_FRAME_SECONDS))
     band = np.arange(bins.shape[1]) // width
     power = np.stack(
         [(np.abs(bins[:, band == each]) ** 2).mean(axis=1) for each in range(band[-1] + 1)], axis=1
@@ -153,11 +155,14 @@ def in_a_room(sound: _Sound, generator: _Generator) -> _Sound:
         source, ear = generator.uniform(_FROM_WALL, size - _FROM_WALL, (2, 3))
         if np.linalg.norm(source - ear) >= _APART:
             break
-    response = audible(echoes(size, source, ear, generator.uniform(*REFLECTED)))
+    rate = sound.shape[1]
+    response = audible(echoes(size, source, ear, generator.uniform(*REFLECTED), rate), rate)
     return np.asarray(signal.fftconvolve(sound, response[np.newaxis], axes=1)[:, : sound.shape[1]])
 
 
-def echoes(size: _Sound, source: _Sound, ear: _Sound, reflected: float) -> _Sound:
+def echoes(
+    size: _Sound, source: _Sound, ear: _Sound, reflected: float, rate: int = NARROW.rate
+) -> _Sound:
     """Impulse response of a box, from the direct sound on, which has amplitude 1.
 
     Args:
@@ -165,6 +170,7 @@ def echoes(size: _Sound, source: _Sound, ear: _Sound, reflected: float) -> _Soun
         source: metres (3,) from a corner.
         ear: likewise.
         reflected: by each wall, of the amplitude.
+        rate: samples per second.
 
     Returns:
         Samples of 150 ms.
@@ -178,18 +184,18 @@ def echoes(size: _Sound, source: _Sound, ear: _Sound, reflected: float) -> _Soun
     distance = np.sqrt(sum(each**2 for each in np.ix_(*apart)))
     count = sum(np.ix_(*bounces))
     first = distance.min()
-    delay = np.rint((distance - first) / _METRES_PER_SECOND * SAMPLE_RATE).astype(np.int64)
-    near = delay < round(_ECHO_SECONDS * SAMPLE_RATE)
-    response = np.zeros(round(_ECHO_SECONDS * SAMPLE_RATE))
+    delay = np.rint((distance - first) / _METRES_PER_SECOND * rate).astype(np.int64)
+    near = delay < round(_ECHO_SECONDS * rate)
+    response = np.zeros(round(_ECHO_SECONDS * rate))
     np.add.at(response, delay[near], (reflected**count * first / distance)[near])
     return response
 
 
-def audible(response: _Sound) -> _Sound:
+def audible(response: _Sound, rate: int = NARROW.rate) -> _Sound:
     """A response without what lies below all that is heard of a room."""
     from scipy import signal
 
-    sections = signal.butter(2, _ROOM_FROM_HERTZ, "highpass", fs=SAMPLE_RATE, output="sos")
+    sections = signal.butter(2, _ROOM_FROM_HERTZ, "highpass", fs=rate, output="sos")
     return np.asarray(signal.sosfilt(sections, response))
 
 
@@ -206,24 +212,34 @@ CONDITIONS = (
 
 
 def _noise(
-    count: int,
+    shape: tuple[int, ...],
     generator: _Generator,
     slope: float = 0.0,
-    band: tuple[float, float] = (_LOWEST_HERTZ, SAMPLE_RATE / 2),
+    band: tuple[float, float] = (_LOWEST_HERTZ, np.inf),
 ) -> _Sound:
-    """Gaussian noise of a band whose amplitude goes with a power of the frequency."""
-    hertz = np.fft.rfftfreq(WINDOW, 1 / SAMPLE_RATE)
+    """Gaussian noise (seconds, rate) of a band, its amplitude as a power of the frequency.
+
+    What a wider spectrum has more is drawn from a generator of its own, so that the rest is the
+    same at every rate.
+    """
+    count, rate = shape
+    hertz = np.fft.rfftfreq(rate, 1 / rate)
     inside = (hertz >= band[0]) & (hertz <= band[1])
-    shape = np.where(inside, np.maximum(hertz, _LOWEST_HERTZ) ** slope, 0)
-    white = np.fft.rfft(generator.standard_normal((count, WINDOW)))
-    return np.asarray(np.fft.irfft(white * shape, WINDOW))
+    amplitude = np.where(inside, np.maximum(hertz, _LOWEST_HERTZ) ** slope, 0)
+    white = np.fft.rfft(generator.standard_normal((count, NARROW.rate)))
+    if rate > NARROW.rate:
+        known = white[:, : NARROW.rate // 2]
+        more = (2, count, len(hertz) - known.shape[1])
+        real, imaginary = generator.spawn(1)[0].normal(0, np.sqrt(NARROW.rate / 2), more)
+        white = np.hstack([known, real + 1j * imaginary])
+    return np.asarray(np.fft.irfft(white * amplitude, rate))
 
 
-def _strokes(count: int, generator: _Generator) -> _Sound:
-    """Envelopes (count, WINDOW) of cloth that rubs a few times a second."""
-    time = np.arange(WINDOW) / SAMPLE_RATE
-    envelopes = np.zeros((count, WINDOW))
-    for row in range(count):
+def _strokes(shape: tuple[int, ...], generator: _Generator) -> _Sound:
+    """Envelopes (seconds, rate) of cloth that rubs a few times a second."""
+    time = np.arange(shape[1]) / shape[1]
+    envelopes = np.zeros(shape)
+    for row in range(shape[0]):
         for _ in range(generator.integers(_MOST_STROKES + 1)):
             since = time - generator.uniform(0, time[-1])
             envelopes[row] += np.where(

@@ -74,7 +74,11 @@ def sound_figures(probe: Probe) -> dict[str, Any]:
 
 def encoder_figures(probe: Probe) -> dict[str, Any]:
     """For JSON: what was found of an encoder."""
-    figures: dict[str, Any] = {"encoder": probe.encoder}
+    figures: dict[str, Any] = {
+        "encoder": probe.encoder,
+        "rate": probe.seconds.rate,
+        "files_below_rate": probe.seconds.below,
+    }
     for name, values in probe.values().items():
         mean, wide = interval(values)
         folds = [round(float(value), _DIGITS) for value in values]

@@ -9,13 +9,20 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from earshot_client.encoder import Encoder
+from earshot_client.encoder import Encoder, rate_of
 from earshot_models.datasets.dataset import Dataset
 from earshot_simulations.probing.baseline import LogMelStatistics
 from earshot_simulations.probing.measures import FoldMeasures, Projected, fit, measure, projected
 from earshot_simulations.probing.places import PlaceMeasures, measure_places
 from earshot_simulations.probing.robustness import Heard, degraded_sides, measure_heard
-from earshot_simulations.probing.seconds import Progress, Seconds, cut, embed, no_progress
+from earshot_simulations.probing.seconds import (
+    Progress,
+    Seconds,
+    cut_at,
+    embed,
+    no_progress,
+    side_names,
+)
 
 MEASURES = tuple(
     field.name for field in fields(FoldMeasures) if field.name not in ("confusion", "penalty")
@@ -36,7 +43,7 @@ class Probe:
     Attributes:
         encoder: names of the encoders.
         dataset: its name.
-        seconds: what was embedded.
+        seconds: what was embedded, at the rate of the last fold's encoder.
         embeddings: of the last fold's encoder, (windows, dimensions).
         folds: kinds of sound; empty without labels.
         projected: clusters of kinds by the dimensions projected to; empty without labels, or for an
@@ -128,27 +135,35 @@ def probe_several(
 ) -> list[Probe]:
     """As `probe`, of each of several encoders on the same sound, degraded alike.
 
+    Each hears it at its own rate; windows, and what is drawn to degrade them, are the same.
+
     On one thread: on a machine that does other work too, many small products on several of them
     take ten times as long, as each waits for the slowest.
     """
     from threadpoolctl import threadpool_limits
 
-    seconds = cut(dataset, cache, progress)
+    sides = side_names(dataset)
+    asked = [{held: encoder_for(held) for held in sides} for encoder_for in encoders]
+    rates = {rate_of(encoder) for by_side in asked for encoder in by_side.values()}
+    seconds = cut_at(sorted(rates), dataset, cache, progress)
     nothing = np.empty((0, 0), dtype=np.float32)
-    probes = [Probe("", dataset.name, seconds, nothing) for _ in encoders]
+    sound = next(iter(seconds.values()))
+    probes = [Probe("", dataset.name, sound, nothing) for _ in encoders]
     last: list[Encoder | None] = [None] * len(encoders)
     names: list[list[str]] = [[] for _ in encoders]
-    total, done = len(seconds.names) * len(encoders), 0
-    for side, held in enumerate(seconds.names):
-        degraded = list(degraded_sides(seconds, side))
-        for number, (found, encoder_for) in enumerate(zip(probes, encoders, strict=True)):
-            encoder = encoder_for(held)
+    total, done = len(sound.names) * len(encoders), 0
+    for side, held in enumerate(sound.names):
+        degraded = {rate: list(degraded_sides(own, side)) for rate, own in seconds.items()}
+        for number, (found, by_side) in enumerate(zip(probes, asked, strict=True)):
+            encoder = by_side[held]
+            rate = rate_of(encoder)
             if encoder is not last[number]:
                 last[number] = encoder
                 names[number].append(encoder.name)
-                found.embeddings = embed(encoder, seconds.sound)
+                found.seconds = seconds[rate]
+                found.embeddings = embed(encoder, found.seconds.sound)
             with threadpool_limits(1):
-                _hold_out(found, encoder, side, degraded)
+                _hold_out(found, encoder, side, degraded[rate])
             done += 1
             progress("probing", done, total)
     for found, own in zip(probes, names, strict=True):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 
@@ -14,9 +14,9 @@ from earshot_client.encoder import Encoder
 from earshot_models import audio
 from earshot_models.datasets.dataset import Dataset
 from earshot_models.datasets.splits import folds
-from earshot_models.datasets.waveforms import waveforms
+from earshot_models.datasets.waveforms import Waveforms, waveforms
 from earshot_protocol.errors import InvalidInputError
-from earshot_protocol.spectrum import WINDOW
+from earshot_protocol.spectrum import NARROW
 
 Progress = Callable[[str, int, int], None]
 
@@ -25,8 +25,8 @@ def no_progress(what: str, done: int, total: int) -> None:
     """Tell nobody."""
 
 
-HOP = WINDOW // 2
-"""Samples between two windows; every other one belongs to the disjoint seconds."""
+HOPS = 2
+"""Windows that begin in a second; every other one belongs to the disjoint seconds."""
 
 NO_LABEL = -1
 
@@ -39,7 +39,7 @@ class Seconds:
     """Windows of clips, half a second apart; silent ones are left out.
 
     Attributes:
-        sound: float32 (windows, WINDOW).
+        sound: float32 (windows, rate).
         label: int64 (windows,), index into `labels`; -1 where there are none.
         clip: int64 (windows,), index of the clip.
         disjoint: bool (windows,), whether it is one of the clip's seconds that do not overlap.
@@ -54,6 +54,7 @@ class Seconds:
         silent: seconds that were left out.
         too_short: clips that are too short for two seconds.
         unreadable: what is wrong with each file that was left out.
+        below: files that have fewer samples per second than `sound`, and were brought up.
     """
 
     sound: NDArray[np.float32]
@@ -70,23 +71,49 @@ class Seconds:
     silent: int = 0
     too_short: int = 0
     unreadable: tuple[str, ...] = ()
+    below: int = 0
+
+    @property
+    def rate(self) -> int:
+        """Samples per second of the sound."""
+        return int(self.sound.shape[1])
 
     def tested(self, side: int) -> NDArray[np.bool_]:
         """Which windows are the seconds of a side that do not overlap: bool (windows,)."""
         return np.asarray((self.sides[self.clip] == side) & self.disjoint)
 
 
-def cut(dataset: Dataset, cache: Path | None = None, progress: Progress = no_progress) -> Seconds:
+def cut(
+    dataset: Dataset,
+    cache: Path | None = None,
+    progress: Progress = no_progress,
+    rate: int = NARROW.rate,
+) -> Seconds:
+    """As `cut_at`, for encoders of one rate."""
+    return cut_at([rate], dataset, cache, progress)[rate]
+
+
+def cut_at(
+    rates: Iterable[int],
+    dataset: Dataset,
+    cache: Path | None = None,
+    progress: Progress = no_progress,
+) -> dict[int, Seconds]:
     """Cut all clips of a data set, and note in which of its folds each is tested.
 
     A clip shorter than a second lies in the middle of a second of silence. Files that do not
-    decode are left out.
+    decode are left out. At every rate the windows are the same, and silent is what is so at 8 kHz:
+    whatever else is measured, figures of two encoders are of the same seconds.
 
     Args:
+        rates: at which sound is wanted, samples per second.
         dataset: of at least two folds, speakers or groups; all of its clips have a label, or none;
             labels that are all the same are as good as none.
         cache: folder for decoded sound.
         progress: told after each file.
+
+    Returns:
+        By rate: they differ in `sound` and `below` alone.
 
     Raises:
         InvalidInputError: if only some clips have a label, all of a side are silent, a class or
@@ -99,20 +126,26 @@ def cut(dataset: Dataset, cache: Path | None = None, progress: Progress = no_pro
     # same for every reader of the folder, whichever files decode.
     sides = [test for _, test in folds(dataset)]
     side_of = {clip: side_name(side) for side in sides for clip in side.clips}
-    decoded = waveforms(dataset, cache, partial(progress, "reading"))
-    numbers = [number for number, wrong in enumerate(decoded.unreadable) if not wrong]
-    dataset = _readable(dataset, decoded.unreadable)
+    decoded = {
+        rate: waveforms(dataset, cache, partial(progress, f"reading at {rate // 1000} kHz"), rate)
+        for rate in sorted({NARROW.rate, *rates})
+    }
+    unreadable = [
+        next(filter(None, wrong), "")
+        for wrong in zip(*(each.unreadable for each in decoded.values()), strict=True)
+    ]
+    numbers = [number for number, wrong in enumerate(unreadable) if not wrong]
+    dataset = _readable(dataset, unreadable)
     clips, kept = dataset.clips, set(dataset.clips)
     names = [side_name(side) for side in sides if not kept.isdisjoint(side.clips)]
-    sound, index, disjoint, half, silent, too_short = [], [], [], [], 0, 0
+    audible, index, disjoint, half, silent, too_short = [], [], [], [], 0, 0
     for number, place in enumerate(numbers):
-        windows = audio.windows(decoded.clip(place), HOP)
-        loud = audio.loud(windows)
-        whole = np.arange(len(windows)) % 2 == 0
-        halves = _halves(len(windows))
+        loud = audio.loud(_windows(decoded[NARROW.rate].clip(place), NARROW.rate))
+        whole = np.arange(len(loud)) % HOPS == 0
+        halves = _halves(len(loud))
         silent += int((~loud & whole).sum())
         too_short += bool((halves == NO_HALF).all())
-        sound.append(windows[loud])
+        audible.append(loud)
         index += [number] * int(loud.sum())
         disjoint.append(whole[loud])
         half.append(halves[loud])
@@ -128,8 +161,8 @@ def cut(dataset: Dataset, cache: Path | None = None, progress: Progress = no_pro
         raise InvalidInputError(f"{dataset.name}: {what}, so it cannot be held out")
     labels = [kinds.index(each.label) if each.label in kinds else NO_LABEL for each in clips]
     clip_labels = np.array(labels)
-    return Seconds(
-        np.concatenate(sound),
+    found = Seconds(
+        np.empty((0, 0), dtype=np.float32),
         clip_labels[clip],
         clip,
         np.concatenate(disjoint),
@@ -142,8 +175,54 @@ def cut(dataset: Dataset, cache: Path | None = None, progress: Progress = no_pro
         tuple(names),
         silent,
         too_short,
-        tuple(filter(None, decoded.unreadable)),
+        tuple(filter(None, unreadable)),
     )
+    own = [_recorded_rate(each.path) for each in clips]
+    return {
+        rate: replace(
+            found,
+            sound=_sound(decoded[rate], rate, numbers, audible),
+            below=sum(each < rate for each in own),
+        )
+        for rate in rates
+    }
+
+
+def below_sentence(seconds: Seconds, encoder: str) -> str:
+    """What a reader should know of files that lack some of what an encoder hears; empty if none."""
+    if not seconds.below:
+        return ""
+    return (
+        f"{seconds.below} files have fewer samples per second than the {seconds.rate:,} that "
+        f"{encoder} hears: they were brought up to it, with nothing above"
+    )
+
+
+def _sound(
+    decoded: Waveforms, rate: int, numbers: Sequence[int], audible: Sequence[NDArray[np.bool_]]
+) -> NDArray[np.float32]:
+    """The windows that are not silent, of clips by their numbers, float32 (windows, rate)."""
+    rows = []
+    for place, loud in zip(numbers, audible, strict=True):
+        clip = decoded.clip(place)
+        # Rounding may have left a sample less than at 8 kHz.
+        missing = (len(loud) - 1) * (rate // HOPS) + rate - len(clip)
+        if len(loud) > 1 and missing > 0:
+            clip = np.pad(clip, (0, missing))
+        rows.append(_windows(clip, rate)[: len(loud)][loud])
+    return np.concatenate(rows)
+
+
+def _windows(clip: NDArray[np.float32], rate: int) -> NDArray[np.float32]:
+    return audio.windows(clip, rate // HOPS, rate)
+
+
+def _recorded_rate(path: Path) -> float:
+    """Of a file that has been read; one that has gone since lacks nothing."""
+    try:
+        return audio.recorded_rate(path)
+    except audio.UnreadableFileError:
+        return np.inf
 
 
 def refuse_without_kinds(dataset: Dataset) -> None:

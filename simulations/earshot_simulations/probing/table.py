@@ -8,6 +8,7 @@ from earshot_simulations.probing.cost import Cost
 from earshot_simulations.probing.figures import differences, sound_figures
 from earshot_simulations.probing.measures import interval
 from earshot_simulations.probing.probe import Probe
+from earshot_simulations.probing.seconds import below_sentence
 from earshot_simulations.probing.sections import sections
 
 _MOST_FILES = 10
@@ -37,6 +38,13 @@ def sound_lines(probe: Probe) -> Iterator[str]:
     bare = [name for name, place in sides if place is None]
     if bare:
         yield f"places are not measured: no two clips of {', '.join(bare)} can be compared"
+
+
+def rate_lines(labels: Sequence[str], probes: Sequence[Probe]) -> Iterator[str]:
+    """Which encoders hear more than files hold."""
+    for label, probe in zip(labels, probes, strict=True):
+        if probe.seconds.below:
+            yield below_sentence(probe.seconds, label)
 
 
 def measure_lines(labels: Sequence[str], probes: Sequence[Probe]) -> Iterator[str]:

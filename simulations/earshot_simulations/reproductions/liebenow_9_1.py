@@ -23,6 +23,7 @@ from earshot_simulations.probing.measures import interval
 from earshot_simulations.probing.probe import Probe, probe
 from earshot_simulations.probing.seconds import (
     Progress,
+    below_sentence,
     no_progress,
     refuse_without_kinds,
     side_name,
@@ -75,10 +76,13 @@ def reproduce(
     """
     refuse_without_kinds(dataset)
     rows: list[Row] = []
+    below = ""
     for variant in _variants(dataset, others, recipe):
         encoder_for = _trained(variant, dataset, folder, cache, progress)
-        rows.append(_row(variant, probe(dataset, encoder_for, cache, progress)))
-    note = _note(dataset, others, recipe, rows)
+        found = probe(dataset, encoder_for, cache, progress)
+        rows.append(_row(variant, found))
+        below = below or below_sentence(found.seconds, found.encoder)
+    note = _note(dataset, others, recipe, rows) + (f"\n{below}.\n" if below else "")
     return Outcome(NAME, rows, lambda path: _draw(rows, dataset, path), note)
 
 

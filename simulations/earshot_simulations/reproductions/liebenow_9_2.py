@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from earshot_client.encoder import Encoder
+from earshot_client.encoder import Encoder, rate_of
 from earshot_models.datasets.dataset import Dataset
 from earshot_simulations.probing.pictures import draw_embedding, projections, sample
 from earshot_simulations.probing.seconds import (
     Progress,
+    below_sentence,
     cut,
     embed,
     no_progress,
@@ -36,7 +37,7 @@ def reproduce(
     from sklearn.metrics import silhouette_score
 
     refuse_without_kinds(dataset)
-    seconds = cut(dataset, cache, progress)
+    seconds = cut(dataset, cache, progress, rate_of(encoder))
     shown = sample(seconds)
     embeddings, label = embed(encoder, seconds.sound[shown]), seconds.label[shown]
     progress("PCA and t-SNE", 0, 1)
@@ -51,13 +52,14 @@ def reproduce(
         rows.append(row)
     silhouette = float(silhouette_score(embeddings, label, metric="cosine"))
     explained = placed[0].explained
+    below = f"\n{below_sentence(seconds, encoder.name)}.\n" if seconds.below else ""
     note = f"""# The embedding space
 
 After Figure 9.2 of Liebenow (2022): {len(shown)} seconds of {dataset.name}, embedded by
 `{encoder.name}`; on the left by PCA (two components carry {explained:.0%} of the variance), then by
 t-SNE on cosine distances in two and in three dimensions. Colours are the true classes, which the
 encoder was not told. Silhouette of the classes by cosine: {silhouette:.3f}.
-
+{below}
 The thesis saw small islands in its t-SNE pictures and blamed them for clusters that did not
 generalize. t-SNE keeps neighbours and not distances: it shows islands in any data, so
 `earshot probe` has the measures that count.
