@@ -189,9 +189,9 @@ def _synthesized(share: float, seed: int, rate: int) -> Pool:
     """Seconds of all scenes, each a recording of its own."""
     generator = np.random.default_rng([seed, 3])
     scenes = [
-        soundscapes.synthesize(scene, _SYNTHESIZED, generator) for scene in soundscapes.SCENES
+        soundscapes.synthesize(scene, _SYNTHESIZED, generator, rate) for scene in soundscapes.SCENES
     ]
-    seconds = [audio.resample(second, SAMPLE_RATE, rate) for second in np.concatenate(scenes)]
+    seconds = list(np.concatenate(scenes))
     return Pool(seconds, np.arange(len(seconds)), share, "synthesized", rate)
 
 

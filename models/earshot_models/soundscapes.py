@@ -36,47 +36,53 @@ _Spectrum = NDArray[np.complexfloating]
 
 @dataclass(frozen=True)
 class _Draw:
-    """Draws parameters for each clip of a batch."""
+    """Draws parameters for each clip of a batch, of one second at a rate."""
 
     generator: np.random.Generator
     count: int
+    rate: int
 
     def __call__(self, low: float = 0, high: float = 1, columns: int = 1) -> _Sound:
         """Uniform numbers, float32 (count, columns)."""
         return self.generator.uniform(low, high, (self.count, columns)).astype(np.float32)
 
 
-def synthesize(scene: str, count: int, generator: np.random.Generator) -> NDArray[np.float32]:
+def synthesize(
+    scene: str, count: int, generator: np.random.Generator, rate: int = SAMPLE_RATE
+) -> NDArray[np.float32]:
     """Random clips of one scene.
 
     Args:
         scene: one of `SCENES`.
         count: number of clips, at least 0.
         generator: the only source of randomness.
+        rate: samples per second, a multiple of 8,000. At another rate the same scene is drawn anew.
 
     Returns:
-        float32 (count, 8000): one second each at 8 kHz, in [-0.95, 0.95], none silent.
+        float32 (count, rate): one second each, in [-0.95, 0.95], none silent.
 
     Raises:
-        InvalidInputError: if there is no such scene, or `count` is negative.
+        InvalidInputError: if there is no such scene, `count` is negative, or the rate another.
     """
     if scene not in _SOURCES:
         raise InvalidInputError(f"scene must be one of {', '.join(SCENES)}; not {scene!r}")
     if count < 0:
         raise InvalidInputError(f"count must be at least 0, not {count}")
-    clips = np.empty((count, SAMPLE_RATE), dtype=np.float32)
+    if rate < SAMPLE_RATE or rate % SAMPLE_RATE:
+        raise InvalidInputError(f"rate must be a multiple of {SAMPLE_RATE}, not {rate}")
+    clips = np.empty((count, rate), dtype=np.float32)
     for start in range(0, count, _BATCH):
         batch = clips[start : start + _BATCH]
-        draw = _Draw(generator, len(batch))
+        draw = _Draw(generator, len(batch), rate)
         batch[:] = _microphone(_SOURCES[scene](draw), draw)
     return clips
 
 
 def _microphone(sound: _Sound, draw: _Draw) -> _Sound:
     """Background noise at 10 to 30 dB, tilt of up to 1 dB per octave, and a level."""
-    background = _noise_spectrum(_slope(draw(-6, 0)), draw)
+    background = _noise_spectrum(_slope(draw(-6, 0), draw), draw)
     background *= 10 ** (draw(-30, -10) / 20)
-    tilt = _slope(draw(-1, 1))
+    tilt = _slope(draw(-1, 1), draw)
     mixed = _unit(_time((np.fft.rfft(_unit(sound)) + background) * tilt))
     level = QUIETEST * (LOUDEST / QUIETEST) ** draw(0, 1)
     peak = np.abs(mixed).max(axis=1, keepdims=True)
@@ -85,23 +91,23 @@ def _microphone(sound: _Sound, draw: _Draw) -> _Sound:
 
 def _rain(draw: _Draw) -> _Sound:
     """A bright hiss and a few hundred drops a second."""
-    hiss = _noise(_slope(draw(2, 4)) * _highpass(600), draw)
-    ring = _resonance(draw(2200, 2800), draw(300, 600))
+    hiss = _noise(_slope(draw(2, 4), draw) * _highpass(600, draw), draw)
+    ring = _resonance(draw(2200, 2800), draw(300, 600), draw)
     drops = _time(np.fft.rfft(_impulses(draw(150, 500), draw)) * ring)
     return hiss + draw(0.5, 1.0) * _unit(drops)
 
 
 def _traffic(draw: _Draw) -> _Sound:
     """Engines below 200 Hz and the roar of tyres around 800 Hz; one vehicle passes."""
-    engine = _noise(_bump(draw(80, 120), 1.0), draw)
-    tyres = _noise(_bump(draw(700, 900), 0.8), draw)
-    passing = (_seconds() - draw(0, 1)) / draw(0.5, 1)
+    engine = _noise(_bump(draw(80, 120), 1.0, draw), draw)
+    tyres = _noise(_bump(draw(700, 900), 0.8, draw), draw)
+    passing = (_seconds(draw.rate) - draw(0, 1)) / draw(0.5, 1)
     return engine + tyres * draw(0.5, 0.8) / (1 + passing**2)
 
 
 def _siren(draw: _Draw) -> _Sound:
     """A horn between two pitches: swept like a wail, or switched like a two-tone horn."""
-    turns = _seconds() * draw(1, 2.5) + draw()
+    turns = _seconds(draw.rate) * draw(1, 2.5) + draw()
     sharpness = draw(1, 4)
     glide = np.tanh(sharpness * np.sin(2 * np.pi * turns)) / np.tanh(sharpness)
     cycles = _cycles(draw(600, 700) * draw(1.2, 1.35) ** glide, draw)
@@ -111,9 +117,9 @@ def _siren(draw: _Draw) -> _Sound:
 
 def _birds(draw: _Draw) -> _Sound:
     """Chirps that glide around 3 kHz, each with its own pitch, over a quiet wood."""
-    song = np.zeros((draw.count, SAMPLE_RATE), dtype=np.float32)
+    song = np.zeros((draw.count, draw.rate), dtype=np.float32)
     for _ in range(2):
-        beat = _seconds() * draw(5, 9) + draw()
+        beat = _seconds(draw.rate) * draw(5, 9) + draw()
         chirp = np.floor(beat)
         within = beat - chirp
         pitch = np.take_along_axis(draw(2500, 3300, 10), chirp.astype(np.intp), axis=1)
@@ -126,12 +132,12 @@ def _birds(draw: _Draw) -> _Sound:
 
 def _machine_hum(draw: _Draw) -> _Sound:
     """Steady mains harmonics over the air of a fan."""
-    cycles = _cycles(draw(98, 122) + np.zeros(SAMPLE_RATE, np.float32), draw)
-    hum = np.zeros((draw.count, SAMPLE_RATE), dtype=np.float32)
+    cycles = _cycles(draw(98, 122) + np.zeros(draw.rate, np.float32), draw)
+    hum = np.zeros((draw.count, draw.rate), dtype=np.float32)
     for k in range(1, 11):
         strength = draw(0.6, 1.0) / k
         hum += strength * np.sin(2 * np.pi * (k * cycles + draw()))
-    fan = _noise(_bump(draw(300, 500), 1.0), draw)
+    fan = _noise(_bump(draw(300, 500), 1.0, draw), draw)
     return _unit(hum) + draw(0.1, 0.25) * fan
 
 
@@ -143,28 +149,28 @@ def _crowd(draw: _Draw) -> _Sound:
 def _wind(draw: _Draw) -> _Sound:
     """Gusts: noise that falls steeply above 150 Hz, with a hollow whistle."""
     gusts = _swing(draw(2, 4), 1.2, draw)
-    rumble = _noise(_slope(draw(-11, -9)) * _highpass(60), draw)
-    whistle = _noise(_bump(draw(400, 500), 0.25), draw)
+    rumble = _noise(_slope(draw(-11, -9), draw) * _highpass(60, draw), draw)
+    whistle = _noise(_bump(draw(400, 500), 0.25, draw), draw)
     return gusts * (rumble + draw(0.1, 0.3) * gusts * whistle)
 
 
 def _waves(draw: _Draw) -> _Sound:
     """A piece of a swell: broad surf that grows or ebbs over the second."""
-    surf = _noise(_slope(draw(-4, -2)) * _highpass(200), draw)
+    surf = _noise(_slope(draw(-4, -2), draw) * _highpass(200, draw), draw)
     rising = draw.generator.random((draw.count, 1)) < 0.5
     steepness = draw(1.5, 3)
     steepness = np.where(rising, steepness, -steepness)
-    return surf * np.exp(steepness * (_seconds() - 0.5))
+    return surf * np.exp(steepness * (_seconds(draw.rate) - 0.5))
 
 
 def _train(draw: _Draw) -> _Sound:
     """Pairs of wheels over rail joints, and the rumble of the carriage."""
-    rumble = _noise(_bump(draw(100, 140), 0.8), draw)
-    beat = _seconds() * draw(3, 4.5) + draw()
+    rumble = _noise(_bump(draw(100, 140), 0.8, draw), draw)
+    beat = _seconds(draw.rate) * draw(3, 4.5) + draw()
     gap = draw(0.25, 0.4)
     strikes = (np.diff(np.floor(beat), axis=1, prepend=0) > 0).astype(np.float32)
     strikes += (np.diff(np.floor(beat - gap), axis=1, prepend=-1) > 0).astype(np.float32)
-    ring = _resonance(draw(450, 600), draw(80, 140))
+    ring = _resonance(draw(450, 600), draw(80, 140), draw)
     clacks = _time(np.fft.rfft(strikes) * ring)
     return rumble + draw(1.2, 2.0) * _unit(clacks)
 
@@ -172,7 +178,7 @@ def _train(draw: _Draw) -> _Sound:
 def _cafe(draw: _Draw) -> _Sound:
     """A few voices near by, and cups that clink."""
     voices = _unit(_babble(voices=3, depth=1.5, draw=draw))
-    ring = _resonance(draw(2800, 3400), draw(15, 30))
+    ring = _resonance(draw(2800, 3400), draw(15, 30), draw)
     clinks = _time(np.fft.rfft(_impulses(draw(6, 12), draw)) * ring)
     return voices + draw(0.7, 1.1) * _unit(clinks)
 
@@ -196,7 +202,7 @@ SCENES: tuple[str, ...] = tuple(_SOURCES)
 
 def _babble(voices: int, depth: float, draw: _Draw) -> _Sound:
     """Voices that say random vowels: pulses through the formants of an open and a closed one."""
-    said = np.zeros((2, draw.count, SAMPLE_RATE), dtype=np.float32)
+    said = np.zeros((2, draw.count, draw.rate), dtype=np.float32)
     for _ in range(voices):
         intonation = _swing(draw(1, 3), 0.1, draw)
         cycles = _cycles(draw(110, 210) * intonation, draw)
@@ -206,14 +212,15 @@ def _babble(voices: int, depth: float, draw: _Draw) -> _Sound:
             said[vowel] += glottis * syllables
     open_vowel, closed_vowel = np.fft.rfft(said)
     return _time(
-        open_vowel * _formants(650, 1100, 2500) + closed_vowel * _formants(350, 2000, 2700)
+        open_vowel * _formants(draw, 650, 1100, 2500)
+        + closed_vowel * _formants(draw, 350, 2000, 2700)
     )
 
 
-def _formants(*hertz: float) -> _Spectrum:
+def _formants(draw: _Draw, *hertz: float) -> _Spectrum:
     """Resonances side by side."""
     centres = np.array(hertz, np.float32)[:, np.newaxis]
-    return np.asarray(_resonance(centres, np.float32(120)).sum(axis=0), dtype=np.complex64)
+    return np.asarray(_resonance(centres, np.float32(120), draw).sum(axis=0), dtype=np.complex64)
 
 
 def _unit(sound: _Sound) -> _Sound:
@@ -223,45 +230,46 @@ def _unit(sound: _Sound) -> _Sound:
 
 
 @cache
-def _seconds() -> _Sound:
-    return np.arange(SAMPLE_RATE, dtype=np.float32) / SAMPLE_RATE
+def _seconds(rate: int) -> _Sound:
+    return np.arange(rate, dtype=np.float32) / rate
 
 
 @cache
-def _hertz() -> _Sound:
+def _hertz(rate: int) -> _Sound:
     """Frequencies of the spectrum's bins; the lowest one stands in for zero."""
-    return np.maximum(np.arange(SAMPLE_RATE // 2 + 1, dtype=np.float32), 1)
+    return np.maximum(np.arange(rate // 2 + 1, dtype=np.float32), 1)
 
 
 @cache
-def _octaves() -> _Sound:
+def _octaves(rate: int) -> _Sound:
     """Octaves above 1 kHz, flat below 30 Hz."""
-    return np.log2(np.maximum(_hertz(), 30) / 1000)
+    return np.log2(np.maximum(_hertz(rate), 30) / 1000)
 
 
-def _slope(decibels_per_octave: _Sound) -> _Sound:
-    return np.exp(decibels_per_octave * _octaves() * np.float32(np.log(10) / 20))
+def _slope(decibels_per_octave: _Sound, draw: _Draw) -> _Sound:
+    return np.exp(decibels_per_octave * _octaves(draw.rate) * np.float32(np.log(10) / 20))
 
 
-def _bump(hertz: _Sound, octaves: float) -> _Sound:
+def _bump(hertz: _Sound, octaves: float, draw: _Draw) -> _Sound:
     """A bell around `hertz`, with a deviation of `octaves`."""
-    away = (_octaves() - np.log2(hertz / 1000)) / np.float32(octaves)
+    away = (_octaves(draw.rate) - np.log2(hertz / 1000)) / np.float32(octaves)
     return np.asarray(np.exp(-0.5 * away**2), dtype=np.float32)
 
 
-@cache
-def _highpass(hertz: float) -> _Sound:
-    return 1 / (1 + (np.float32(hertz) / _hertz()) ** 4)
+def _highpass(hertz: float, draw: _Draw) -> _Sound:
+    return np.asarray(1 / (1 + (np.float32(hertz) / _hertz(draw.rate)) ** 4), dtype=np.float32)
 
 
-def _resonance(hertz: _Sound, bandwidth: _Sound | np.float32) -> _Spectrum:
+def _resonance(hertz: _Sound, bandwidth: _Sound | np.float32, draw: _Draw) -> _Spectrum:
     """Response of a damped oscillator: rings at `hertz` and decays as exp(-π bandwidth t)."""
-    f = _hertz()
+    f = _hertz(draw.rate)
     return hertz * bandwidth / (hertz**2 - f**2 + 1j * bandwidth * f)
 
 
 def _time(spectrum: _Spectrum) -> _Sound:
-    return np.fft.irfft(spectrum, SAMPLE_RATE).astype(np.float32, copy=False)
+    """Spectra (…, rate / 2 + 1) → (…, rate) samples."""
+    rate = 2 * (spectrum.shape[-1] - 1)
+    return np.fft.irfft(spectrum, rate).astype(np.float32, copy=False)
 
 
 def _noise(response: _Sound, draw: _Draw) -> _Sound:
@@ -270,25 +278,25 @@ def _noise(response: _Sound, draw: _Draw) -> _Sound:
 
 
 def _noise_spectrum(response: _Sound, draw: _Draw) -> _Spectrum:
-    white = draw.generator.standard_normal((draw.count, SAMPLE_RATE // 2 + 1, 2), dtype=np.float32)
-    # Parseval: the variance of the sound is four times the response's energy over 8000 squared.
+    white = draw.generator.standard_normal((draw.count, draw.rate // 2 + 1, 2), dtype=np.float32)
+    # Parseval: the variance of the sound is four times the response's energy over the rate squared.
     energy = np.sum(response * response, axis=1, keepdims=True)
-    gain = response * (SAMPLE_RATE / 2 / np.sqrt(energy))
+    gain = response * (draw.rate / 2 / np.sqrt(energy))
     return np.asarray(white.view(np.complex64)[..., 0] * gain, dtype=np.complex64)
 
 
 def _impulses(rate: _Sound, draw: _Draw) -> _Sound:
     """Impulses of random height at random times: one, and on average `rate` more a second."""
-    chance = rate / SAMPLE_RATE
-    luck = draw.generator.random((draw.count, SAMPLE_RATE), dtype=np.float32)
+    chance = rate / draw.rate
+    luck = draw.generator.random((draw.count, draw.rate), dtype=np.float32)
     height = np.maximum(1 - luck / chance, 0)
-    height[np.arange(draw.count), draw.generator.integers(0, SAMPLE_RATE, draw.count)] = 1
+    height[np.arange(draw.count), draw.generator.integers(0, draw.rate, draw.count)] = 1
     return height
 
 
 def _cycles(hertz: _Sound, draw: _Draw) -> _Sound:
     """Phase in cycles, modulo one, of an oscillator of the given pitch over time."""
-    cycles = np.cumsum(hertz / SAMPLE_RATE, axis=1) + draw()
+    cycles = np.cumsum(hertz / draw.rate, axis=1) + draw()
     return cycles - np.floor(cycles)
 
 
@@ -300,6 +308,7 @@ def _swing(rate: _Sound, depth: float, draw: _Draw) -> _Sound:
         wander += np.sin(2 * np.pi * (ratio * rate * knots + draw()))
     values: _Sound = np.exp(depth / math.sqrt(3) * wander)
     # Straight lines from knot to knot; `np.interp` knows one row only.
-    within = np.arange(SAMPLE_RATE // _KNOTS, dtype=np.float32) / (SAMPLE_RATE // _KNOTS)
+    piece = draw.rate // _KNOTS
+    within = np.arange(piece, dtype=np.float32) / piece
     start, step = values[:, :-1, np.newaxis], np.diff(values, axis=1)[:, :, np.newaxis]
-    return (start + step * within).reshape(-1, SAMPLE_RATE)
+    return (start + step * within).reshape(-1, draw.rate)

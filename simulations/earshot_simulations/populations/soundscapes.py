@@ -9,10 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from earshot_client.features import one_second
-from earshot_models import audio
 from earshot_models.soundscapes import SCENES, synthesize
 from earshot_protocol.errors import InvalidParametersError
-from earshot_protocol.spectrum import SAMPLE_RATE
 from earshot_simulations.populations.embedded import (
     POINTS,
     EmbeddedSound,
@@ -116,9 +114,7 @@ def _embed_scenes(
         part = scenes[start : start + _BATCH]
         sound = np.empty((len(part), rate), dtype=np.float32)
         for scene in np.unique(part):
-            clips = synthesize(SCENES[scene], int(np.sum(part == scene)), generator)
-            # They are made at 8 kHz: an encoder that hears more gets them with nothing above.
-            resampled = (audio.resample(clip, SAMPLE_RATE, rate) for clip in clips)
-            sound[part == scene] = [one_second(clip, rate, rate) for clip in resampled]
+            clips = synthesize(SCENES[scene], int(np.sum(part == scene)), generator, rate)
+            sound[part == scene] = [one_second(clip, rate, rate) for clip in clips]
         points[start : start + _BATCH] = embedded(sound, dimensions, encoder)
     return points
