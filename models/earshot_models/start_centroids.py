@@ -8,6 +8,7 @@ squared distance to its neighbours. Sound that the centroids have not met is nea
 
 from __future__ import annotations
 
+import warnings
 from itertools import product
 from typing import TYPE_CHECKING
 
@@ -71,6 +72,7 @@ def cluster(points: NDArray[np.float32], count: int, seed: int) -> NDArray[np.fl
         InvalidInputError: fewer points are different than there are to be centroids.
     """
     from sklearn.cluster import KMeans
+    from sklearn.exceptions import ConvergenceWarning
     from sklearn.preprocessing import normalize
 
     different = len(np.unique(points, axis=0))
@@ -84,7 +86,11 @@ def cluster(points: NDArray[np.float32], count: int, seed: int) -> NDArray[np.fl
     for beginning in np.random.default_rng([seed, 5]).integers(2**32, size=_BEGINNINGS):
         # On unit rows the centres differ from those of spherical k-means by their lengths alone.
         means = KMeans(count, n_init=1, random_state=int(beginning))
-        means.fit(points, sample_weight=weights)
+        with warnings.catch_warnings():
+            # Seconds that are all but the same may leave a centre without any: one beginning of
+            # several, and a trainer can do nothing about it.
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            means.fit(points, sample_weight=weights)
         centroids = normalize(means.cluster_centers_)
         near = np.average((points @ centroids.T).max(axis=1), weights=weights)
         if near > nearest:

@@ -85,3 +85,12 @@ def test_copies_of_one_sound_count_once_or_are_refused() -> None:
         cluster(np.repeat(np.eye(8, dtype=np.float32), 30, axis=0), 20, seed=0)
     with pytest.raises(InvalidInputError, match="10 start centroids: there must be 11"):
         cluster(around(np.eye(10), [1] * 10, 0.1, seed=8), 10, seed=0)
+
+
+def test_seconds_that_are_all_but_the_same_need_no_centroid_each() -> None:
+    places = np.eye(12, 16)
+    points = around(places, [5] * 12, 0.0, seed=0)
+    points[0, 15], points[5, 15] = 1e-8, 1e-8
+    found = cluster(points, 14, 0)
+    np.testing.assert_allclose(np.linalg.norm(found, axis=1), 1, atol=1e-6)
+    assert near(points, found).min() > 1 - 1e-6

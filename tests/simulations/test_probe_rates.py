@@ -13,13 +13,14 @@ from typer.testing import CliRunner
 
 from earshot_models.datasets.dataset import Dataset
 from earshot_models.datasets.opening import open_dataset
+from earshot_models.recipe import Recipe, Trained
 from earshot_simulations.commands.probe import app
 from earshot_simulations.probing import cost
 from earshot_simulations.probing.baseline import LogMelStatistics
 from earshot_simulations.probing.probe import probe, probe_several
 from earshot_simulations.probing.seconds import below_sentence, cut, cut_at
 from earshot_simulations.probing.table import rate_lines
-from earshot_simulations.reproductions import liebenow_9_2
+from earshot_simulations.reproductions import liebenow_9_1, liebenow_9_2
 
 LENGTHS = (2.0, 1.3, 0.4, 2.5)
 """Seconds of the clips of each class: two seconds, between, less than one, and two and a half."""
@@ -130,3 +131,17 @@ def test_a_picture_of_a_space_says_what_its_encoder_misses(tmp_path: Path) -> No
     dataset = built(tmp_path / "low", (8000,))
     outcome = liebenow_9_2.reproduce(dataset, Wide())
     assert "\n16 files have fewer samples per second than the 16,000 that wide" in outcome.note
+
+
+def test_encoders_that_are_trained_to_hear_more_are_measured_so(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    dataset, path = built(tmp_path / "low", (8000,)), wide_file(tmp_path)
+    variants = liebenow_9_1._variants(dataset, [], Recipe())
+    monkeypatch.setattr(liebenow_9_1, "_variants", lambda *given: variants[:2])
+    monkeypatch.setattr(
+        liebenow_9_1, "train_encoder", lambda *given, **more: Trained(path, path, [])
+    )
+    outcome = liebenow_9_1.reproduce(dataset, [], tmp_path / "encoders", Recipe())
+    assert [row["encoder"] for row in outcome.rows] == ["none: log-mel statistics", "synthesized"]
+    assert "\n16 files have fewer samples per second than the 16,000 that a" in outcome.note

@@ -12,7 +12,7 @@ import soundfile
 from support.esc_folder import write_esc_folder
 
 from earshot_client.encoder import default_encoder, encoder_path
-from earshot_models import recipe as recipes
+from earshot_models import origins
 from earshot_models.datasets.opening import open_dataset
 from earshot_models.recipe import Recipe, Source, Trained
 from earshot_models.soundscapes import SCENES
@@ -94,7 +94,7 @@ def test_no_encoder_hears_the_fold_that_it_is_measured_on(
 def test_every_encoder_of_9_1_can_be_trained(
     folder: Path, other: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(recipes, "_SYNTHESIZED", 25)
+    monkeypatch.setattr(origins, "_SYNTHESIZED", 25)
     dataset, sound = open_dataset(folder), open_dataset(other)
     outcome = liebenow_9_1.reproduce(dataset, [sound], tmp_path, TINY)
     assert len(list(tmp_path.rglob("encoder.tflite"))) == 14

@@ -81,7 +81,7 @@ def reproduce(
         encoder_for = _trained(variant, dataset, folder, cache, progress)
         found = probe(dataset, encoder_for, cache, progress)
         rows.append(_row(variant, found))
-        below = below or below_sentence(found.seconds, found.encoder)
+        below = below or below_sentence(found.seconds, "a trained encoder")
     note = _note(dataset, others, recipe, rows) + (f"\n{below}.\n" if below else "")
     return Outcome(NAME, rows, lambda path: _draw(rows, dataset, path), note)
 
