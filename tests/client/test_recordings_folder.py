@@ -133,9 +133,9 @@ def test_the_microphone_gives_new_seconds(monkeypatch: pytest.MonkeyPatch) -> No
     names = {second.name for _ in range(2) for second in Microphone(3).seconds()}
     assert len(names) == 6
     samples, rate = Microphone(1).read(Second("microphone"))
-    assert (samples.shape, samples.dtype, rate) == ((8000, 1), np.float32, 8000)
+    assert (samples.shape, samples.dtype, rate) == ((16_000, 1), np.float32, 16_000)
     ((frames, options),) = asked
-    assert (frames, options["samplerate"], options["blocking"]) == (8000, 8000, True)
+    assert (frames, options["samplerate"], options["blocking"]) == (16_000, 16_000, True)
 
 
 def test_no_microphone_is_one_clear_error(monkeypatch: pytest.MonkeyPatch) -> None:
