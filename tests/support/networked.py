@@ -77,6 +77,9 @@ class ServerProcess:
                 [
                     *(sys.executable, "-m", "earshot_client", "serve"),
                     *("--data", str(self.data), "--port", str(self.port), "--pause", "0.05"),
+                    # Tests ask again and again where phones wait as long as they are told to.
+                    *("--requests-per-minute", "1000000"),
+                    *("--address-requests-per-minute", "1000000"),
                     *self._options,
                 ],
                 stdout=subprocess.PIPE,

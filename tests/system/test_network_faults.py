@@ -283,7 +283,6 @@ def test_clocks_are_wrong(
 
 
 @pytest.mark.slow
-@pytest.mark.slow
 def test_stopped_in_good_order_it_goes_on_where_it_was(crowd: Crowd, undisturbed: Result) -> None:
     def restart(step: Step) -> None:
         if step in SOME_STEPS:
@@ -293,6 +292,7 @@ def test_stopped_in_good_order_it_goes_on_where_it_was(crowd: Crowd, undisturbed
     assert crowd.play(restart) == undisturbed
 
 
+@pytest.mark.slow
 def test_phones_are_killed_and_resumed_in_every_round(
     crowd: Crowd, undisturbed: Result, tmp_path: Path
 ) -> None:
