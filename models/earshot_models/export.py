@@ -92,14 +92,14 @@ def beside(
     """A network that says what others say too, each part at a length of its own.
 
     Args:
-        network: spectra (batch, 61, 64, 1) → (batch, 128); all networks here take such spectra.
+        network: spectra (batch, 61, 64, 1) → (batch, any); all networks here take such spectra.
             Its part has unit length.
         others: layers → (batch, any), and the length of each one's part: its weight beside the
             network's. What a layer says is brought to mean 0 and deviation 1, number by number.
         public: spectra of public sound, by which that is done.
 
     Returns:
-        Spectra → (batch, 128 + all theirs).
+        Spectra → (batch, its + all theirs).
     """
     spectrum = _spectrum()
     parts = [ops.normalize(network(spectrum), axis=1)]

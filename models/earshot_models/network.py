@@ -12,8 +12,8 @@ from earshot_protocol.encoder_file import DIMENSIONS
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.spectrum import BANDS, FRAMES
 
-MOST_PARAMETERS = 205_000
-"""With what stands beside a network, and the rotation, a phone carries 400,000 at most."""
+MOST_PARAMETERS = 420_000
+"""With what stands beside a network, and the rotation, a phone carries 700,000 at most."""
 
 # About where the logarithms of a second of unit level lie; a public constant, so that the network
 # sees numbers around zero from its first step on.
@@ -23,7 +23,7 @@ _MEAN, _DEVIATION = -6.0, 3.0
 _MOMENTUM = 0.9
 
 
-def build(width: float = 1.0, dropout: float = 0.1) -> keras.Model:
+def build(width: float = 1.0, dropout: float = 0.1, parts: int = 1) -> keras.Model:
     """A network with random weights.
 
     Depthwise-separable convolutions as in MobileNet (Howard et al. 2017), with residual connections
@@ -33,13 +33,14 @@ def build(width: float = 1.0, dropout: float = 0.1) -> keras.Model:
     Args:
         width: factor on the number of channels, 0.25 to 2.
         dropout: chance of a pooled feature to be dropped in training.
+        parts: how many embeddings it gives at once, for a teacher of whom several things are read.
 
     Returns:
-        A functional model, float32 (batch, 61, 64, 1) → float32 (batch, 128). Its last layer is
-        linear and named "embedding".
+        A functional model, float32 (batch, 61, 64, 1) → float32 (batch, parts × 128), each part at
+        unit length.
 
     Raises:
-        InvalidParametersError: if one is out of range, or it has more than 205,000 parameters.
+        InvalidParametersError: if one is out of range, or it has more than 420,000 parameters.
     """
     between("width", width, 0.25, 2)
     fraction("dropout", dropout)
@@ -56,7 +57,9 @@ def build(width: float = 1.0, dropout: float = 0.1) -> keras.Model:
     features = _activated(layers.Conv2D(48, 1, use_bias=False)(features))
     pooled = [layers.Flatten()(over_time(features, axis=1)) for over_time in (ops.mean, ops.max)]
     features = layers.Dropout(dropout)(layers.Concatenate()(pooled))
-    network = keras.Model(spectrum, layers.Dense(DIMENSIONS, name="embedding")(features))
+    features = layers.Dense(parts * DIMENSIONS, name="embedding")(features)
+    features = layers.UnitNormalization()(layers.Reshape((parts, DIMENSIONS))(features))
+    network = keras.Model(spectrum, layers.Flatten()(features))
     if network.count_params() > MOST_PARAMETERS:
         raise InvalidParametersError(
             f"width {width} makes {network.count_params()} parameters; "

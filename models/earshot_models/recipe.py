@@ -121,6 +121,7 @@ CONTRAST = Recipe()
 
 TAUGHT = Recipe(
     objective="distillation",
+    width=1.5,
     augmentations=Augmentations(
         colour=3.0, tilt=0.0, microphone=0.3, pocket=0.25, codec=0.1, background=0.2
     ),
@@ -215,7 +216,7 @@ def train_encoder(
     keras.utils.set_random_seed(recipe.seed)
     model = Contrastive(
         LogMel(mask=recipe.mask, seed=recipe.seed, spectrum=spectrum),
-        build(recipe.width, recipe.dropout),
+        build(recipe.width, recipe.dropout, len(teacher.lengths) if teacher else 1),
         objectives.OBJECTIVES[recipe.objective](),
     )
     what = {
@@ -267,7 +268,7 @@ def _batches(
     said = targets.ask(
         lessons, teacher, cache, lambda done, total: progress(done, total, "asking the teacher")
     )
-    wanted = targets.principal(said)
+    wanted = targets.principal(said, teacher.lengths)
     return TaughtBatches(
         lessons, wanted, recipe.augmentations, recipe.batch, recipe.seed, recipe.rate
     )

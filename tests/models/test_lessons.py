@@ -119,7 +119,7 @@ def test_a_teacher_is_asked_about_the_middle_of_every_lesson_once(tmp_path: Path
     lessons, teacher = Lessons([pool(440, 5000)], PLAIN, 2100), Loudness()
     told: list[int] = []
     said = ask(lessons, teacher, tmp_path, lambda done, total: told.append(done))
-    assert said.shape == (2100, teacher.dimensions)
+    assert said.shape == (2100, *teacher.lengths)
     assert told == [0, 1000, 2000, 2100]
     for number in (0, 777, 2099):
         middle = lessons.sound(number)[200:15_800]
@@ -191,15 +191,26 @@ def test_targets_are_principal_coordinates_by_a_textbook(monkeypatch: pytest.Mon
     expected = centred @ directions[:12].T / variances[:12] ** 0.25
     expected /= np.linalg.norm(expected, axis=1, keepdims=True)
     monkeypatch.setattr(targets, "_PRINCIPAL", 500)
-    found = principal(said, 12)
+    found = principal(said, [40], 12)
     np.testing.assert_allclose(np.abs(found), np.abs(expected), atol=1e-3)
     # Up to the sign of each coordinate, which is nobody's.
     agreement = np.abs(np.sum(found * expected, axis=0))
     np.testing.assert_allclose(agreement, np.sum(expected**2, axis=0), rtol=1e-3)
     with pytest.raises(InvalidInputError, match="40 lessons are too few to find 40"):
-        principal(said[:40], 40)
+        principal(said[:40], [40], 40)
     with pytest.raises(InvalidParametersError, match="dimensions=41"):
-        principal(said, 41)
+        principal(said, [40], 41)
+
+
+def test_what_is_read_of_a_teacher_counts_alike_part_by_part() -> None:
+    generator = np.random.default_rng(6)
+    one, other = 100 * generator.normal(size=(300, 30)), 0.01 * generator.normal(size=(300, 50))
+    both = principal(np.hstack([one, other]), [30, 50], 20)
+    assert both.shape == (300, 40)
+    np.testing.assert_allclose(both[:, :20], principal(one, [30], 20) / 2**0.5, atol=1e-6)
+    np.testing.assert_allclose(both[:, 20:], principal(other, [50], 20) / 2**0.5, atol=1e-6)
+    with pytest.raises(InvalidParametersError, match="dimensions=31"):
+        principal(np.hstack([one, other]), [30, 50], 31)
 
 
 # ---------------------------------------------------------------------------------------- batches

@@ -7,7 +7,7 @@ from pathlib import Path
 import keras
 import numpy as np
 import pytest
-from support.teachers import DIMENSIONS, RATE, WINDOW, keras_file, lite_rt_file, model, saved
+from support.teachers import DIMENSIONS, MAP, RATE, WINDOW, keras_file, lite_rt_file, model, saved
 
 from earshot_models.distillation.teacher import TeacherError, open_teacher
 from earshot_protocol.errors import InvalidParametersError
@@ -30,8 +30,8 @@ def test_a_teacher_says_what_its_embedding_layer_says(
 ) -> None:
     # LiteRT's tensors are named by what computes them: this one by the layer's activation.
     tensor = None if kind == "keras" else _named(files[kind], "embedding")
-    teacher = open_teacher(files[kind], tensor=tensor)
-    assert (teacher.rate, teacher.window, teacher.dimensions) == (RATE, WINDOW, DIMENSIONS)
+    teacher = open_teacher(files[kind], tensors=[tensor] if tensor else ())
+    assert (teacher.rate, teacher.window, teacher.lengths) == (RATE, WINDOW, (DIMENSIONS,))
     assert teacher.name == "teacher"
     samples = np.random.default_rng(0).normal(0, 0.1, (5, WINDOW)).astype(np.float32)
     inside = keras.Model(made.inputs[0], made.get_layer("embedding").output)
@@ -41,15 +41,40 @@ def test_a_teacher_says_what_its_embedding_layer_says(
     np.testing.assert_allclose(said, expected, rtol=1e-3, atol=1e-3)
 
 
-def _named(path: Path, part: str) -> str:
-    """The index of the last tensor of that name which has as many numbers."""
+@pytest.mark.parametrize("kind", ["keras", "lite_rt"])
+def test_of_a_map_the_largest_over_time_is_read(
+    kind: str, files: dict[str, Path], made: keras.Model
+) -> None:
+    tensors = ["deeper", "embedding"]
+    if kind == "lite_rt":
+        tensors = [_named(files[kind], "deeper", MAP), _named(files[kind], "embedding")]
+    teacher = open_teacher(files[kind], tensors=tensors)
+    assert teacher.lengths == (MAP[1] * MAP[2], DIMENSIONS)
+    samples = np.random.default_rng(0).normal(0, 0.1, (4, WINDOW)).astype(np.float32)
+    inside = [made.get_layer(name).output for name in ("deeper", "embedding")]
+    maps, embeddings = map(keras.ops.convert_to_numpy, keras.Model(made.inputs[0], inside)(samples))
+    said = teacher.embed(samples)
+    # A textbook's loops: what was heard at which pitch, whenever it was.
+    for window in range(4):
+        for pitch in range(MAP[1]):
+            for channel in range(0, MAP[2], 7):
+                largest = max(maps[window, time, pitch, channel] for time in range(MAP[0]))
+                found = said[window, pitch * MAP[2] + channel]
+                assert found == pytest.approx(largest, rel=1e-3, abs=1e-3)
+    np.testing.assert_allclose(said[:, MAP[1] * MAP[2] :], embeddings, rtol=1e-3, atol=1e-3)
+    other = open_teacher(files[kind], tensors=tensors[::-1])
+    assert other.identity != teacher.identity
+
+
+def _named(path: Path, part: str, shape: tuple[int, ...] = (DIMENSIONS,)) -> str:
+    """The index of the last tensor of that name and shape."""
     from ai_edge_litert.interpreter import Interpreter
 
     details = Interpreter(str(path)).get_tensor_details()
     found = [
         each["index"]
         for each in details
-        if part in each["name"] and tuple(each["shape"]) == (1, DIMENSIONS)
+        if part in each["name"] and tuple(each["shape"]) == (1, *shape)
     ]
     return str(found[-1])
 
@@ -60,7 +85,7 @@ def test_two_teachers_have_two_identities(files: dict[str, Path], tmp_path: Path
         own.identity,
         open_teacher(files["keras"], rate=WINDOW).identity,
         open_teacher(keras_file(tmp_path, dimensions=150)).identity,
-        open_teacher(files["lite_rt"], tensor=_named(files["lite_rt"], "embedding")).identity,
+        open_teacher(files["lite_rt"], tensors=[_named(files["lite_rt"], "embedding")]).identity,
     }
     assert len(identities) == 4
     assert open_teacher(files["keras"]).identity == own.identity
@@ -97,14 +122,14 @@ def test_a_rate_that_the_window_does_not_fit(kind: str, files: dict[str, Path]) 
 def test_a_tensor_that_is_not_there_or_too_short(files: dict[str, Path], tmp_path: Path) -> None:
     for kind, wanted in (("keras", "scores"), ("keras", "nobody"), ("lite_rt", "99999")):
         with pytest.raises(TeacherError, match=f"no embedding '{wanted}' of 128 numbers or more"):
-            open_teacher(files[kind], tensor=wanted)
+            open_teacher(files[kind], tensors=[wanted])
     short = keras_file(tmp_path, dimensions=64)
-    with pytest.raises(TeacherError, match="the last ones are none"):
+    with pytest.raises(TeacherError, match=r"the last ones are .*deeper \(150\)$"):
         open_teacher(short)
     unnamed = keras_file(tmp_path, named="hidden")
     with pytest.raises(TeacherError, match=r"name the tensor .*hidden \(160\)"):
         open_teacher(unnamed)
-    assert open_teacher(unnamed, tensor="hidden").dimensions == DIMENSIONS
+    assert open_teacher(unnamed, tensors=["hidden"]).lengths == (DIMENSIONS,)
 
 
 def test_a_model_of_another_shape(tmp_path: Path) -> None:

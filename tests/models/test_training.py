@@ -21,7 +21,9 @@ from earshot_models.pools import Pool
 from earshot_models.soundscapes import SCENES, synthesize
 from earshot_models.training import CheckpointError, retrieval, train
 from earshot_models.training_schedule import Schedule
+from earshot_protocol.encoder_file import DIMENSIONS
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
+from earshot_protocol.spectrum import BANDS, FRAMES
 
 SCHEDULE = Schedule(steps=12, steps_per_epoch=4, warm_up=3)
 
@@ -247,8 +249,17 @@ def test_bad_schedules_are_named(arguments: dict[str, float]) -> None:
 
 
 def test_a_network_is_small_enough_for_a_phone() -> None:
-    with pytest.raises(InvalidParametersError, match="205000"):
+    with pytest.raises(InvalidParametersError, match="420000"):
         build(width=2)
     assert build().count_params() <= 205_000
+    assert build(width=1.5, parts=2).count_params() <= 420_000
     with pytest.raises(InvalidParametersError, match="width"):
         build(width=3)
+
+
+def test_each_part_of_what_a_network_says_has_unit_length() -> None:
+    spectra = np.random.default_rng(0).normal(-6, 3, (3, FRAMES, BANDS, 1)).astype(np.float32)
+    said = keras.ops.convert_to_numpy(build(width=0.25, parts=3)(spectra))
+    assert said.shape == (3, 3 * DIMENSIONS)
+    lengths = np.linalg.norm(said.reshape(3, 3, DIMENSIONS), axis=2)
+    np.testing.assert_allclose(lengths, 1, atol=1e-5)

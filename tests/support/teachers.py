@@ -11,12 +11,17 @@ import numpy as np
 from keras import layers
 
 RATE, WINDOW, DIMENSIONS = 16_000, 15_600, 160
+MAP = (13, 5, 30)
+"""Times, frequencies and channels of the map."""
 
 
 def model(
     window: int = WINDOW, dimensions: int = DIMENSIONS, named: str = "embedding"
 ) -> keras.Model:
-    """Energies of bits of a window, at random weights, then scores that nobody should learn."""
+    """Energies of bits of a window, at random weights, then scores that nobody should learn.
+
+    Beside it a map: the window as 13 times, 5 frequencies and so many channels.
+    """
     samples = layers.Input((window,), name="waveform")
     frames = layers.Reshape((window // 200, 200))(samples)
     energies = keras.ops.log(keras.ops.mean(keras.ops.square(frames), axis=2) + 1e-6)
@@ -24,7 +29,12 @@ def model(
     learned = layers.Dense(dimensions, activation="relu", kernel_initializer=random, name=named)(
         energies
     )
-    return keras.Model(samples, layers.Dense(7, name="scores")(learned))
+    maps = layers.Reshape((*MAP[:2], window // MAP[0] // MAP[1]))(samples)
+    channels = layers.Conv2D(MAP[2], 1, kernel_initializer=random, name="deeper")(maps)
+    met = layers.GlobalAveragePooling2D(name="met")(channels)
+    return keras.Model(
+        samples, layers.Dense(7, name="scores")(layers.Concatenate()([learned, met]))
+    )
 
 
 def keras_file(folder: Path, **what: object) -> Path:
@@ -55,7 +65,7 @@ def lite_rt_file(folder: Path, made: keras.Model | None = None) -> Path:
 class Loudness:
     """A teacher without a file: the energies of 200 bits of a window."""
 
-    rate, window, dimensions, identity, name = RATE, WINDOW, 200, "loudness", "loudness"
+    rate, window, lengths, identity, name = RATE, WINDOW, (200,), "loudness", "loudness"
 
     def __init__(self) -> None:
         self.asked = 0

@@ -60,10 +60,10 @@ def train(
         int, typer.Option(help="Samples per second that the teacher hears.")
     ] = 16_000,
     teacher_tensor: Annotated[
-        str | None,
+        list[str] | None,
         typer.Option(
-            help="Which of its tensors is the embedding: an index or name in LiteRT, a layer's "
-            "name in Keras. By default the one whose name says so."
+            help="Which of its tensors to learn: an index or name in LiteRT, a layer's name in "
+            "Keras; give it once for each. By default the embedding whose name says so."
         ),
     ] = None,
     lessons: Annotated[
@@ -118,7 +118,7 @@ def train(
     from earshot_models import recipe as recipes
     from earshot_models.distillation.teacher import open_teacher
 
-    larger = None if teacher is None else open_teacher(teacher, teacher_rate, teacher_tensor)
+    larger = None if teacher is None else open_teacher(teacher, teacher_rate, teacher_tensor or ())
     recipe = recipes.CONTRAST if larger is None else recipes.TAUGHT
     recipe = replace(
         recipe, objective=objective or recipe.objective, voice_removed=voice_removed, seed=seed

@@ -140,7 +140,7 @@ class TaughtBatches:
 
         Args:
             lessons: what is heard.
-            targets: float32 (lessons, 128), unit rows.
+            targets: float32 (lessons, parts × 128), unit rows.
             augmentations: of what the student hears; pitch, speed and company are the lessons'.
             batch: lessons in a batch, at least 2.
             seed: at least 0.
@@ -167,8 +167,8 @@ class TaughtBatches:
         """Batch `number`: lessons in an order that is another in each pass through all of them.
 
         Returns:
-            float32 (batch, rate), the targets float32 (batch, 128), and the recording that most of
-            each was cut from, int32 (batch,).
+            float32 (batch, rate), the targets float32 (batch, parts × 128), and the recording that
+            most of each was cut from, int32 (batch,).
         """
         generator = np.random.default_rng([self._seed, number])
         chosen = generator.integers(self._lessons.count, size=self._batch)

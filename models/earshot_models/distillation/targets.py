@@ -6,7 +6,7 @@ import hashlib
 import json
 import os
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -57,7 +57,7 @@ def ask(
         progress: told after each block.
 
     Returns:
-        float16 (lessons, the teacher's dimensions), mapped from disk where it is kept.
+        float16 (lessons, all the teacher's lengths), mapped from disk where it is kept.
 
     Raises:
         TeacherError: the lessons are of another rate, or it says what is no number.
@@ -68,7 +68,7 @@ def ask(
         raise TeacherError(
             f"the teacher hears {teacher.rate} samples per second, the lessons have {lessons.rate}"
         )
-    shape = (lessons.count, teacher.dimensions)
+    shape = (lessons.count, sum(teacher.lengths))
     about = {
         "version": _VERSION,
         "lessons": lessons.identity,
@@ -95,32 +95,47 @@ def ask(
 
 
 def principal(
-    said: NDArray[np.floating], dimensions: int = DIMENSIONS, power: float = 0.25
+    said: NDArray[np.floating],
+    lengths: Sequence[int],
+    dimensions: int = DIMENSIONS,
+    power: float = 0.25,
 ) -> NDArray[np.float32]:
     """What a student of fewer numbers should say: the teacher's leading principal coordinates.
 
-    Each row at unit length, rotated, each coordinate divided by its eigenvalue to the `power` (so
-    that the first ones do not say it all), and at unit length again.
+    Of each part that was read of the teacher: each row at unit length, rotated, each coordinate
+    divided by its eigenvalue to the `power` (so that the first ones do not say it all), and at unit
+    length again.
 
     Args:
-        said: (lessons, teacher's dimensions), more lessons than `dimensions`.
-        dimensions: to keep, at most the teacher's.
+        said: (lessons, all lengths), more lessons than `dimensions`.
+        lengths: of the parts.
+        dimensions: to keep of each, at most its length.
         power: 0 keeps the variances, 0.5 makes them alike.
 
     Returns:
-        float32 (lessons, dimensions), unit rows.
+        float32 (lessons, parts × dimensions), unit rows of parts of one length.
 
     Raises:
         InvalidInputError: there are too few lessons.
         InvalidParametersError: a parameter is out of range.
     """
-    whole("dimensions", dimensions, 1, said.shape[1])
+    whole("dimensions", dimensions, 1, min(lengths))
     between("power", power, 0, 0.5)
     if len(said) <= dimensions:
         raise InvalidInputError(
             f"{len(said)} lessons are too few to find {dimensions} principal components: there "
             f"must be {dimensions + 1}"
         )
+    ends = np.cumsum(lengths)
+    parts = [
+        _principal(said[:, end - length : end], dimensions, power)
+        for end, length in zip(ends, lengths, strict=True)
+    ]
+    return np.hstack(parts) / np.float32(np.sqrt(len(parts)))
+
+
+def _principal(said: NDArray[np.floating], dimensions: int, power: float) -> NDArray[np.float32]:
+    """Of one part."""
     some = _unit(said[:: max(1, len(said) // _PRINCIPAL)]).astype(np.float64)
     mean = some.mean(axis=0).astype(np.float32)
     variances, rotation = np.linalg.eigh(np.cov(some, rowvar=False))

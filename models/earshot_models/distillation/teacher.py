@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 import warnings
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -41,29 +42,33 @@ class Teacher(Protocol):
     Attributes:
         rate: samples per second that it hears.
         window: samples that it hears at once, half a second to a second.
-        dimensions: length of its embeddings, at least 128.
-        identity: tells its embeddings from those of any other.
+        lengths: of what is read of it, one or more, each at least 128.
+        identity: tells what it says from what any other does.
         name: of its file.
     """
 
     rate: int
     window: int
-    dimensions: int
+    lengths: tuple[int, ...]
     identity: str
     name: str
 
     def embed(self, samples: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Float32 (batch, window) in [-1, 1] → float32 (batch, dimensions)."""
+        """Float32 (batch, window) in [-1, 1] → float32 (batch, all lengths), one after another."""
 
 
-def open_teacher(path: Path, rate: int = RATE, tensor: str | None = None) -> Teacher:
+def open_teacher(path: Path, rate: int = RATE, tensors: Sequence[str] = ()) -> Teacher:
     """Open a LiteRT (`.tflite`) or Keras (`.keras`) file.
+
+    A tensor of shape (1, numbers) is read as it is. Of one of shape (1, time, frequency, channels),
+    which lies deeper, each number's largest over time is read: what was heard counts, and at which
+    pitch, but not when.
 
     Args:
         path: of a model that takes one window of samples, (window,) or (batch, window).
         rate: samples per second that it hears.
-        tensor: which of its tensors is the embedding: a LiteRT tensor's index or name, a Keras
-            layer's name. By default the one whose name says so, if there is but one.
+        tensors: which of its tensors to learn: a LiteRT tensor's index or name, a Keras layer's
+            name. By default the embedding whose name says so, if there is but one.
 
     Raises:
         TeacherError: no such file, another format, or a model of another shape.
@@ -79,14 +84,30 @@ def open_teacher(path: Path, rate: int = RATE, tensor: str | None = None) -> Tea
     except OSError as error:
         raise TeacherError(f"the teacher {path} cannot be read: {error.strerror}") from error
     if path.suffix == _LITE_RT:
-        return LiteRtTeacher(path, data, rate, tensor)
-    return KerasTeacher(path, data, rate, tensor)
+        return LiteRtTeacher(path, data, rate, tensors)
+    return KerasTeacher(path, data, rate, tensors)
+
+
+@dataclass(frozen=True)
+class _Readable(Generic[_Tensor]):
+    """A tensor that can be learned: an embedding, or a map (time, frequency, channels)."""
+
+    tensor: _Tensor
+    length: int
+    map: bool
+
+    @classmethod
+    def of(cls, tensor: _Tensor, shape: Sequence[int | None]) -> _Readable[_Tensor] | None:
+        """What there is to read of a tensor without its batch; None for one of another shape."""
+        if None in shape or len(shape) not in (1, 3):
+            return None
+        return cls(tensor, int(np.prod([size or 0 for size in shape[-2:]])), len(shape) == 3)
 
 
 class LiteRtTeacher:
     """A LiteRT model of which any tensor can be read, one window at a time."""
 
-    def __init__(self, path: Path, data: bytes, rate: int, tensor: str | None) -> None:
+    def __init__(self, path: Path, data: bytes, rate: int, tensors: Sequence[str]) -> None:
         from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
         try:
@@ -109,10 +130,10 @@ class LiteRtTeacher:
             raise TeacherError(f"{path} must take one tensor of float32 samples")
         self._input, self._shape = inputs[0]["index"], shape
         self.window = _window(path, shape, rate)
-        chosen = _chosen(path, self._embeddings(), tensor)
-        self._output, self.dimensions = chosen
+        self._read = _chosen(path, self._readable(), tensors)
+        self.lengths = tuple(each.length for each in self._read)
         self.rate = rate
-        self.identity = _identity(data, rate, str(self._output))
+        self.identity = _identity(data, rate, [str(each.tensor) for each in self._read])
         self.name = path.stem
         try:
             self.embed(np.zeros((1, self.window), dtype=np.float32))
@@ -121,28 +142,36 @@ class LiteRtTeacher:
 
     def embed(self, samples: NDArray[np.float32]) -> NDArray[np.float32]:
         """See `Teacher.embed`."""
-        rows = np.empty((len(samples), self.dimensions), dtype=np.float32)
+        rows = np.empty((len(samples), sum(self.lengths)), dtype=np.float32)
         for row, window in zip(rows, samples, strict=True):
             self._interpreter.set_tensor(self._input, window.reshape(self._shape))
             self._interpreter.invoke()
-            row[:] = self._interpreter.get_tensor(self._output).reshape(-1)
+            said = [self._interpreter.get_tensor(each.tensor)[0] for each in self._read]
+            np.concatenate(
+                [
+                    (values.max(axis=0) if each.map else values).reshape(-1)
+                    for each, values in zip(self._read, said, strict=True)
+                ],
+                out=row,
+            )
         return rows
 
-    def _embeddings(self) -> dict[str, tuple[int, int]]:
-        """Index and length of every tensor that might be an embedding, by name and by index."""
+    def _readable(self) -> dict[str, _Readable[int]]:
+        """Every tensor that can be learned, by index and name."""
         found = {}
         for tensor in self._interpreter.get_tensor_details():
-            shape = tensor["shape"]
-            vector = len(shape) == 2 and shape[0] == 1 and tensor["dtype"] is np.float32
-            if vector and tensor["index"] != self._input:
-                found[f"{tensor['index']} {tensor['name']}"] = (tensor["index"], int(shape[1]))
+            index, shape = tensor["index"], [int(size) for size in tensor["shape"]]
+            readable = _Readable.of(index, shape[1:])
+            single = shape[:1] == [1] and tensor["dtype"] is np.float32
+            if readable and single and index != self._input:
+                found[f"{index} {tensor['name']}"] = readable
         return found
 
 
 class KerasTeacher:
     """A Keras model of which any layer's output can be read."""
 
-    def __init__(self, path: Path, data: bytes, rate: int, tensor: str | None) -> None:
+    def __init__(self, path: Path, data: bytes, rate: int, tensors: Sequence[str]) -> None:
         import keras
 
         try:
@@ -153,14 +182,22 @@ class KerasTeacher:
             raise TeacherError(f"{path} must take one tensor (batch, samples)")
         self.window = _window(path, model.input_shape, rate)
         layers = {
-            f"{place} {layer.name}": (layer, int(layer.output.shape[-1]))
+            f"{place} {layer.name}": readable
             for place, layer in enumerate(model.layers[1:], start=1)
-            if len(layer.output.shape) == 2 and layer.output.shape[-1] is not None
+            if (readable := _Readable.of(layer, layer.output.shape[1:]))
         }
-        layer, self.dimensions = _chosen(path, layers, tensor)
-        self._model = keras.Model(model.inputs[0], layer.output)
+        read = _chosen(path, layers, tensors)
+        outputs = [
+            keras.ops.reshape(
+                keras.ops.max(each.tensor.output, axis=1) if each.map else each.tensor.output,
+                (-1, each.length),
+            )
+            for each in read
+        ]
+        self._model = keras.Model(model.inputs[0], keras.ops.concatenate(outputs, axis=1))
+        self.lengths = tuple(each.length for each in read)
         self.rate = rate
-        self.identity = _identity(data, rate, layer.name)
+        self.identity = _identity(data, rate, [each.tensor.name for each in read])
         self.name = path.stem
 
     def embed(self, samples: NDArray[np.float32]) -> NDArray[np.float32]:
@@ -183,26 +220,40 @@ def _window(path: Path, shape: tuple[int | None, ...], rate: int) -> int:
 
 
 def _chosen(
-    path: Path, tensors: Mapping[str, tuple[_Tensor, int]], wanted: str | None
-) -> tuple[_Tensor, int]:
-    """The tensor that is wanted, and its length; by its index or its name."""
-    listed = {name: each for name, each in tensors.items() if each[1] >= _LEAST_DIMENSIONS}
-    if wanted is None:
-        found = [each for name, each in listed.items() if any(part in name for part in _EMBEDDING)]
-    else:
-        found = [each for name, each in listed.items() if wanted in name.split(" ", 1)]
-    if len(found) == 1:
-        return found[0]
-    names = [f"{name} ({length})" for name, (_, length) in listed.items()]
-    few = ", ".join(names[-_MOST_LISTED:]) or "none"
-    raise TeacherError(
-        f"{path}: name the tensor that is its embedding, of {_LEAST_DIMENSIONS} numbers or more; "
-        f"the last ones are {few}"
-        if wanted is None
-        else f"{path} has no embedding {wanted!r} of {_LEAST_DIMENSIONS} numbers or more; the last "
-        f"tensors are {few}"
-    )
+    path: Path, tensors: Mapping[str, _Readable[_Tensor]], wanted: Sequence[str]
+) -> list[_Readable[_Tensor]]:
+    """The tensors that are wanted, by index or name; the embedding if none is named."""
+    listed = {name: each for name, each in tensors.items() if each.length >= _LEAST_DIMENSIONS}
+    if wanted:
+        return [_named(path, listed, name) for name in wanted]
+    found = [
+        each
+        for name, each in listed.items()
+        if not each.map and any(part in name for part in _EMBEDDING)
+    ]
+    if len(found) != 1:
+        raise TeacherError(
+            f"{path}: name the tensor that is its embedding, of {_LEAST_DIMENSIONS} numbers or "
+            f"more; {_last(listed)}"
+        )
+    return found
 
 
-def _identity(data: bytes, rate: int, tensor: str) -> str:
-    return hashlib.sha256(hashlib.sha256(data).digest() + f"{rate} {tensor}".encode()).hexdigest()
+def _named(path: Path, listed: Mapping[str, _Readable[_Tensor]], wanted: str) -> _Readable[_Tensor]:
+    found = [each for name, each in listed.items() if wanted in name.split(" ", 1)]
+    if len(found) != 1:
+        raise TeacherError(
+            f"{path} has no embedding {wanted!r} of {_LEAST_DIMENSIONS} numbers or more; "
+            f"{_last(listed)}"
+        )
+    return found[0]
+
+
+def _last(listed: Mapping[str, _Readable[_Tensor]]) -> str:
+    names = [f"{name} ({each.length})" for name, each in listed.items()]
+    return f"the last ones are {', '.join(names[-_MOST_LISTED:]) or 'none'}"
+
+
+def _identity(data: bytes, rate: int, tensors: Sequence[str]) -> str:
+    read = f"{rate} {' '.join(tensors)}".encode()
+    return hashlib.sha256(hashlib.sha256(data).digest() + read).hexdigest()
