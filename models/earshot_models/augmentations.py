@@ -187,7 +187,7 @@ def heard(
 
     rate = 2 * (len(spectrum) - 1)
     slope = of.slope + generator.uniform(-augmentations.tilt, augmentations.tilt)
-    response = np.exp(np.float32(slope * np.log(10) / 20) * responses.octaves(rate))
+    response = responses.tilted(slope, rate)
     if generator.random() < augmentations.microphone:
         microphone = generator.integers(responses.MICROPHONES)
         response = response * responses.microphones(rate)[microphone]

@@ -81,6 +81,11 @@ def companded(sound: _Sound, bits: int) -> _Sound:
     return np.asarray(np.copysign(loudness, sound), dtype=np.float32)
 
 
+def tilted(slope: float, rate: int) -> NDArray[np.float32]:
+    """Response (rate / 2 + 1,) of so many decibels more for every octave."""
+    return np.exp(np.float32(slope * np.log(10) / 20) * octaves(rate))
+
+
 @cache
 def octaves(rate: int) -> NDArray[np.float32]:
     """Octaves above 1 kHz of every bin (rate / 2 + 1,), flat below 50 Hz."""

@@ -20,7 +20,7 @@ from earshot_models.pools import Pool
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 
 RATE = 16_000
-PLAIN = Variation(changed=0, mixed=0)
+PLAIN = Variation(changed=0, coloured=0, backwards=0, mixed=0)
 SILENT = Augmentations(
     pitch=0, colour=0, room=0, company=0, speed=0, tilt=0, microphone=0, pocket=0, codec=0,
     overdrive=0, background=0, noise=0,
@@ -66,13 +66,13 @@ def test_a_lesson_is_a_second_of_its_recording_at_unit_level() -> None:
 
 def test_lessons_are_faster_slower_and_mixed_as_often_as_they_should() -> None:
     count = 400
-    changed = Lessons([pool(1000)], Variation(changed=0.25, octaves=0.3, mixed=0), count)
+    changed = Lessons([pool(1000)], replace(PLAIN, changed=0.25, octaves=0.3), count)
     heard = np.array([pitches(changed.spectrum(number)[0])[0] for number in range(count)])
     octaves = np.log2(heard / 1000)
     assert binomtest(int((np.abs(octaves) > 0.003).sum()), count, 0.25).pvalue > 1e-6
     # The lengths of windows are rounded to what transforms fast.
     assert 0.25 < np.abs(octaves).max() < 0.33
-    level = Variation(changed=0, mixed=0.5, mixed_snr=(-6.0, -6.0))
+    level = replace(PLAIN, mixed=0.5, mixed_snr=(-6.0, -6.0))
     mixed = Lessons([pool(300, 700, 1500, 3100, 6000, 7500)], level, count)
     beside = 0
     for number in range(count):
@@ -87,16 +87,35 @@ def test_lessons_are_faster_slower_and_mixed_as_often_as_they_should() -> None:
     assert binomtest(beside, count, 0.5 * 5 / 6).pvalue > 1e-6
 
 
+def test_lessons_are_coloured_and_heard_backwards_as_often_as_they_should() -> None:
+    count, time = 400, np.arange(RATE) / RATE
+    chord = (np.sin(2 * np.pi * 500 * time) + np.sin(2 * np.pi * 4000 * time)).astype(np.float32)
+    one = Pool([chord], np.arange(1), 1.0, rate=RATE)
+    coloured = Lessons([one], replace(PLAIN, coloured=0.25, slope=6.0), count)
+    spectra = np.abs([coloured.spectrum(number)[0][[500, 4000]] for number in range(count)])
+    slopes = 20 * np.log10(spectra[:, 1] / spectra[:, 0]) / 3  # three octaves lie between
+    assert binomtest(int((np.abs(slopes) > 0.01).sum()), count, 0.25).pvalue > 1e-6
+    assert 5 < np.abs(slopes).max() <= 6.01
+    assert -1 < slopes.mean() < 1
+    growing = (np.sin(2 * np.pi * 500 * time) * time).astype(np.float32)
+    one = Pool([growing], np.arange(1), 1.0, rate=RATE)
+    turned = Lessons([one], replace(PLAIN, backwards=0.25), count)
+    sounds = np.array([turned.sound(number) for number in range(count)]) ** 2
+    backwards = sounds[:, : RATE // 2].sum(axis=1) > sounds[:, RATE // 2 :].sum(axis=1)
+    assert binomtest(int(backwards.sum()), count, 0.25).pvalue > 1e-6
+
+
 def test_lessons_are_told_apart_by_sound_variation_count_and_seed() -> None:
     own = Lessons([pool(440, 880)], PLAIN, 20)
     others = [
         Lessons([pool(440, 881)], PLAIN, 20),
         Lessons([pool(440, 880), pool(440)], PLAIN, 20),
         Lessons([pool(440, 880)], replace(PLAIN, changed=0.1), 20),
+        Lessons([pool(440, 880)], replace(PLAIN, backwards=0.1), 20),
         Lessons([pool(440, 880)], PLAIN, 21),
         Lessons([pool(440, 880)], PLAIN, 20, seed=1),
     ]
-    assert len({own.identity, *(each.identity for each in others)}) == 6
+    assert len({own.identity, *(each.identity for each in others)}) == 7
     assert Lessons([pool(440, 880)], PLAIN, 20).identity == own.identity
 
 
@@ -107,7 +126,15 @@ def test_lessons_that_cannot_be_given() -> None:
         Lessons([Pool([np.zeros(RATE, np.float32)], np.arange(1), 1.0, rate=RATE)], PLAIN, 20)
     with pytest.raises(InvalidParametersError, match="count=1"):
         Lessons([pool(440)], PLAIN, 1)
-    for wrong in ({"changed": 1.1}, {"octaves": 2}, {"mixed": -1}, {"mixed_snr": (1.0, 0.0)}):
+    for wrong in (
+        {"changed": 1.1},
+        {"coloured": 2},
+        {"slope": 25},
+        {"backwards": -1},
+        {"octaves": 2},
+        {"mixed": -1},
+        {"mixed_snr": (1.0, 0.0)},
+    ):
         with pytest.raises(InvalidParametersError, match=next(iter(wrong))):
             Variation(**wrong)  # type: ignore[arg-type]
 

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from earshot_models import augmentations as augment
+from earshot_models import responses
 from earshot_models.augmentations import Augmentations
 from earshot_models.pools import Audible, Pool, Sound
 from earshot_protocol.checks import between, share, whole
@@ -27,18 +28,26 @@ class Variation:
     Attributes:
         changed: chance of another speed.
         octaves: by which pitch and tempo change then, at most.
+        coloured: chance of another colour.
+        slope: decibels per octave by which it changes then, at most.
+        backwards: chance to be heard backwards.
         mixed: chance of a second sound beside the first.
         mixed_snr: decibels of the second above the first, least and most.
     """
 
-    changed: float = 1 / 3
-    octaves: float = 0.32
+    changed: float = 0.75
+    octaves: float = 0.5
+    coloured: float = 0.5
+    slope: float = 6.0
+    backwards: float = 0.15
     mixed: float = 0.5
     mixed_snr: tuple[float, float] = (-15.0, 5.0)
 
     def __post_init__(self) -> None:
-        share("changed", self.changed)
+        for chance in ("changed", "coloured", "backwards"):
+            share(chance, getattr(self, chance))
         between("octaves", self.octaves, 0, 1)
+        between("slope", self.slope, 0, 24)
         share("mixed", self.mixed)
         least, most = self.mixed_snr
         if not least <= most:
@@ -98,7 +107,7 @@ class Lessons:
         return np.asarray(fft.irfft(self.spectrum(number)[0], self.rate), dtype=np.float32)
 
     def _one(self, generator: np.random.Generator) -> tuple[NDArray[np.complex64], int]:
-        """A second of one recording, at another speed perhaps."""
+        """A second of one recording; at another speed, of another colour or backwards perhaps."""
         from scipy import fft
 
         pool = self._sound.draw(generator)
@@ -107,6 +116,11 @@ class Lessons:
             octaves = generator.uniform(-self._variation.octaves, self._variation.octaves)
         index, window = _window(pool, octaves, generator)
         spectrum = augment.band(fft.rfft(window), len(window), self.rate)
+        if generator.random() < self._variation.coloured:
+            slope = generator.uniform(-self._variation.slope, self._variation.slope)
+            spectrum *= responses.tilted(slope, self.rate)
+        if generator.random() < self._variation.backwards:
+            spectrum = spectrum.conj()
         return _unit(spectrum), int(pool.recordings[index])
 
     def _identity(self, pools: Sequence[Pool]) -> str:
