@@ -250,9 +250,9 @@ class Killer:
             self.killed.set()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
-    "after",
-    [pytest.param(False, marks=pytest.mark.slow, id="before"), pytest.param(True, id="after")],
+    "after", [pytest.param(False, id="before"), pytest.param(True, id="after")]
 )
 def test_killed_at_every_request_the_outcome_is_that_of_an_undisturbed_life(
     tmp_path: Path, sound: Path, after: bool

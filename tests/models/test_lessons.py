@@ -142,13 +142,16 @@ def test_lessons_that_cannot_be_given() -> None:
 # ------------------------------------------------------------------------------- the teacher's word
 
 
-def test_a_teacher_is_asked_about_the_middle_of_every_lesson_once(tmp_path: Path) -> None:
-    lessons, teacher = Lessons([pool(440, 5000)], PLAIN, 2100), Loudness()
+def test_a_teacher_is_asked_about_the_middle_of_every_lesson_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(targets, "_BLOCK", 100)
+    lessons, teacher = Lessons([pool(440, 5000)], PLAIN, 210), Loudness()
     told: list[int] = []
     said = ask(lessons, teacher, tmp_path, lambda done, total: told.append(done))
-    assert said.shape == (2100, *teacher.lengths)
-    assert told == [0, 1000, 2000, 2100]
-    for number in (0, 777, 2099):
+    assert said.shape == (210, *teacher.lengths)
+    assert told == [0, 100, 200, 210]
+    for number in (0, 77, 209):
         middle = lessons.sound(number)[200:15_800]
         (expected,) = teacher.embed(middle[np.newaxis])
         ratio = said[number].astype(float) / expected
@@ -162,19 +165,20 @@ def test_a_teacher_is_asked_about_the_middle_of_every_lesson_once(tmp_path: Path
     np.testing.assert_array_equal(ask(lessons, Loudness()), said)  # without a folder too
 
 
-def test_asking_goes_on_where_it_stopped(tmp_path: Path) -> None:
-    lessons = Lessons([pool(440, 5000)], PLAIN, 2500)
+def test_asking_goes_on_where_it_stopped(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(targets, "_BLOCK", 100)
+    lessons = Lessons([pool(440, 5000)], PLAIN, 250)
     whole = ask(lessons, Loudness())
 
     def stop(done: int, total: int) -> None:
-        if done == 1000:
+        if done == 100:
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
         ask(lessons, Loudness(), tmp_path, stop)
     teacher = Loudness()
     np.testing.assert_array_equal(ask(lessons, teacher, tmp_path), whole)
-    assert teacher.asked == 1500
+    assert teacher.asked == 150
 
 
 def test_what_was_kept_of_another_teacher_or_is_damaged_is_refused(tmp_path: Path) -> None:

@@ -97,7 +97,7 @@ def ended(run: tuple[Path, Run], tmp_path: Path) -> Run:
 @pytest.mark.parametrize(
     "objective",
     [
-        "nt-xent",
+        pytest.param("nt-xent", marks=pytest.mark.slow),
         pytest.param("momentum", marks=pytest.mark.slow),
         pytest.param("bilinear", marks=pytest.mark.slow),
         pytest.param("distillation", marks=pytest.mark.slow),
@@ -169,6 +169,7 @@ def test_every_objective_brings_views_of_one_sound_together(
     assert np.mean(nearer) > least  # chance is 0.5
 
 
+@pytest.mark.slow
 def test_it_ends_when_retrieval_no_longer_grows_and_keeps_the_best(tmp_path: Path) -> None:
     # So slow that nothing changes: retrieval is best in the first epoch, or as good.
     schedule = Schedule(40, steps_per_epoch=2, warm_up=0, learning_rate=1e-9, patience=2)

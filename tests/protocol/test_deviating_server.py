@@ -138,6 +138,7 @@ def test_without_sybils_it_still_cuts_six_phones_of_three_hundred_off(
     assert server.opened().keys() == set(victims)
 
 
+@pytest.mark.slow
 def test_with_sybils_up_to_gamma_it_still_opens_most(server: DeviatingServer) -> None:
     """A corrupted neighbour counts for both stories. Nothing short of signed views stops that."""
     server.corrupted = SYBILS

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
 
@@ -66,6 +66,7 @@ def base64(rows: np.ndarray) -> Any:
     return msgspec.to_builtins(rows.astype("<i2").tobytes())
 
 
+@settings(max_examples=25)
 @given(
     arrays.arrays(
         np.float64,

@@ -82,7 +82,9 @@ def test_a_centroid_is_the_mean_of_its_points() -> None:
     assert len(found.clusters) == len(points)
 
 
-@pytest.mark.parametrize(("total", "least"), [(40, 5), (400, 5), (1600, 10)])
+@pytest.mark.parametrize(
+    ("total", "least"), [(40, 5), (400, 5), pytest.param(1600, 10, marks=pytest.mark.slow)]
+)
 def test_the_labels_are_those_of_scikit_learn(total: int, least: int) -> None:
     """With `least` on paper: a quarter of the root of all points, at least 5."""
     points, _ = planted(corners(4, 2, 1), total // 4, seed=6)

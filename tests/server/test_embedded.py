@@ -89,6 +89,7 @@ def test_it_listens_on_a_socket_that_is_closed_to_others_only(folder: Path) -> N
         assert not (folder / "postgresql").stat().st_mode & 0o077
 
 
+@pytest.mark.slow
 def test_by_default_it_waits_for_the_disk(folder: Path) -> None:
     with embedded(folder) as postgres:
         for setting in ("fsync", "synchronous_commit", "full_page_writes"):
@@ -124,6 +125,7 @@ def test_a_folder_has_one_owner(folder: Path) -> None:
         assert not (folder / "postgresql/postmaster.pid").exists()
 
 
+@pytest.mark.slow
 def test_what_a_crash_leaves_behind_does_not_keep_it_from_starting(folder: Path) -> None:
     """The number of the server that died is that of a process that lives: here, of ourselves."""
     with embedded(folder, UNSAFE) as postgres:
@@ -136,6 +138,7 @@ def test_what_a_crash_leaves_behind_does_not_keep_it_from_starting(folder: Path)
         assert one(postgres.url, "SELECT x FROM t") == 42
 
 
+@pytest.mark.slow
 def test_it_is_started_again_if_it_dies(folder: Path) -> None:
     with embedded(folder, UNSAFE) as postgres:
         os.kill(postmaster(folder), signal.SIGKILL)
@@ -145,6 +148,7 @@ def test_it_is_started_again_if_it_dies(folder: Path) -> None:
         assert one(postgres.url, "SELECT 1") == 1
 
 
+@pytest.mark.slow
 def test_a_path_that_is_too_long_for_a_socket_will_do(folder: Path) -> None:
     deep = folder.parent / ("a rather long name, with a space " * 3) / "ü"
     with embedded(deep, UNSAFE) as postgres:
@@ -155,6 +159,7 @@ def test_a_path_that_is_too_long_for_a_socket_will_do(folder: Path) -> None:
     assert not place.exists()
 
 
+@pytest.mark.slow
 def test_why_it_does_not_start_is_told(folder: Path) -> None:
     with (
         pytest.raises(EmbeddedDatabaseError, match="max_connections"),
@@ -173,6 +178,7 @@ def test_a_cluster_of_an_unknown_version_is_refused(folder: Path) -> None:
         raise AssertionError("it started")
 
 
+@pytest.mark.slow
 def test_an_initialisation_that_was_cut_short_is_begun_again(folder: Path) -> None:
     draft = folder / "postgresql.draft"
     draft.mkdir(parents=True)
@@ -206,6 +212,7 @@ def test_a_server_that_died_is_revived_under_its_old_url(folder: Path) -> None:
         assert not postgres.revive()
 
 
+@pytest.mark.slow
 def test_a_folder_for_the_socket_that_is_somebody_else_s_is_not_used(folder: Path) -> None:
     long = folder / ("x" * 100)
     with embedded(long) as postgres:

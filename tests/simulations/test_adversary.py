@@ -110,6 +110,7 @@ def test_garbage_is_refused_and_counted() -> None:
     assert any("not a message" in note for note in run.notes)
 
 
+@pytest.mark.slow
 def test_dropouts_leave_together_in_the_last_round() -> None:
     parameters = PEACE.parameters(Blobs(100, 50, 4, 0.5, 0))
     drawn = draw_dropouts(parameters, PEACE.seed)
@@ -127,6 +128,7 @@ def test_dropouts_leave_together_in_the_last_round() -> None:
     assert "ended without a result" in render(beyond)
 
 
+@pytest.mark.slow
 def test_wrong_shares_of_one_are_corrected_and_of_many_end_the_phase(peace: Run) -> None:
     # One is corrected in this seed's graphs, as in 996 of 1000 drawn ones: where nine of a phone's
     # neighbours vanish, nothing is left to correct with.

@@ -378,6 +378,7 @@ main()
 """
 
 
+@pytest.mark.slow
 def test_control_c_ends_a_run_in_two_processes_quietly(tmp_path: Path) -> None:
     process = python(
         SAY_STEPS,

@@ -165,6 +165,7 @@ def test_statistics_hear_what_comes_later_on_the_scale_of_what_came_first(
     np.testing.assert_allclose(embed(statistics, seconds.sound[5:9]), every[5:9], atol=1e-5)
 
 
+@pytest.mark.slow
 def test_each_encoder_is_measured_as_if_it_were_alone(dataset: Dataset) -> None:
     encoders = [lambda held: Deaf(), lambda held: LogMelStatistics()]
     several = probe.probe_several(dataset, encoders)
@@ -224,6 +225,7 @@ def test_a_probe_does_not_wait_for_keras() -> None:
     assert told.stdout == "False\n"
 
 
+@pytest.mark.slow
 def test_the_command_compares(folder: Path, tmp_path: Path) -> None:
     out = tmp_path / "out"
     words = ["--data", str(folder), "--encoder", DEFAULT_ENCODER, "--raw", "--out", str(out)]

@@ -112,6 +112,7 @@ def test_files_below_the_rate_of_an_encoder_are_brought_up_and_counted(tmp_path:
     ]
 
 
+@pytest.mark.slow
 def test_the_command_measures_a_wide_encoder_and_says_what_it_misses(
     dataset: Dataset, folder: Path, tmp_path: Path
 ) -> None:

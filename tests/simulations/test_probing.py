@@ -259,6 +259,7 @@ def test_the_command_measures_the_shipped_encoder(folder: Path, tmp_path: Path) 
     assert 0 < spent["spectrum_ms"] < spent["cpu_ms"]
 
 
+@pytest.mark.slow
 def test_bad_files_are_left_out_named_and_counted(folder: Path, tmp_path: Path) -> None:
     folder = Path(shutil.copytree(folder, tmp_path / "sound"))
     label = open_dataset(folder).labels[0]

@@ -101,6 +101,7 @@ def test_every_encoder_of_9_1_can_be_trained(
     assert all(0 <= float(row["second_accuracy"]) <= 1 for row in outcome.rows)
 
 
+@pytest.mark.slow
 def test_the_embedding_space_is_laid_out(folder: Path, tmp_path: Path) -> None:
     outcome = liebenow_9_2.reproduce(open_dataset(folder), default_encoder())
     assert len(outcome.rows) == 320

@@ -329,6 +329,7 @@ def generated(world: World, database: Database, examples: int) -> None:
     assert psutil.Process().memory_info().rss - memory < MOST_GROWTH
 
 
+@pytest.mark.slow
 def test_requests_made_from_the_document_change_nothing(world: World, database: Database) -> None:
     generated(world, database, 30)
 

@@ -65,6 +65,7 @@ def test_the_distributions_package_is_installed_where_that_may_be(
     assert "installing chromium" in capfd.readouterr().err
 
 
+@pytest.mark.slow
 def test_others_than_root_install_no_package(empty: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     program(empty / "apt-get", f"#!/bin/sh\n: > {empty}/called\n")
@@ -73,6 +74,7 @@ def test_others_than_root_install_no_package(empty: Path, monkeypatch: pytest.Mo
     assert not (empty / "called").exists()
 
 
+@pytest.mark.slow
 def test_where_none_can_be_had_that_is_said_at_once(empty: Path) -> None:
     began = time.monotonic()
     done = subprocess.run(  # noqa: S603 - our own script

@@ -67,7 +67,8 @@ def test_a_phone_gets_neither_the_training_nor_the_servers_libraries() -> None:
     assert len(brought) < 30
 
 
-@pytest.mark.parametrize("encoder", [pytest.param("own", marks=pytest.mark.slow), "shipped"])
+@pytest.mark.slow
+@pytest.mark.parametrize("encoder", ["own", "shipped"])
 def test_the_client_alone_enrols_and_takes_part(tmp_path: Path, encoder: str) -> None:
     names = distributions() if encoder == "own" else distributions("phone")
     packages = tmp_path / "packages"

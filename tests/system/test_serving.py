@@ -114,6 +114,7 @@ def test_digits_with_which_several_phases_begin_are_answered_by_their_names(
         client.stop(name)
 
 
+@pytest.mark.slow
 def test_a_dry_run_says_what_would_come_of_it_and_starts_nothing(server: ServerProcess) -> None:
     before = earshot("phase", "list", *at(server)).stdout
     usual = ("phase", "start", "--phones", "300", "--dry-run")
@@ -284,6 +285,7 @@ def test_an_option_with_which_nobody_can_serve_is_said_in_one_line(
     assert len(done.stderr.splitlines()) == 1
 
 
+@pytest.mark.slow
 def test_a_second_host_needs_the_credentials_of_the_first(
     tmp_path: Path, postgres: EmbeddedPostgres
 ) -> None:
@@ -347,6 +349,7 @@ def test_credentials_that_others_may_read_are_refused(
 # ---------------------------------------------------------------------------------- life and death
 
 
+@pytest.mark.slow
 def test_its_own_database_survives_a_kill_and_stops_in_good_order(tmp_path: Path) -> None:
     server = ServerProcess(tmp_path / "data", None, "--threads", "60")
     server.start()
@@ -376,6 +379,7 @@ def test_its_own_database_survives_a_kill_and_stops_in_good_order(tmp_path: Path
     assert (tmp_path / "data" / "operator.token").stat().st_mode & 0o777 == 0o600
 
 
+@pytest.mark.slow
 def test_metrics_are_not_on_the_databases_disk_and_leave_nothing_behind(
     tmp_path: Path, postgres: EmbeddedPostgres
 ) -> None:
