@@ -23,7 +23,7 @@ from earshot_models.pools import Pool
 from earshot_models.training_schedule import Schedule
 from earshot_protocol.checks import between, positive, share, whole
 from earshot_protocol.errors import InvalidParametersError
-from earshot_protocol.spectrum import NARROW, SPECTRA, Spectrum
+from earshot_protocol.spectrum import NARROW, SPECTRA, WIDE, Spectrum
 
 if TYPE_CHECKING:
     from earshot_models.export import Components
@@ -125,12 +125,13 @@ TAUGHT = Recipe(
     augmentations=Augmentations(
         colour=3.0, tilt=0.0, microphone=0.3, pocket=0.25, codec=0.1, background=0.2
     ),
+    lessons=90_000,
+    rate=WIDE.rate,
     mask=0.5,
-    schedule=Schedule(steps=6000),
-    texture=0.7,
-    patches=0.7,
+    schedule=Schedule(steps=2500),
+    texture=0.0,
 )
-"""With a teacher. A phone in a pocket is the case that matters."""
+"""With a teacher: that of the encoder contrast-2. A phone in a pocket is the case that matters."""
 
 
 @dataclass(frozen=True)
