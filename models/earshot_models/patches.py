@@ -29,6 +29,10 @@ _WHITENED = 64
 _THRESHOLD = 0.1
 """Cosine below which a patch is nothing like an atom."""
 
+_RANGE = np.float32(40 * np.log(10) / 10)
+"""40 dB, as log-mel spectra count them. What is further below a second's loudest counts alike: in a
+pocket nothing is left of it, and most of what it says is how quiet a recording was."""
+
 _EXAMPLES = 30_000
 _LEAST_NORM = 1e-6
 
@@ -65,6 +69,7 @@ def learn(spectra: NDArray[np.floating], count: int, seed: int) -> Atoms:
     from sklearn.preprocessing import normalize
 
     generator = np.random.default_rng([seed, 4])
+    spectra = np.maximum(spectra, spectra.max(axis=(1, 2, 3), keepdims=True) - _RANGE)
     level = spectra.mean(axis=(1, 2, 3), keepdims=True)
     bands = (spectra - level)[..., 0]
     windows = np.lib.stride_tricks.sliding_window_view(bands, LENGTH, axis=1)[:, ::_STRIDE]
@@ -91,7 +96,7 @@ class Patches(keras.layers.Layer):  # type: ignore[misc]  # Keras has no types
     """Log-mel spectra (batch, 61, 64, 1) → (batch, 2 · atoms).
 
     For each atom the mean and the largest over time of the cosine between it and a whitened patch,
-    as far as it is above 0.1.
+    as far as it is above 0.1. All is taken of what is at most 40 dB below the second's loudest.
     """
 
     def __init__(self, atoms: Atoms) -> None:
@@ -102,6 +107,8 @@ class Patches(keras.layers.Layer):  # type: ignore[misc]  # Keras has no types
 
     def call(self, spectrum: Any) -> Any:
         """The codes, pooled over time."""
+        loudest = ops.max(spectrum, axis=(1, 2, 3), keepdims=True)
+        spectrum = ops.maximum(spectrum, loudest - _RANGE)
         level = ops.mean(spectrum, axis=(1, 2, 3), keepdims=True)
         whitened = ops.conv(spectrum - level, self._kernel, strides=_STRIDE, padding="valid")
         whitened = ops.squeeze(whitened, axis=2) - self._offset

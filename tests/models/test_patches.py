@@ -26,9 +26,15 @@ def atoms(heard: np.ndarray) -> Atoms:
     return learn(heard, 12, seed=1)
 
 
+def audible(spectra: np.ndarray) -> np.ndarray:
+    """Bands (seconds, 61, 64) without what is 40 dB below the loudest, and without their mean."""
+    decibels = 10 / np.log(10) * spectra[..., 0].astype(float)
+    heard = [np.maximum(second, second.max() - 40) * np.log(10) / 10 for second in decibels]
+    return np.array([second - second.mean() for second in heard])
+
+
 def textbook(spectrum: np.ndarray, atoms: Atoms) -> list[float]:
-    bands = spectrum[:, :, 0].astype(float)
-    bands = bands - bands.mean()
+    bands = audible(spectrum[np.newaxis])[0]
     codes = []
     for start in range(0, 61 - LENGTH + 1, 2):
         patch = bands[start : start + LENGTH].ravel()
@@ -46,7 +52,7 @@ def test_codes_are_those_of_the_textbook(heard: np.ndarray, atoms: Atoms) -> Non
 
 
 def test_patches_are_whitened_as_scikit_learn_does(heard: np.ndarray, atoms: Atoms) -> None:
-    bands = heard[:, :, :, 0] - heard.mean(axis=(1, 2, 3))[:, np.newaxis, np.newaxis]
+    bands = audible(heard)
     # All patches were learned from, for there are fewer than the most.
     patches = np.concatenate(
         [
@@ -75,6 +81,19 @@ def test_level_does_not_matter(heard: np.ndarray, atoms: Atoms) -> None:
         keras.ops.convert_to_numpy(Patches(atoms)(each)) for each in (heard, heard + 3)
     )
     np.testing.assert_allclose(before, after, atol=1e-4)
+
+
+def test_what_is_40_decibels_below_the_loudest_does_not_matter(atoms: Atoms) -> None:
+    generator = np.random.default_rng(3)
+    loud = generator.normal(-6, 1, (5, 61, 64, 1)).astype(np.float32)
+    quiet, quieter = loud.copy(), loud.copy()
+    quiet[:, :, 40:] -= np.float32(44 * np.log(10) / 10 + 6)
+    quieter[:, :, 40:] = -18.4
+    before, after, whole = (
+        keras.ops.convert_to_numpy(Patches(atoms)(each)) for each in (quiet, quieter, loud)
+    )
+    np.testing.assert_allclose(before, after, atol=1e-5)
+    assert np.abs(before - whole).max() > 0.05
 
 
 def test_learning_can_be_repeated(heard: np.ndarray, atoms: Atoms) -> None:
