@@ -102,7 +102,7 @@ class Client:
             server: its URL, https.
             invitation: the code with which a new phone enrols at its first visit.
             condition: when the phone may visit; by default at any time.
-            encoder: sound to embeddings, the name of a shipped encoder such as "contrast-1", or
+            encoder: sound to embeddings, the name of a shipped encoder such as "contrast-2", or
                 the path of an encoder file; the default encoder if left out. Under another than
                 before the phone forgets its recordings.
             policy: what this phone agrees to.

@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.spectrum import (
-    BANDS,
     FRAMES,
     NARROW,
     POWER_FLOOR,
@@ -113,8 +112,10 @@ def log_mel(samples: NDArray[np.floating], spectrum: Spectrum = NARROW) -> NDArr
     frames = windows[:, :: spectrum.hop][:, :FRAMES]
     bins = np.fft.rfft(frames * spectrum.hann_window(), axis=2)
     power = (bins.real**2 + bins.imag**2).astype(np.float32, copy=False)
-    mel = power.reshape(-1, power.shape[2]) @ spectrum.mel_filters()
-    logarithm = np.log(mel + np.float32(POWER_FLOOR)).reshape(len(sound), FRAMES, BANDS)
+    # Second by second, as matrices of one size: a product of many rows rounds otherwise than one of
+    # few, and an embedding would depend on what else is embedded with it.
+    mel = np.matmul(power, spectrum.mel_filters())
+    logarithm = np.log(mel + np.float32(POWER_FLOOR))
     return np.asarray(logarithm, dtype=np.float32)
 
 

@@ -1,4 +1,7 @@
-"""What a phone hears, each second once, however often it is killed and started again."""
+"""What a phone hears, each second once, however often it is killed and started again.
+
+Under another encoder it hears anew what its sources still have.
+"""
 
 from __future__ import annotations
 
@@ -14,10 +17,9 @@ from numpy.typing import NDArray
 
 from earshot_client.features import UnusableRecordingError
 from earshot_client.phone import Phone
-from earshot_client.store.interface import Store
+from earshot_client.store.interface import HEARD, Store
 from earshot_protocol.errors import InvalidInputError
 
-_HEARD = "heard"
 _DIGEST_BYTES = 8
 
 
@@ -84,7 +86,7 @@ class Hearing:
         Raises:
             InvalidInputError: the source cannot be read.
         """
-        digests = self.store.get(_HEARD) or b""
+        digests = self.store.get(HEARD) or b""
         known = {digests[at : at + _DIGEST_BYTES] for at in range(0, len(digests), _DIGEST_BYTES)}
         room = math.inf if self.most is None else self.most - len(self.store.recordings()[1])
         for second in sorted(source.seconds(), key=lambda each: self._number("heard", each)):
@@ -102,7 +104,7 @@ class Hearing:
         """Make the recording, its label and the memory of it durable at once."""
         samples, rate = source.read(second)
         with self.store.transaction():
-            self.store.put(_HEARD, digests)
+            self.store.put(HEARD, digests)
             try:
                 recording = self.phone.hear(samples, rate)
             except UnusableRecordingError:

@@ -26,7 +26,7 @@ from earshot_client.phases.kinds import kind_ending, kind_of
 from earshot_client.phases.memory import RESULT
 from earshot_client.policy import Policy
 from earshot_client.store.encrypted import EncryptedStore
-from earshot_client.store.interface import ENCODER, Store
+from earshot_client.store.interface import ENCODER, HEARD, Store
 from earshot_client.transport.interface import Transport
 from earshot_protocol.errors import (
     InvalidParametersError,
@@ -118,7 +118,7 @@ class Phone(Listener):
         Args:
             path: of the file.
             key: 32 secret bytes, from the platform's key store.
-            encoder: sound to embeddings, the name of a shipped encoder such as "contrast-1", or
+            encoder: sound to embeddings, the name of a shipped encoder such as "contrast-2", or
                 the path of an encoder file; the default encoder if left out. Under another than
                 before the phone forgets its recordings.
             policy: what this phone agrees to.
@@ -314,9 +314,9 @@ class Phone(Listener):
     def _adopt_encoder(self) -> None:
         """Start anew under another encoder than before.
 
-        Embeddings of two encoders do not compare, and the sound is gone: the old ones, the
-        centroids published for them and a phase that is under way are of no use to anybody. What
-        was released stays in the ledger.
+        Embeddings of two encoders do not compare: the old ones, the centroids published for them
+        and a phase that is under way are of no use to anybody. The sound is gone, but what a
+        source still has may be heard again. What was released stays in the ledger.
         """
         name = self._encoder.name.encode()
         before = self._store.get(ENCODER)
@@ -325,7 +325,7 @@ class Phone(Listener):
         with self._store.transaction():
             if before is not None:
                 self._store.forget_all()
-                for value in (_MEMBERSHIP, _SUM, _ANSWERED, RESULT):
+                for value in (_MEMBERSHIP, _SUM, _ANSWERED, RESULT, HEARD):
                     self._store.delete(value)
             self._store.put(ENCODER, name)
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from earshot_client.hearing import Second
 from earshot_client.labels import LabelHierarchy
 from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.spectrum import RATES
 
 SUFFIXES = (".flac", ".ogg", ".wav")
 """Files that are read, whatever the case of the suffix."""
@@ -20,8 +21,11 @@ SUFFIXES = (".flac", ".ogg", ".wav")
 LAYOUT = f"accepted are FOLDER/NAME and FOLDER/CLASS/NAME, NAME ending in {', '.join(SUFFIXES)}"
 
 
+_MOST_NAMED = 5
+
+
 class FolderError(InvalidInputError):
-    """A folder that is missing, or that holds no sound."""
+    """A folder that is missing, holds no sound, or not all that the encoder hears."""
 
 
 class UnreadableFileError(InvalidInputError):
@@ -45,22 +49,35 @@ class RecordingsFolder:
     Args:
         folder: holds sound files, or one sub-folder per class with sound files in it.
         hierarchy: the choices.
+        least: samples per second that a file must have; see `encoder.rate_of`.
 
     Raises:
-        FolderError: there is no such folder, or no sound file in it.
+        FolderError: there is no such folder, no sound file in it, or files have fewer samples per
+            second; names the first of them.
         UnreadableFileError: a file does not decode.
     """
 
-    def __init__(self, folder: Path, hierarchy: LabelHierarchy) -> None:
+    def __init__(self, folder: Path, hierarchy: LabelHierarchy, least: int = RATES[0]) -> None:
         choices = {_plain(choice): choice for choice in (*hierarchy.choices, *hierarchy.classes)}
         self._places: dict[Second, _Place] = {}
-        for path in _files(folder):
+        below: list[str] = []
+        files = _files(folder)
+        for path in files:
             told = path.parent.name if path.parent != folder else ""
             label = choices.get(_plain(told)) or choices.get(_plain(path.stem))
             info = _decoded(path, "info")
+            if info.samplerate < least:
+                below.append(f"{path.relative_to(folder)} ({info.samplerate:,})")
             for number in range(info.frames // info.samplerate):
                 second = Second(f"{path.relative_to(folder)}#{number}", label)
                 self._places[second] = _Place(path, number * info.samplerate, info.samplerate)
+        if below:
+            raise FolderError(
+                f"{len(below)} of {len(files)} files in {folder} have fewer samples per second "
+                f"than the {least:,} that the encoder hears: {', '.join(below[:_MOST_NAMED])}"
+                f"{', …' if len(below) > _MOST_NAMED else ''}; record at that rate or above, or "
+                "choose an encoder that hears less"
+            )
 
     def seconds(self) -> tuple[Second, ...]:
         """All seconds, file by file in the order of their names."""

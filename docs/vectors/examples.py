@@ -43,7 +43,7 @@ LEARNING = PhaseParameters(
     recordings=200,
     dimensions=2,
     geometry=Geometry.EUCLIDEAN,
-    encoder="contrast-1",
+    encoder="contrast-2",
     labels=LABELS,
     local_centroids=6,
     top_local_centroids=2,
@@ -85,7 +85,7 @@ _PUBLISHED = Result(
     label_votes=((-3, 12, 250), (0, -1, -70_000)),
     centroid_p_values=(0.0, 0.0005),
     name_p_values=(1e-9, 1.0),
-    encoder="contrast-1",
+    encoder="contrast-2",
     privacy=(
         Release("centroid vote", Unit.RECORDING, 0.5, 2.4e-12, "ballot sum"),
         Release("centroid vote", Unit.PHONE, 0.75, 2.8e-12, "ballot sum"),

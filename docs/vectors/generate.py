@@ -26,7 +26,7 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
-from earshot_client.encoder import default_encoder
+from earshot_client.encoder import open_encoder, rate_of
 from earshot_client.labels import label_counts
 from earshot_client.lite_rt_encoder import spectrum
 from earshot_protocol import api, geometry, signatures
@@ -46,6 +46,8 @@ from earshot_protocol.secure_sum.messages import AdvertiseKeys
 from earshot_protocol.secure_sum.parameters import SumParameters, choose
 from earshot_protocol.secure_sum.participant import Participant
 from earshot_protocol.secure_sum.rounds import Round
+from earshot_protocol.shipped_encoders import SHIPPED_ENCODERS
+from earshot_protocol.spectrum import Spectrum
 from earshot_protocol.voting import ballots
 from earshot_protocol.wire import canonical, encode
 
@@ -507,16 +509,25 @@ def ballot_vectors() -> Vector:
     }
 
 
-def encoder_vectors() -> Vector:
-    """An embedding of a second of generated sound, and what the network was given for it."""
-    time = np.arange(8000) / 8000
-    samples = 0.2 * np.sin(2 * np.pi * 440 * time) + 0.1 * np.sin(2 * np.pi * 1500 * time**2)
-    encoder = default_encoder()
-    embedding = encoder.embed(samples[None].astype(np.float32))
-    mel = spectrum(samples[None].astype(np.float32))[0].astype(float)
+def encoder_vectors() -> list[Vector]:
+    """Of each shipped encoder, the embedding of a second of generated sound."""
+    return [encoder_vector(name) for name in SHIPPED_ENCODERS]
+
+
+def encoder_vector(name: str) -> Vector:
+    """An embedding, and what the network was given for it: a chirp to 3/8 of the rate in a tone."""
+    encoder = open_encoder(name)
+    rate = rate_of(encoder)
+    chirp = 3 * rate // 16
+    time = np.arange(rate) / rate
+    samples = 0.2 * np.sin(2 * np.pi * 440 * time) + 0.1 * np.sin(2 * np.pi * chirp * time**2)
+    sound = samples[None].astype(np.float32)
+    embedding = encoder.embed(sound)
+    mel = spectrum(sound, Spectrum(rate))[0].astype(float)
     return {
         "encoder": encoder.name,
-        "samples": "0.2 sin(2π 440 t) + 0.1 sin(2π 1500 t²), t = 0/8000 … 7999/8000",
+        "rate": rate,
+        "samples": f"0.2 sin(2π 440 t) + 0.1 sin(2π {chirp} t²), t = 0/{rate} … {rate - 1}/{rate}",
         "first_frame": np.round(mel[0], 5).tolist(),
         "last_frame": np.round(mel[-1], 5).tolist(),
         "embedding": np.round(embedding[0].astype(float), 6).tolist(),

@@ -83,7 +83,8 @@ def companded(sound: _Sound, bits: int) -> _Sound:
 
 def tilted(slope: float, rate: int) -> NDArray[np.float32]:
     """Response (rate / 2 + 1,) of so many decibels more for every octave."""
-    return np.exp(np.float32(slope * np.log(10) / 20) * octaves(rate))
+    decibels = np.float32(slope) * octaves(rate)
+    return np.asarray(np.exp(np.float32(np.log(10) / 20) * decibels), dtype=np.float32)
 
 
 @cache

@@ -29,7 +29,7 @@ from earshot_client import (
     WrongKeyError,
 )
 from earshot_client.client import MOST_STEPS
-from earshot_client.encoder import default_encoder
+from earshot_client.encoder import default_encoder, rate_of
 from earshot_client.lite_rt_encoder import LiteRtEncoder
 from earshot_client.phone import Phone
 from earshot_client.store.memory import MemoryStore
@@ -41,7 +41,7 @@ from earshot_protocol.shipped_encoders import DEFAULT_ENCODER
 from earshot_protocol.wire import Task, encode
 
 KEY = bytes(range(32))
-RATE = 8000
+RATE = rate_of(default_encoder())
 NOISE = np.random.default_rng(1).normal(0, 0.1, RATE)
 WAIT = Wait(seconds=500.0)
 PARAMETERS = learning_parameters(phones=100, encoder=DEFAULT_ENCODER, corrupted=0.05)

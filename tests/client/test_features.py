@@ -88,7 +88,7 @@ def test_white_noise_reads_its_variance_in_every_band(deviation: float) -> None:
 def test_log_mel_of_a_batch_is_that_of_its_clips() -> None:
     batch = np.random.default_rng(2).normal(0, 0.1, (5, WINDOW)).astype(np.float32)
     one_by_one = np.concatenate([log_mel(batch[i : i + 1]) for i in range(5)])
-    np.testing.assert_allclose(log_mel(batch), one_by_one, atol=1e-4)
+    np.testing.assert_array_equal(log_mel(batch), one_by_one)
     assert log_mel(batch[:0]).shape == (0, 61, 64)
 
 

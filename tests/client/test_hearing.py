@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from numpy.typing import NDArray
 
-from earshot_client.encoder import default_encoder
+from earshot_client.encoder import default_encoder, rate_of
 from earshot_client.hearing import Hearing, Second
 from earshot_client.labels import LabelHierarchy
 from earshot_client.phone import Phone
@@ -17,6 +17,7 @@ from earshot_client.store.memory import MemoryStore
 from earshot_protocol.errors import InvalidInputError
 
 KEY = bytes(range(32))
+RATE = rate_of(default_encoder())
 HIERARCHY = LabelHierarchy.flat(["bus", "park"])
 
 
@@ -43,9 +44,9 @@ class Sound:
             self.deadly.remove(number)
             raise Killed
         if number in self.silent:
-            return np.zeros((8000, 1), dtype=np.float32), 8000
-        noise = np.random.default_rng(number).uniform(-0.3, 0.3, (8000, 1))
-        return noise.astype(np.float32), 8000
+            return np.zeros((RATE, 1), dtype=np.float32), RATE
+        noise = np.random.default_rng(number).uniform(-0.3, 0.3, (RATE, 1))
+        return noise.astype(np.float32), RATE
 
 
 def embedding(number: int) -> NDArray[np.float32]:

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from earshot_client.contact import CRITICAL_MINUTES, Contact
+from earshot_client.encoder import default_encoder, rate_of
 from earshot_client.expiry import KEEP_DAYS
 from earshot_client.features import UnusableRecordingError
 from earshot_client.labels import LabelHierarchy, UnknownLabelError
@@ -21,7 +22,7 @@ from earshot_client.store.memory import MemoryStore
 from earshot_protocol.errors import InvalidInputError
 
 KEY = bytes(range(32))
-RATE = 8000
+RATE = rate_of(default_encoder())
 NOISE = np.random.default_rng(1).normal(0, 0.1, RATE)
 EVENING = datetime(2026, 3, 2, 23, 50, tzinfo=UTC)
 MONDAY = EVENING.date()

@@ -19,7 +19,7 @@ from support.parameters import learning_parameters
 from support.phone_server import HangUp, PhoneServer, Reply, problem, serving
 from support.steps import STEPS, Step
 
-from earshot_client.encoder import default_encoder
+from earshot_client.encoder import default_encoder, rate_of
 from earshot_client.labels import LabelHierarchy
 from earshot_client.phone import Phone
 from earshot_client.policy import Policy
@@ -35,7 +35,7 @@ from earshot_server.phases.coordinator import Coordinator
 from earshot_server.store.memory import MemoryPhaseStore
 
 CROWD = 8
-RATE = 8000
+RATE = rate_of(default_encoder())
 LABELS = ("workshop", "park")
 # So much budget that noise decides nothing: what is published can be compared.
 PARAMETERS = learning_parameters(

@@ -102,6 +102,25 @@ def test_a_folder_without_sound_is_refused_by_name(tmp_path: Path) -> None:
             RecordingsFolder(folder, FLAT)
 
 
+def test_files_below_the_rate_of_the_encoder_are_named(tmp_path: Path) -> None:
+    write(tmp_path / "whole.wav", 1.0)
+    write(tmp_path / "bus" / "dull.wav", 1.0, 8000)
+    with pytest.raises(FolderError) as told:
+        RecordingsFolder(tmp_path, FLAT, 16_000)
+    assert str(told.value) == (
+        f"1 of 2 files in {tmp_path} have fewer samples per second than the 16,000 that the "
+        "encoder hears: bus/dull.wav (8,000); record at that rate or above, or choose an encoder "
+        "that hears less"
+    )
+    assert len(RecordingsFolder(tmp_path, FLAT, 8000).seconds()) == 2
+    for number in range(5):
+        write(tmp_path / f"{number}.wav", 1.0, 15_999)
+    with pytest.raises(
+        FolderError, match=r"6 of 7 .* 0\.wav \(15,999\), .* 4\.wav \(15,999\), …; rec"
+    ):
+        RecordingsFolder(tmp_path, FLAT, 16_000)
+
+
 def test_a_file_that_does_not_decode_is_named(tmp_path: Path) -> None:
     write(tmp_path / "good.wav", 1.0)
     (tmp_path / "bad.flac").write_bytes(b"fLaC" + bytes(100))

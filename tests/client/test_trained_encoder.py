@@ -16,15 +16,16 @@ import soundfile
 from support.parameters import learning_parameters
 from support.phone_server import PhoneServer, Reply, serving
 
-from earshot_client.encoder import encoder_path, open_encoder
+from earshot_client.encoder import encoder_path, open_encoder, rate_of
 from earshot_protocol import encoder_file
 from earshot_protocol.api import ANSWER, TASK
 from earshot_protocol.messages import Wait
 from earshot_protocol.phases.learning import Cluster
+from earshot_protocol.spectrum import SPECTRA
 from earshot_protocol.wire import encode
 
 NAME = "streets-of-luebeck-1"
-RATE = 8000
+RATE = rate_of(open_encoder())
 
 
 @pytest.fixture(scope="module")
@@ -35,7 +36,14 @@ def trained(tmp_path_factory: pytest.TempPathFactory) -> Path:
     path = tmp_path_factory.mktemp("trained") / "encoder.tflite"
     path.write_bytes(
         encoder_file.pack(
-            read.model, NAME, card.quantization == "int8", card.mean, card.scale, {}, "nobody"
+            read.model,
+            NAME,
+            card.quantization == "int8",
+            card.mean,
+            card.scale,
+            {},
+            "nobody",
+            spectrum=SPECTRA[card.features],
         )
     )
     return path
@@ -147,6 +155,23 @@ def test_a_file_that_is_no_encoder_is_named_before_anything_is_made(
         assert not (tmp_path / "phone").exists()
 
 
+def test_sound_below_the_rate_of_the_encoder_is_refused_by_the_files_names(tmp_path: Path) -> None:
+    (tmp_path / "sound").mkdir()
+    low = RATE - 1
+    soundfile.write(
+        tmp_path / "sound" / "dull.wav", np.random.default_rng(4).normal(0, 0.1, low), low
+    )
+    server = asking_for(open_encoder().name)
+    with serving(server):
+        seen = phone(
+            *("--data", tmp_path / "phone", "--server", server.url, "--invitation", "welcome"),
+            *("--hear", tmp_path / "sound", "--once"),
+        )
+    assert (seen.returncode, seen.stdout) == (2, "")
+    assert f"than the {RATE:,} that the encoder hears: dull.wav ({low:,});" in seen.stderr
+    assert seen.stderr.count("\n") == 1
+
+
 def test_what_one_encoder_heard_is_forgotten_under_another_and_the_ledger_is_not(
     trained: Path, sound: Path, tmp_path: Path
 ) -> None:
@@ -155,6 +180,9 @@ def test_what_one_encoder_heard_is_forgotten_under_another_and_the_ledger_is_not
     with serving(server):
         first = phone(*words, "--server", server.url, "--hear", sound, "--encoder", "contrast-1")
         second = phone(*words, "--server", server.url, "--encoder", trained)
+        again = phone(*words, "--server", server.url, "--hear", sound, "--encoder", trained)
     assert json.loads(first.stdout)["recordings"] == 5
+    # What is still there to hear is heard anew.
+    assert json.loads(again.stdout)["recordings"] == 5, again.stderr
     summary = json.loads(second.stdout)
     assert (summary["recordings"], summary["ledger"]) == (0, json.loads(first.stdout)["ledger"])

@@ -9,11 +9,12 @@ import pytest
 import soundfile
 from support.wide_encoder import WIDE_NAME, wide_file
 
-from earshot_client.encoder import open_encoder, rate_of
+from earshot_client.encoder import default_encoder, encoder_path, open_encoder, rate_of
 from earshot_client.features import one_second
 from earshot_models import audio
 from earshot_models.soundscapes import synthesize
 from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.shipped_encoders import DEFAULT_ENCODER
 from earshot_simulations.populations import SoundFolder, Soundscapes
 from earshot_simulations.populations.population import HELD_OUT_PER_SCENE, Crowd, Stream
 
@@ -70,18 +71,23 @@ def test_files_below_the_rate_of_the_encoder_are_named_before_any_work(
     many = hisses(tmp_path / "many", [8000, 4000, 6000, 7999])
     with pytest.raises(InvalidInputError, match=r"8 of 8 .* sharp/0\.wav \(8,000\) and 3 more;"):
         SoundFolder(many, 3, 5, 0.5, 1, encoder=wide)
+    narrow = encoder_path("contrast-1")
     with pytest.raises(InvalidInputError, match=r"hears 8,000 .* 6 of 8 files have fewer"):
-        SoundFolder(many, 3, 5, 0.5, 1)
-    assert SoundFolder(folder, 3, 5, 0.5, 1).rate == 8000
+        SoundFolder(many, 3, 5, 0.5, 1, encoder=narrow)
+    assert SoundFolder(folder, 3, 5, 0.5, 1, encoder=narrow).rate == 8000
+    hears = rate_of(default_encoder())
+    with pytest.raises(InvalidInputError, match=rf"'{DEFAULT_ENCODER}' hears {hears:,} .* 4 of 8"):
+        SoundFolder(folder, 3, 5, 0.5, 1)
 
 
 def test_phones_hear_synthesized_scenes_at_the_rate_of_their_encoder(wide: Path) -> None:
     def scenes(encoder: Path | None) -> np.ndarray:
         with Soundscapes(1, 1, 1, 0.5, seed=3, dimensions=16, encoder=encoder) as population:
-            assert population.rate == (16_000 if encoder else 8000)
+            assert population.rate == rate_of(open_encoder(encoder))
             return population.held_out().points
 
-    for encoder, rate in ((None, 8000), (wide, 16_000)):
+    heard = {encoder_path("contrast-1"): 8000, wide: 16_000, None: rate_of(default_encoder())}
+    for encoder, rate in heard.items():
         generator = Crowd(1, 1, 1, 0.5, 3).generator(Stream.HELD_OUT)
         sound = synthesize("rain", HELD_OUT_PER_SCENE, generator, rate)
         seconds = np.stack([one_second(second, rate, rate) for second in sound])

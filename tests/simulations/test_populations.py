@@ -8,13 +8,15 @@ import numpy as np
 import pytest
 import soundfile
 
-from earshot_client.encoder import default_encoder
+from earshot_client.encoder import default_encoder, rate_of
 from earshot_client.features import one_second
 from earshot_models.datasets.dataset import DatasetError
 from earshot_models.soundscapes import SCENES, synthesize
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError, WrongStateError
 from earshot_simulations.populations import Blobs, Population, Recordings, SoundFolder, Soundscapes
 from earshot_simulations.populations.population import Crowd
+
+RATE = rate_of(default_encoder())
 
 
 @pytest.fixture(scope="module")
@@ -25,13 +27,13 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     for label in ("birds", "rain", "train"):
         (root / label).mkdir()
         for i in range(6):
-            sound = synthesize(label, 3, generator).ravel()
+            sound = synthesize(label, 3, generator, RATE).ravel()
             suffix = ("wav", "flac", "ogg")[i % 3]
-            soundfile.write(root / label / f"{i}.{suffix}", sound, 8000)
+            soundfile.write(root / label / f"{i}.{suffix}", sound, RATE)
     (root / "rain" / "broken.wav").write_bytes(b"not a sound")
-    soundfile.write(root / "rain" / "short.wav", np.full(4000, 0.1), 8000)
-    half_silent = np.concatenate([synthesize("train", 1, generator)[0], np.zeros(8000)])
-    soundfile.write(root / "train" / "half.wav", half_silent, 8000)
+    soundfile.write(root / "rain" / "short.wav", np.full(RATE // 2, 0.1), RATE)
+    half_silent = np.concatenate([synthesize("train", 1, generator, RATE)[0], np.zeros(RATE)])
+    soundfile.write(root / "train" / "half.wav", half_silent, RATE)
     return root
 
 
@@ -236,9 +238,9 @@ def test_phones_hear_seconds_of_training_clips_of_their_scene(folder: Path) -> N
     paths = [path for path in sorted(folder.glob("*/*")) if path.stem not in ("broken", "short")]
     encoder, known, names = default_encoder(), [], []
     for path in paths:
-        seconds = soundfile.read(path, dtype="float32")[0].reshape(-1, 8000)
+        seconds = soundfile.read(path, dtype="float32")[0].reshape(-1, RATE)
         seconds = seconds[seconds.std(axis=1) > 0.001]
-        heard_alike = np.stack([one_second(second, 8000) for second in seconds])
+        heard_alike = np.stack([one_second(second, RATE, RATE) for second in seconds])
         known.append(encoder.project(encoder.embed(heard_alike), 128))
         names += [(path.parent.name, path.name)] * len(seconds)
 
@@ -258,11 +260,11 @@ def test_phones_hear_seconds_of_training_clips_of_their_scene(folder: Path) -> N
 
 
 def test_a_class_without_a_usable_second_is_named(tmp_path: Path) -> None:
-    sound = synthesize("rain", 4, np.random.default_rng(0))
+    sound = synthesize("rain", 4, np.random.default_rng(0), RATE)
     for label in ("good", "mute"):
         (tmp_path / label).mkdir()
         for i in range(4):
-            soundfile.write(tmp_path / label / f"{i}.wav", sound[i] * (label == "good"), 8000)
+            soundfile.write(tmp_path / label / f"{i}.wav", sound[i] * (label == "good"), RATE)
     with pytest.raises(InvalidInputError, match=r"hear of mute: mute/.*is silent"):
         SoundFolder(tmp_path, 3, 2, 0.5, 0).prepare()
 

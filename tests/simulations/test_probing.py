@@ -14,7 +14,7 @@ from scipy import stats
 from support.esc_folder import write_esc_folder
 from typer.testing import CliRunner
 
-from earshot_client.encoder import default_encoder, encoder_path
+from earshot_client.encoder import default_encoder, encoder_path, rate_of
 from earshot_models.datasets.dataset import Dataset
 from earshot_models.datasets.opening import open_dataset
 from earshot_models.soundscapes import SCENES
@@ -29,6 +29,8 @@ from earshot_simulations.probing.probe import probe
 from earshot_simulations.probing.seconds import NO_HALF, Seconds, cut
 
 CLASSES, FOLDS, CLIPS, WINDOWS = 4, 3, 6, 3
+RATE = rate_of(default_encoder())
+HOP = RATE // 2
 
 
 def heard(silent_clip: bool = False) -> Seconds:
@@ -190,26 +192,26 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = write_esc_folder(tmp_path_factory.mktemp("esc"), SCENES[:3], clips=8, seconds=2)
     for seventh, eighth in zip(root.glob("*/1-*6-A.wav"), root.glob("*/2-*7-A.wav"), strict=True):
         sound = soundfile.read(seventh)[0]
-        sound[8000:] = 0
-        soundfile.write(seventh, sound, 8000)
-        soundfile.write(eighth, soundfile.read(eighth)[0][:5000], 8000)
+        sound[RATE - HOP // 10 :] = 0  # resampling rings a little around an edge
+        soundfile.write(seventh, sound, RATE)
+        soundfile.write(eighth, soundfile.read(eighth)[0][: 5 * HOP // 4], RATE)
     return root
 
 
 def test_clips_are_cut_every_half_second_and_silence_left_out(folder: Path) -> None:
     dataset = open_dataset(folder)
-    seconds = cut(dataset)
+    seconds = cut(dataset, rate=RATE)
     assert seconds.names == ("1", "2")
     assert seconds.silent == 3
     assert len(seconds.clip) == 3 * (6 * 3 + 2 + 1)
     for number, clip in enumerate(dataset.clips):
         own = np.flatnonzero(seconds.clip == number)
         samples = soundfile.read(clip.path, dtype="float32")[0]
-        if len(samples) < 8000:
-            samples = np.pad(samples, (1500, 1500))
+        if len(samples) < RATE:
+            samples = np.pad(samples, 3 * HOP // 8)
         for place, index in enumerate(own):
             np.testing.assert_array_equal(
-                seconds.sound[index], samples[place * 4000 : place * 4000 + 8000]
+                seconds.sound[index], samples[place * HOP : place * HOP + RATE]
             )
             assert seconds.disjoint[index] == (place % 2 == 0)
             assert seconds.labels[seconds.label[index]] == clip.label

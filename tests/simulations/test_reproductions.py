@@ -11,7 +11,7 @@ import pytest
 import soundfile
 from support.esc_folder import write_esc_folder
 
-from earshot_client.encoder import default_encoder, encoder_path
+from earshot_client.encoder import default_encoder, encoder_path, rate_of
 from earshot_models import origins
 from earshot_models.datasets.opening import open_dataset
 from earshot_models.recipe import Recipe, Source, Trained
@@ -33,8 +33,10 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def other(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("other")
     (root / "hum").mkdir()
+    rate = rate_of(default_encoder())
+    hum = 0.1 * np.sin(np.arange(10 * rate) / 9)
     for clip in range(20):
-        soundfile.write(root / "hum" / f"{clip}.wav", 0.1 * np.sin(np.arange(80000) / 9), 8000)
+        soundfile.write(root / "hum" / f"{clip}.wav", hum, rate)
     return root
 
 

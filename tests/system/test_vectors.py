@@ -12,7 +12,6 @@ import math
 import re
 import subprocess
 import sys
-import zipfile
 from collections.abc import Iterator
 from fractions import Fraction
 from pathlib import Path
@@ -20,9 +19,7 @@ from typing import Any
 
 import mpmath
 import msgspec
-import numpy as np
 import pytest
-from ai_edge_litert.interpreter import Interpreter
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey, Ed25519PublicKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
@@ -543,54 +540,3 @@ def test_ballots() -> None:
     assert BALLOTS["kept"] == order[:3]
     totals = BALLOTS["label_totals"]
     assert BALLOTS["winning_labels"] == [row.index(max(row)) for row in totals]
-
-
-# ------------------------------------------------------------------------------------- encoder
-
-
-def test_the_encoder_from_the_document_alone() -> None:
-    case = vectors("encoder.json")
-    time = np.arange(8000) / 8000
-    samples = 0.2 * np.sin(2 * np.pi * 440 * time) + 0.1 * np.sin(2 * np.pi * 1500 * time**2)
-    samples /= np.sqrt(np.mean(samples**2))
-    hann = 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(256) / 256)
-    hann /= np.sqrt(np.sum(hann**2))
-    frames = np.array([samples[128 * i : 128 * i + 256] * hann for i in range(61)])
-    power = np.abs(np.fft.rfft(frames)) ** 2
-
-    def hertz(mel: float) -> float:
-        return 200 / 3 * mel if mel < 15 else 1000 * 6.4 ** ((mel - 15) / 27)
-
-    highest = 15 + 27 * math.log(4) / math.log(6.4)
-    edges = [hertz(mel) for mel in np.linspace(50 * 3 / 200, highest, 66)]
-    bins = np.arange(129) * 31.25
-    mel = np.empty((61, 64))
-    for band, (low, centre, high) in enumerate(zip(edges, edges[1:], edges[2:], strict=False)):
-        weights = np.clip(
-            np.minimum((bins - low) / (centre - low), (high - bins) / (high - centre)), 0, None
-        )
-        mel[:, band] = np.log(power @ weights / weights.sum() + 1e-8)
-    # In power, not in its logarithm: near the floor float32 has few digits of it.
-    for frame, name in ((mel[0], "first_frame"), (mel[-1], "last_frame")):
-        assert np.exp(frame) == pytest.approx(np.exp(case[name]), rel=1e-4, abs=1e-10)
-    data = FOLDER.parents[1] / "client" / "earshot_client" / "data"
-    file = data / f"{case['encoder']}.tflite"
-    with zipfile.ZipFile(file) as archive:
-        card = json.loads(archive.read("encoder.json"))
-    model = file.read_bytes()[: card["length"]]
-    assert hashlib.sha256(model).hexdigest() == card["sha256"]
-    assert card["name"] == case["encoder"]
-    network = Interpreter(model_content=model)
-    network.allocate_tensors()
-    (given,), (said,) = network.get_input_details(), network.get_output_details()
-    network.set_tensor(given["index"], mel[np.newaxis, ..., np.newaxis].astype(np.float32))
-    network.invoke()
-    embedding = network.get_tensor(said["index"])[0].astype(float)
-    embedding /= np.linalg.norm(embedding)
-    whitened = (embedding - card["mean"]) * card["scale"]
-    for ours, expected in (
-        (embedding, case["embedding"]),
-        (whitened[:8], case["projected_to_8"]),
-    ):
-        assert ours @ np.array(expected) / np.linalg.norm(ours) > 0.999
-        assert np.linalg.norm(expected) == pytest.approx(1, abs=1e-4)

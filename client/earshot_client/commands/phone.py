@@ -14,7 +14,7 @@ import typer
 from earshot_client.client import Client
 from earshot_client.commands.report import Report
 from earshot_client.commands.termination import EndingTransport, Terminated, Termination
-from earshot_client.encoder import open_encoder
+from earshot_client.encoder import open_encoder, rate_of
 from earshot_client.expiry import KEEP_DAYS
 from earshot_client.hearing import Hearing, Second, Source
 from earshot_client.labels import LabelHierarchy, UnknownLabelError
@@ -161,7 +161,9 @@ def phone(
         day = _Day(client, report, termination, poll, once)
         last = None
         try:
-            day.hear(hearing, _sources(hear, reference.hierarchy, microphone, recordings))
+            day.hear(
+                hearing, _sources(hear, reference.hierarchy, rate_of(hears), microphone, recordings)
+            )
             last = day.visit(until_result)
         except Terminated:
             report.say("stopped")
@@ -185,13 +187,17 @@ def _line(server: str, termination: Termination, store: Store) -> EndingTranspor
 
 
 def _sources(
-    hear: Path | None, hierarchy: LabelHierarchy, microphone: bool, recordings: int | None
+    hear: Path | None,
+    hierarchy: LabelHierarchy,
+    rate: int,
+    microphone: bool,
+    recordings: int | None,
 ) -> list[Source]:
     sources: list[Source] = []
     if hear is not None:
         from earshot_client.recordings_folder import RecordingsFolder
 
-        sources.append(RecordingsFolder(hear, hierarchy))
+        sources.append(RecordingsFolder(hear, hierarchy, rate))
     if microphone:
         from earshot_client.microphone import Microphone
 

@@ -20,6 +20,9 @@ LARGEST_NAME = 64
 ENCODER = "encoder"
 """Name of the value that says whose embeddings the recordings are."""
 
+HEARD = "heard"
+"""Name of the value that says which seconds of its sources the phone has heard."""
+
 
 class WrongKeyError(LocalError):
     """The store was made with another key; nothing was changed."""
