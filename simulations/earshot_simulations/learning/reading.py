@@ -9,8 +9,8 @@ from earshot_simulations.learning.settings import SOUNDSCAPES, Settings, Summati
 from earshot_simulations.populations import Population
 
 REAL_SOUND = (
-    "Real sound that its encoder had never heard got the right name 31 % of the time (ESC-10, 500 "
-    "phones of 100 recordings, ε = 3 per recording; docs/encoders.md)"
+    "Real sound that its encoder had never heard got the right name 31 % of the time (contrast-1's "
+    "recipe on ESC-10, 500 phones of 100 recordings, ε = 3 per recording; docs/encoders.md)"
 )
 """What a reader of figures on synthesized scenes should compare them with."""
 TRY_IT = "earshot simulate --data FOLDER --recordings 100 --dropout 0.1 --out out/real"
