@@ -19,7 +19,7 @@ from earshot_models.objectives import (
 class Contrastive(keras.Model):  # type: ignore[misc]  # Keras has no types
     """Sound → front end → network → unit embeddings (batch, parts × 128) → objective.
 
-    A batch is ((first, second), recordings): two views float32 (batch, 8000) and integers (batch,).
+    A batch is ((first, second), recordings): two views float32 (batch, rate) and integers (batch,).
     Under `Distillation` the second is what a teacher said of the first, float32 (batch,
     parts × 128).
     The loss is computed in `compute_loss`, which every back end calls in its own training step.

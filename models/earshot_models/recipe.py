@@ -176,7 +176,8 @@ def train_encoder(
 
     Raises:
         InvalidInputError: there is no sound, or too little.
-        InvalidParametersError: there is a teacher and another objective, or none and this one.
+        InvalidParametersError: there is a teacher and another objective, or none and this one; or
+            the network would be too large for a phone.
         TeacherError: the teacher says what is no number.
         TargetsError: what was kept of it is damaged.
         UnreadableFileError: some files do not decode.
@@ -200,6 +201,13 @@ def train_encoder(
             f"{recipe.rate}: take another teacher, or a lower rate"
         )
     spectrum = Spectrum(recipe.rate)
+    # Before any sound is read or teacher asked: a network may be too large for a phone.
+    keras.utils.set_random_seed(recipe.seed)
+    model = Contrastive(
+        LogMel(mask=recipe.mask, seed=recipe.seed, spectrum=spectrum),
+        build(recipe.width, recipe.dropout, len(teacher.lengths) if teacher else 1),
+        objectives.OBJECTIVES[recipe.objective](),
+    )
     sound = origins.read(
         sources,
         recipe.synthesized,
@@ -214,12 +222,6 @@ def train_encoder(
     )
     public = origins.public_seconds(pools, recipe.seed, recipe.rate)
     batches = _batches(pools, recipe, teacher, cache, progress)
-    keras.utils.set_random_seed(recipe.seed)
-    model = Contrastive(
-        LogMel(mask=recipe.mask, seed=recipe.seed, spectrum=spectrum),
-        build(recipe.width, recipe.dropout, len(teacher.lengths) if teacher else 1),
-        objectives.OBJECTIVES[recipe.objective](),
-    )
     what = {
         "recipe": asdict(recipe),
         "sources": list(map(origins.summary, sound)),

@@ -90,6 +90,11 @@ def test_a_teacher_and_its_objective_come_together(folder: Path, tmp_path: Path)
         replace(TINY, rate=44_100)
     with pytest.raises(InvalidParametersError, match="and for no other"):
         train_encoder(sources, out, replace(TINY, objective="nt-xent"), "x", teacher=Loudness())
+    talkative = Loudness()
+    talkative.lengths = (200,) * 4
+    with pytest.raises(InvalidParametersError, match="420000 is the most"):
+        train_encoder(sources, out, replace(TINY, width=1.5), "x", teacher=talkative)
+    assert talkative.asked == 0
     assert not out.exists()
 
 
