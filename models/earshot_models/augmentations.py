@@ -7,6 +7,7 @@ filtered on the way. Masks over bands and time belong to the front end, where th
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, fields, replace
 
 import numpy as np
@@ -206,6 +207,26 @@ def heard(
             responses.companded(sound, int(generator.integers(*_CODEC_BITS, endpoint=True)))
         )
     return sound
+
+
+def phones(
+    spectra: Iterable[_Spectrum], augmentations: Augmentations, generator: _Generator
+) -> _Sound:
+    """What phones hear of seconds, each in a room of its own, coloured, in company, in noise.
+
+    Args:
+        spectra: of the seconds, complex64 (rate / 2 + 1,) each; not changed.
+        augmentations: all but offset, pitch, company and speed act here.
+        generator: of everything.
+
+    Returns:
+        float32 (seconds, rate).
+    """
+    views = []
+    for spectrum in spectra:
+        of = variant(augmentations, generator)
+        views.append(heard(spectrum, augmentations, of, generator))
+    return mix(np.stack(views), augmentations, generator)
 
 
 def mix(views: _Sound, augmentations: Augmentations, generator: _Generator) -> _Sound:

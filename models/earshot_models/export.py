@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import tempfile
 from collections.abc import Sequence
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -15,73 +14,11 @@ from keras import ops
 from numpy.typing import NDArray
 
 from earshot_models.batches import in_batches
-from earshot_protocol.checks import between
+from earshot_models.components import Components
 from earshot_protocol.encoder_file import DIMENSIONS, pack
-from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.spectrum import BANDS, FRAMES, NARROW, Spectrum
 
 _LEAST_DEVIATION = 1e-6
-
-
-@dataclass(frozen=True)
-class Components:
-    """Principal components of embeddings of public sound, and how far to whiten them.
-
-    Attributes:
-        rotation: float64 (features, 128), orthonormal columns by descending variance.
-        mean: float32 (128,) of the rotated rows, at unit length again.
-        scale: float32 (128,), what a centred coordinate is multiplied by before `project` keeps the
-            leading ones and brings them to unit length.
-    """
-
-    rotation: NDArray[np.float64]
-    mean: NDArray[np.float32]
-    scale: NDArray[np.float32]
-
-    def projected(self, embeddings: NDArray[np.floating], dimensions: int) -> NDArray[np.float32]:
-        """What `Encoder.project` makes of embeddings: float32 (batch, dimensions), unit rows.
-
-        Args:
-            embeddings: (batch, features), unit rows that are not rotated yet.
-            dimensions: 1 to 128.
-        """
-        return _unit(((self.rotated(embeddings) - self.mean) * self.scale)[:, :dimensions])
-
-    def rotated(self, embeddings: NDArray[np.floating]) -> NDArray[np.float32]:
-        """What `Encoder.embed` makes of them: float32 (batch, 128), unit rows."""
-        return _unit(embeddings @ self.rotation)
-
-
-def public_components(embeddings: NDArray[np.floating], whitening: float) -> Components:
-    """Principal components of embeddings (thesis, section 10.1: their scale).
-
-    Args:
-        embeddings: (examples, features), unit rows, of public sound; at least 128 features, and
-            more than 128 examples.
-        whitening: 0 keeps each component's variance λ, 0.5 makes all alike; between, a coordinate
-            is divided by λ**whitening.
-
-    Raises:
-        InvalidInputError: if there are too few examples or features, or one is not finite.
-        InvalidParametersError: if `whitening` is not 0 to 0.5.
-    """
-    if embeddings.ndim != 2 or min(embeddings.shape[1], len(embeddings) - 1) < DIMENSIONS:
-        raise InvalidInputError(
-            f"embeddings must have shape (more than {DIMENSIONS}, {DIMENSIONS} or more), not "
-            f"{embeddings.shape}"
-        )
-    if not np.isfinite(embeddings).all():
-        raise InvalidInputError("embeddings must be finite")
-    between("whitening", whitening, 0, 0.5)
-    rows = embeddings.astype(np.float64)
-    rotation = np.linalg.eigh(np.cov(rows, rowvar=False))[1][:, ::-1][:, :DIMENSIONS]
-    largest = np.abs(rotation).argmax(axis=0)
-    rotation = rotation * np.sign(rotation[largest, np.arange(DIMENSIONS)])
-    rotated = _unit(rows @ rotation)
-    variances = np.maximum(rotated.var(axis=0), 1e-9)
-    scale = variances**-whitening
-    scale /= np.sqrt(np.mean(variances * scale**2))
-    return Components(rotation, rotated.mean(axis=0), scale.astype(np.float32))
 
 
 def beside(
@@ -111,13 +48,13 @@ def beside(
     return keras.Model(spectrum, ops.concatenate(parts, axis=1))
 
 
-def rotated(network: keras.Model, rotation: NDArray[np.float64]) -> keras.Model:
-    """The same network with its embeddings (batch, features) rotated by (features, 128)."""
-    turn = keras.layers.Dense(DIMENSIONS, use_bias=False, name="rotation")
-    turn.build((None, len(rotation)))
-    turn.set_weights([rotation.astype(np.float32)])
+def turned(network: keras.Model, turn: NDArray[np.float64]) -> keras.Model:
+    """The same network with its embeddings (batch, features) multiplied by (features, 128)."""
+    last = keras.layers.Dense(DIMENSIONS, use_bias=False, name="turn")
+    last.build((None, len(turn)))
+    last.set_weights([turn.astype(np.float32)])
     spectrum = _spectrum()
-    return keras.Model(spectrum, turn(network(spectrum)))
+    return keras.Model(spectrum, last(network(spectrum)))
 
 
 def averaged(network: keras.Model) -> keras.Model:
@@ -138,7 +75,7 @@ def to_lite_rt(network: keras.Model, int8: bool) -> bytes:
     """Convert a network for LiteRT.
 
     Args:
-        network: what `rotated` makes.
+        network: what `turned` makes.
         int8: whether weights are 8-bit integers, each channel with a scale of its own. What is
             computed from them is rounded to 8 bits for each product and summed in float32: fixed
             ranges for all, chosen beforehand, cost the statistics of a texture half their digits.
@@ -171,7 +108,7 @@ def write_encoder(
 
     Args:
         path: of the file.
-        flatbuffer: with the rotation of `components`.
+        flatbuffer: with the turn of `components`.
         name: by which phases and phones mean this encoder; embeddings of two do not compare.
         components: of which the file holds the rest.
         int8: as given to `to_lite_rt`.
@@ -190,7 +127,3 @@ def write_encoder(
 
 def _spectrum() -> Any:
     return keras.layers.Input((FRAMES, BANDS, 1), name="log_mel")
-
-
-def _unit(rows: NDArray[np.floating]) -> NDArray[np.float32]:
-    return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True), dtype=np.float32)

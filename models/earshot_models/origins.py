@@ -52,8 +52,8 @@ class Source:
 
 
 @dataclass(frozen=True)
-class HeldOut:
-    """Seconds of recordings that are not trained on.
+class Seconds:
+    """Seconds of recordings.
 
     Attributes:
         seconds: float32 (seconds, rate).
@@ -106,7 +106,7 @@ def read(
 
 def sides(
     pools: Sequence[Pool], fraction: float, augmentations: Augmentations, seed: int, rate: int
-) -> tuple[list[Pool], HeldOut]:
+) -> tuple[list[Pool], Seconds]:
     """Training sound, and seconds of held-out recordings of every origin.
 
     Args:
@@ -132,34 +132,42 @@ def sides(
             seconds.append(cut)
             recordings += [first + int(recording)] * len(cut)
         first += len(pool.recordings)
-    return kept, HeldOut(np.concatenate(seconds), np.array(recordings))
+    return kept, Seconds(np.concatenate(seconds), np.array(recordings))
 
 
-def public_seconds(pools: Sequence[Pool], seed: int, rate: int) -> NDArray[np.float32]:
-    """Seconds of what was trained on, in the same shares: all but the network follows from them.
+def public_seconds(pools: Sequence[Pool], seed: int, rate: int) -> Seconds:
+    """Of what was trained on, in the same shares: all but the network follows from them.
+
+    Args:
+        pools: as `sides` makes them: no two share the number of a recording.
+        seed: chooses the seconds.
+        rate: of them, samples per second.
 
     Returns:
-        float32 (seconds, rate), at least as many as an embedding has numbers.
+        At least as many as an embedding has numbers.
 
     Raises:
         InvalidInputError: there is too little sound.
     """
     generator = np.random.default_rng([seed, 2])
     total = sum(pool.share for pool in pools)
-    chosen = []
+    hop = rate // _PUBLIC_HOPS
+    seconds, recordings = [], []
     for pool in pools:
         heard = (audio.resample(sound, pool.rate, rate) for sound in pool.sounds)
-        hop = rate // _PUBLIC_HOPS
-        cut = np.concatenate([audio.seconds(sound, hop, rate) for sound in heard])
+        cut = [audio.seconds(sound, hop, rate) for sound in heard]
+        of = np.repeat(pool.recordings, list(map(len, cut)))
         wanted = round(_PUBLIC_SECONDS * pool.share / total)
-        chosen.append(cut[generator.permutation(len(cut))[:wanted]])
-    public = np.concatenate(chosen)
+        chosen = generator.permutation(len(of))[:wanted]
+        seconds.append(np.concatenate(cut)[chosen])
+        recordings.append(of[chosen])
+    public = np.concatenate(seconds)
     if len(public) < _LEAST_SECONDS:
         raise InvalidInputError(
             f"{len(public)} seconds of sound are not enough to learn from: {_LEAST_SECONDS} are "
             "needed"
         )
-    return public
+    return Seconds(public, np.concatenate(recordings))
 
 
 def summary(pool: Pool) -> dict[str, Any]:

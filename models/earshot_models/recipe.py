@@ -5,19 +5,25 @@ The defaults are the recipe of the shipped encoder. No label is read.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass, field
+from collections.abc import Iterator, Sequence
+from dataclasses import asdict, dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from earshot_models import augmentations as augment
 from earshot_models import origins
 from earshot_models.augmentations import Augmentations
+from earshot_models.components import (
+    Components,
+    public_components,
+    within_class_normalization,
+)
 from earshot_models.distillation.lessons import Lessons, TaughtBatches, Variation
 from earshot_models.distillation.teacher import Teacher
-from earshot_models.origins import HeldOut, Progress, Source
+from earshot_models.origins import Progress, Seconds, Source
 from earshot_models.pairs import Pairs
 from earshot_models.pools import Pool
 from earshot_models.training_schedule import Schedule
@@ -26,7 +32,6 @@ from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.spectrum import NARROW, SPECTRA, WIDE, Spectrum
 
 if TYPE_CHECKING:
-    from earshot_models.export import Components
     from earshot_models.training import Batches
 
 OBJECTIVES = ("nt-xent", "momentum", "bilinear", "distillation")
@@ -44,6 +49,9 @@ _LARGEST_BATCH = 8192
 """More pairs than that do not fit into a machine's memory."""
 
 _LARGEST_WEIGHT = 10.0
+
+_LARGEST_SHARE = 0.99
+"""Of a covariance that few recordings tell: the whole of it may have no inverse."""
 
 _MOST_LESSONS = 10_000_000
 
@@ -72,6 +80,8 @@ class Recipe:
             weight is 1; 0 for none.
         patches: weight of the codes of patches that stand beside it too; 0 for none.
         atoms: of the dictionary of patches, 2 to 128.
+        within_class: share of the measured covariance within recordings that
+            `within_class_normalization` evens out, 0 to less than 1; 0 for no such step.
         voice_removed: whether `remove_voice` treats all sound but the synthesized one first.
         whitening: of the public projection, 0 to 0.5; None for the best of `WHITENINGS`.
         seed: of everything.
@@ -92,6 +102,7 @@ class Recipe:
     texture: float = 1.0
     patches: float = 1.0
     atoms: int = 128
+    within_class: float = 0.0
     voice_removed: bool = False
     whitening: float | None = None
     seed: int = 0
@@ -114,6 +125,7 @@ class Recipe:
         between("texture", self.texture, 0, _LARGEST_WEIGHT)
         between("patches", self.patches, 0, _LARGEST_WEIGHT)
         whole("atoms", self.atoms, 2, _MOST_ATOMS)
+        between("within_class", self.within_class, 0, _LARGEST_SHARE)
 
 
 CONTRAST = Recipe()
@@ -128,8 +140,9 @@ TAUGHT = Recipe(
     lessons=90_000,
     rate=WIDE.rate,
     mask=0.5,
-    schedule=Schedule(steps=2500),
+    schedule=Schedule(steps=6000),
     texture=0.0,
+    within_class=0.5,
 )
 """With a teacher: that of the encoder contrast-2. A phone in a pocket is the case that matters."""
 
@@ -228,13 +241,24 @@ def train_encoder(
         "teacher": teacher and teacher.identity,
     }
     history = training.train(model, batches, recipe.schedule, held_out, folder, what, progress)
-    spectra = in_batches(model.front_end, public)
+    spectra = in_batches(model.front_end, public.seconds)
     network = export.averaged(export.beside(model.network, _others(spectra, recipe), spectra))
-    embeddings = training.embed(model.front_end, network, public)
-    unheard = training.embed(model.front_end, network, held_out.seconds)
-    components, whitening, retrievals = _projection(embeddings, unheard, held_out, recipe)
+
+    def embed(seconds: NDArray[np.float32]) -> NDArray[np.float32]:
+        return training.embed(model.front_end, network, seconds)
+
+    embeddings, unheard = embed(public.seconds), embed(held_out.seconds)
+    normalization = None
+    if recipe.within_class:
+        again = [embed(each) for each in _heard_again(public.seconds, recipe)]
+        normalization = within_class_normalization(
+            embeddings, public.recordings, again, recipe.within_class
+        )
+    components, whitening, retrievals = _projection(
+        embeddings, unheard, held_out, recipe, normalization
+    )
     starts = start_centroids.learn(components, embeddings, recipe.seed)
-    network = export.rotated(network, components.rotation)
+    network = export.turned(network, components.turn)
     trained = {
         "objective": recipe.objective,
         "steps": int(history[-1]["step"]),
@@ -292,19 +316,45 @@ def _others(spectra: NDArray[np.float32], recipe: Recipe) -> list[tuple[Any, flo
     return layers
 
 
+def _heard_again(seconds: NDArray[np.float32], recipe: Recipe) -> Iterator[NDArray[np.float32]]:
+    """Public seconds as phones hear them, and once more in pockets if phones are carried there."""
+    from scipy import fft
+
+    generator = np.random.default_rng([recipe.seed, 5])
+    ways = [recipe.augmentations]
+    if recipe.augmentations.pocket:
+        ways.append(replace(recipe.augmentations, pocket=1.0))
+    for way in ways:
+        blocks = (seconds[at : at + recipe.batch] for at in range(0, len(seconds), recipe.batch))
+        yield np.concatenate(
+            [
+                augment.phones(
+                    (augment.band(fft.rfft(each), recipe.rate, recipe.rate) for each in block),
+                    way,
+                    generator,
+                )
+                for block in blocks
+            ]
+        )
+
+
 def _projection(
-    embeddings: NDArray[np.float32], unheard: NDArray[np.float32], held_out: HeldOut, recipe: Recipe
+    embeddings: NDArray[np.float32],
+    unheard: NDArray[np.float32],
+    held_out: Seconds,
+    recipe: Recipe,
+    normalization: NDArray[np.float64] | None = None,
 ) -> tuple[Components, float, dict[int, float]]:
     """The public projection, how far it whitens, and retrieval by the number of dimensions.
 
     How far is chosen by retrieval among held-out recordings, on average over the dimensions that
     the private steps may ask for (thesis, section 10.1). No label enters.
     """
-    from earshot_models import export, training
+    from earshot_models import training
 
     candidates = []
     for whitening in WHITENINGS if recipe.whitening is None else (recipe.whitening,):
-        components = export.public_components(embeddings, whitening)
+        components = public_components(embeddings, whitening, normalization)
         retrievals = {
             dimensions: training.retrieval(
                 components.projected(unheard, dimensions), held_out.recordings

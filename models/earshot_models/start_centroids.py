@@ -19,7 +19,7 @@ from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.start_centroids import USUAL_COUNTS, USUAL_DIMENSIONS
 
 if TYPE_CHECKING:
-    from earshot_models.export import Components
+    from earshot_models.components import Components
 
 _NEIGHBOURS = 10
 _LEAST_DISTANCE = 0.01

@@ -20,7 +20,7 @@ from tensorboard.summary import Writer
 
 from earshot_models.batches import in_batches
 from earshot_models.contrastive import Contrastive
-from earshot_models.origins import HeldOut
+from earshot_models.origins import Seconds
 from earshot_models.training_schedule import Schedule
 from earshot_protocol.errors import InvalidInputError
 
@@ -49,7 +49,7 @@ def train(
     model: Contrastive,
     batches: Batches,
     schedule: Schedule,
-    held_out: HeldOut,
+    held_out: Seconds,
     folder: Path,
     settings: dict[str, Any],
     progress: Progress = lambda done, total, line: None,

@@ -13,6 +13,7 @@ import pytest
 from earshot_client.lite_rt_encoder import LiteRtEncoder
 from earshot_models import export, training
 from earshot_models.batches import in_batches
+from earshot_models.components import Components, public_components
 from earshot_models.front_end import LogMel
 from earshot_models.network import MOST_PARAMETERS, build
 from earshot_models.patches import Patches, learn
@@ -20,8 +21,6 @@ from earshot_models.recipe import TAUGHT
 from earshot_models.soundscapes import SCENES, synthesize
 from earshot_models.texture import SIZE, Texture
 from earshot_protocol import encoder_file
-from earshot_protocol.encoder_file import DIMENSIONS
-from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 
 ATOMS = 16
 FEATURES = 128 + SIZE + 2 * ATOMS
@@ -49,24 +48,24 @@ def network() -> keras.Model:
 
 @pytest.fixture(scope="module")
 def whole(network: keras.Model) -> keras.Model:
-    """Everything before the rotation."""
+    """Everything before the last layer."""
     public = in_batches(LogMel(mask=0.0, seed=0), sound(30))
     others = [(Texture(), 1.0), (Patches(learn(public, ATOMS, seed=0)), 1.0)]
     return export.averaged(export.beside(network, others, public))
 
 
 @pytest.fixture(scope="module")
-def components(whole: keras.Model) -> export.Components:
+def components(whole: keras.Model) -> Components:
     heard = training.embed(LogMel(mask=0.0, seed=0), whole, sound(30))
-    return export.public_components(heard, 0.25)
+    return public_components(heard, 0.25)
 
 
 @pytest.fixture(scope="module")
 def files(
-    whole: keras.Model, components: export.Components, tmp_path_factory: pytest.TempPathFactory
+    whole: keras.Model, components: Components, tmp_path_factory: pytest.TempPathFactory
 ) -> dict[bool, Path]:
     folder = tmp_path_factory.mktemp("encoders")
-    ready = export.rotated(whole, components.rotation)
+    ready = export.turned(whole, components.turn)
     paths = {}
     for int8 in (False, True):
         paths[int8] = folder / f"{int8}.tflite"
@@ -81,13 +80,13 @@ def files(
 def test_a_phone_embeds_as_the_training_does(
     files: dict[bool, Path],
     whole: keras.Model,
-    components: export.Components,
+    components: Components,
     int8: bool,
     least: float,
 ) -> None:
     heard = sound(7, seed=3)
     trained = training.embed(LogMel(mask=0.0, seed=0), whole, heard)
-    expected = components.rotated(trained)
+    expected = components.turned(trained)
     phone = LiteRtEncoder.open(files[int8])
     embedded = phone.embed(heard)
     assert (embedded * expected).sum(axis=1).min() >= least
@@ -133,32 +132,11 @@ def test_a_phone_carries_700_000_numbers_at_most() -> None:
     network = build(TAUGHT.width, parts=2)
     parts = export.beside(network, [(texture, 1.0), (Patches(atoms), 1.0)], public)
     largest = export.averaged(parts)
-    ready = export.rotated(largest, np.eye(largest.output_shape[1])[:, :128])
+    ready = export.turned(largest, np.eye(largest.output_shape[1])[:, :128])
     constants = 2 * (SIZE + 2 * atoms.directions.shape[1]) + 2 * 30 * 61
     constants += atoms.whitening.size + atoms.directions.size + atoms.mean.size
     assert network.count_params() <= MOST_PARAMETERS
     assert ready.count_params() + constants <= 700_000
-
-
-def test_components_are_principal(whole: keras.Model, components: export.Components) -> None:
-    heard = training.embed(LogMel(mask=0.0, seed=0), whole, sound(30)).astype(np.float64)
-    assert components.rotation.shape == (FEATURES, 128)
-    np.testing.assert_allclose(components.rotation.T @ components.rotation, np.eye(128), atol=1e-9)
-    turned = heard @ components.rotation
-    covariance = np.cov(turned, rowvar=False)
-    variances = np.diag(covariance)
-    assert np.abs(covariance - np.diag(variances)).max() < 1e-9
-    assert (np.diff(variances) <= 1e-12).all()
-    # No other 128 directions carry more.
-    most = np.sort(np.linalg.svd(heard - heard.mean(axis=0), compute_uv=False))[::-1][:128] ** 2
-    assert variances.sum() == pytest.approx(most.sum() / (len(heard) - 1))
-    unit = turned / np.linalg.norm(turned, axis=1, keepdims=True)
-    np.testing.assert_allclose(unit.mean(axis=0), components.mean, atol=1e-6)
-    whitened = unit.var(axis=0) * components.scale**2
-    # A quarter of the exponent taken from the variance leaves its square root.
-    np.testing.assert_allclose(
-        whitened / whitened[0], np.sqrt(unit.var(axis=0) / unit.var(axis=0)[0]), rtol=1e-2
-    )
 
 
 def test_a_file_holds_what_was_written(files: dict[bool, Path]) -> None:
@@ -174,26 +152,10 @@ def test_a_file_holds_what_was_written(files: dict[bool, Path]) -> None:
 
 
 def test_equal_input_makes_equal_files(
-    files: dict[bool, Path], components: export.Components, tmp_path: Path
+    files: dict[bool, Path], components: Components, tmp_path: Path
 ) -> None:
     model = encoder_file.read(files[True].read_bytes()).model
     again = tmp_path / "again.tflite"
     export.write_encoder(again, model, NAME, components, True, {"steps": 20}, CREDITS)
     assert again.read_bytes() == files[True].read_bytes()
     assert [path.name for path in tmp_path.iterdir()] == ["again.tflite"]
-
-
-@pytest.mark.parametrize(
-    "embeddings",
-    [np.zeros((128, 128)), np.zeros((500, 64)), np.full((500, 128), np.nan)],
-    ids=["too few", "too short", "not finite"],
-)
-def test_no_components_of_bad_embeddings(embeddings: np.ndarray) -> None:
-    with pytest.raises(InvalidInputError):
-        export.public_components(embeddings, 0.25)
-
-
-def test_bad_settings_are_refused() -> None:
-    rows = np.random.default_rng(0).normal(size=(200, DIMENSIONS))
-    with pytest.raises(InvalidParametersError, match="whitening"):
-        export.public_components(rows, 0.6)

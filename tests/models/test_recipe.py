@@ -120,16 +120,17 @@ def test_sound_of_any_length_or_none_at_all(digits: Path, tmp_path: Path) -> Non
 def test_whitening_is_the_best_for_retrieval_unless_it_is_given(
     whitening: float,
 ) -> None:
-    from earshot_models import export, training
+    from earshot_models import training
+    from earshot_models.components import public_components
 
     generator = np.random.default_rng(0)
     heard = generator.normal(size=(600, 128)) * np.geomspace(3, 0.1, 128)
     heard /= np.linalg.norm(heard, axis=1, keepdims=True)
-    held_out = origins.HeldOut(np.zeros((40, 8000), np.float32), np.repeat(np.arange(20), 2))
+    held_out = origins.Seconds(np.zeros((40, 8000), np.float32), np.repeat(np.arange(20), 2))
     close = np.repeat(heard[:20], 2, axis=0) + generator.normal(0, 0.02, (40, 128))
     scores = {}
     for each in recipes.WHITENINGS:
-        components = export.public_components(heard, each)
+        components = public_components(heard, each)
         scores[each] = np.mean(
             [
                 training.retrieval(components.projected(close, wide), held_out.recordings)
@@ -162,6 +163,9 @@ def test_what_cannot_be_trained_is_refused_before_anything_is_written(
             replace(TINY, texture=weight)
         with pytest.raises(InvalidParametersError, match=r"patches=.*: must be"):
             replace(TINY, patches=weight)
+    for share in (-0.1, float("nan"), 1):
+        with pytest.raises(InvalidParametersError, match=r"within_class=.*: must be"):
+            replace(TINY, within_class=share)
     monkeypatch.setattr(origins, "_SYNTHESIZED", 15)
     with pytest.raises(InvalidInputError, match="120 seconds of sound are not enough"):
         train_encoder([], out, replace(TINY, synthesized=1.0), "x")

@@ -78,6 +78,34 @@ def test_a_teacher_is_asked_once_and_an_interrupted_run_ends_the_same(
         train_encoder(sources, tmp_path / "torn", TINY, "taught", teacher=other, cache=cache)
 
 
+@pytest.mark.slow
+def test_what_changes_within_a_recording_is_evened_out_by_share(
+    folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked: list[tuple[int, int, float]] = []
+    real = recipes.within_class_normalization
+
+    def listening(embeddings: np.ndarray, recordings: np.ndarray, again: list, share: float):
+        asked.append((len(np.unique(recordings)), len(again), share))
+        # One way as phones hear it, one in pockets: neither is the sound itself, nor the other.
+        assert all((each * embeddings).sum(axis=1).mean() < 0.999 for each in again)
+        assert not np.array_equal(*again)
+        return real(embeddings, recordings, again, share)
+
+    monkeypatch.setattr(recipes, "within_class_normalization", listening)
+    sound = np.random.default_rng(0).normal(0, 0.1, (9, 16_000))
+    sources, embedded = [Source(open_dataset(folder))], {}
+    for share in (0.0, 0.5):
+        recipe = replace(TINY, within_class=share)
+        out = tmp_path / str(share)
+        run = train_encoder(sources, out, recipe, "taught", teacher=Loudness())
+        embedded[share] = LiteRtEncoder.open(run.int8).embed(sound)
+    ((recordings, views, share),) = asked
+    assert recordings > 10 * len(SCENES)  # those of the folder that are kept, and synthesized ones
+    assert (views, share) == (2, 0.5)
+    assert not np.allclose(embedded[0.0], embedded[0.5], atol=0.01)
+
+
 def test_a_teacher_and_its_objective_come_together(folder: Path, tmp_path: Path) -> None:
     sources, out = [Source(open_dataset(folder))], tmp_path / "out"
     with pytest.raises(InvalidParametersError, match="a teacher is needed"):
@@ -119,5 +147,6 @@ def test_the_command_opens_the_teacher_it_is_given(
     ((recipe, teacher),) = told
     assert (recipe.objective, recipe.lessons) == ("distillation", 500)
     assert teacher.name == "teacher"  # type: ignore[attr-defined]
+    assert recipe.within_class == TAUGHT.within_class > 0
     CliRunner().invoke(app, words[:-2])
     assert told[1] == (recipes.CONTRAST, None)

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from earshot_client.encoder import open_encoder
-from earshot_models import export, start_centroids
+from earshot_models import start_centroids
+from earshot_models.components import public_components
 from earshot_models.soundscapes import SCENES, synthesize
 from earshot_models.start_centroids import cluster, learn
 from earshot_protocol.errors import InvalidInputError
@@ -34,7 +35,7 @@ def near(points: np.ndarray, centroids: np.ndarray) -> np.ndarray:
 
 def test_every_usual_set_is_found_and_the_same_again() -> None:
     embeddings = sound(20, seed=1)
-    components = export.public_components(embeddings, 0.25)
+    components = public_components(embeddings, 0.25)
     found = learn(components, embeddings, 7)
     pairs = list(itertools.product(USUAL_COUNTS, USUAL_DIMENSIONS))
     assert sorted(each.shape for each in found) == sorted(pairs)

@@ -15,7 +15,7 @@ from earshot_models.distillation.lessons import Lessons, TaughtBatches, Variatio
 from earshot_models.front_end import LogMel
 from earshot_models.network import build
 from earshot_models.objectives import OBJECTIVES, Distillation
-from earshot_models.origins import HeldOut
+from earshot_models.origins import Seconds
 from earshot_models.pairs import Pairs
 from earshot_models.pools import Pool
 from earshot_models.soundscapes import SCENES, synthesize
@@ -54,9 +54,9 @@ def taught(batch: int = 8) -> TaughtBatches:
     )
 
 
-def held_out() -> HeldOut:
+def held_out() -> Seconds:
     seconds = np.concatenate([sound.reshape(2, 8000) for sound in sounds()])
-    return HeldOut(seconds, np.repeat(np.arange(len(SCENES)), 2))
+    return Seconds(seconds, np.repeat(np.arange(len(SCENES)), 2))
 
 
 def model(objective: str = "nt-xent", width: float = 0.25, seed: int = 3) -> Contrastive:

@@ -25,6 +25,7 @@ _PARTS: dict[str, dict[str, Any]] = {
     "mask": {"mask": 0.0},
     "texture": {"texture": 0.0},
     "patches": {"patches": 0.0},
+    "within-class": {"within_class": 0.0},
 }
 """What can be left out, besides augmentations."""
 
@@ -86,7 +87,10 @@ def train(
     ] = None,
     without: Annotated[
         list[str] | None,
-        typer.Option(help="An augmentation, mask, texture or patches to leave out, for ablation."),
+        typer.Option(
+            help="An augmentation, mask, texture, patches or within-class to leave out, for "
+            "ablation."
+        ),
     ] = None,
     hold_out_fold: Annotated[
         int | None, typer.Option(help="Fold of the data sets' own that is left out.")

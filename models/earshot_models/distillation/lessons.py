@@ -186,15 +186,11 @@ class TaughtBatches:
         """
         generator = np.random.default_rng([self._seed, number])
         chosen = generator.integers(self._lessons.count, size=self._batch)
-        sounds = np.empty((self._batch, self._rate), dtype=np.float32)
-        recordings = np.empty(self._batch, dtype=np.int32)
-        for row, lesson in enumerate(chosen):
-            spectrum, recordings[row] = self._lessons.spectrum(int(lesson))
-            phone = augment.band(spectrum, self._lessons.rate, self._rate)
-            of = augment.variant(self._augmentations, generator)
-            sounds[row] = augment.heard(phone, self._augmentations, of, generator)
-        mixed = augment.mix(sounds, self._augmentations, generator)
-        return mixed, self._targets[chosen], recordings
+        heard = [self._lessons.spectrum(int(lesson)) for lesson in chosen]
+        spectra = (augment.band(each, self._lessons.rate, self._rate) for each, _ in heard)
+        sounds = augment.phones(spectra, self._augmentations, generator)
+        recordings = np.array([recording for _, recording in heard], dtype=np.int32)
+        return sounds, self._targets[chosen], recordings
 
 
 def _window(

@@ -1,0 +1,148 @@
+"""The 128 numbers of all that a network says that tell recordings apart, and how to project them.
+
+What differs between the seconds of one recording, or between a second and the same in a pocket, is
+no part of where it was heard: directions in which much of that lies count less.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from earshot_protocol.checks import between
+from earshot_protocol.encoder_file import DIMENSIONS
+from earshot_protocol.errors import InvalidInputError, InvalidParametersError
+
+
+@dataclass(frozen=True)
+class Components:
+    """Principal components of embeddings of public sound, and how far to whiten them.
+
+    Attributes:
+        turn: float64 (features, 128), which makes them of embeddings; by descending variance.
+        mean: float32 (128,) of the turned rows, at unit length again.
+        scale: float32 (128,), what a centred coordinate is multiplied by before `project` keeps the
+            leading ones and brings them to unit length.
+    """
+
+    turn: NDArray[np.float64]
+    mean: NDArray[np.float32]
+    scale: NDArray[np.float32]
+
+    def projected(self, embeddings: NDArray[np.floating], dimensions: int) -> NDArray[np.float32]:
+        """What `Encoder.project` makes of embeddings: float32 (batch, dimensions), unit rows.
+
+        Args:
+            embeddings: (batch, features), unit rows that are not turned yet.
+            dimensions: 1 to 128.
+        """
+        return _unit(((self.turned(embeddings) - self.mean) * self.scale)[:, :dimensions])
+
+    def turned(self, embeddings: NDArray[np.floating]) -> NDArray[np.float32]:
+        """What `Encoder.embed` makes of them: float32 (batch, 128), unit rows."""
+        return _unit(embeddings @ self.turn)
+
+
+def public_components(
+    embeddings: NDArray[np.floating],
+    whitening: float,
+    normalization: NDArray[np.float64] | None = None,
+) -> Components:
+    """Principal components of embeddings (thesis, section 10.1: their scale).
+
+    Args:
+        embeddings: (examples, features), unit rows, of public sound; at least 128 features, and
+            more than 128 examples.
+        whitening: 0 keeps each component's variance λ, 0.5 makes all alike; between, a coordinate
+            is divided by λ**whitening.
+        normalization: (features, features), what rows are multiplied by first; None for nothing.
+
+    Raises:
+        InvalidInputError: if there are too few examples or features, or one is not finite.
+        InvalidParametersError: if `whitening` is not 0 to 0.5.
+    """
+    if embeddings.ndim != 2 or min(embeddings.shape[1], len(embeddings) - 1) < DIMENSIONS:
+        raise InvalidInputError(
+            f"embeddings must have shape (more than {DIMENSIONS}, {DIMENSIONS} or more), not "
+            f"{embeddings.shape}"
+        )
+    if not np.isfinite(embeddings).all():
+        raise InvalidInputError("embeddings must be finite")
+    between("whitening", whitening, 0, 0.5)
+    turn = np.eye(embeddings.shape[1]) if normalization is None else normalization
+    rows = embeddings.astype(np.float64) @ turn
+    rotation = np.linalg.eigh(np.cov(rows, rowvar=False))[1][:, ::-1][:, :DIMENSIONS]
+    largest = np.abs(rotation).argmax(axis=0)
+    rotation = rotation * np.sign(rotation[largest, np.arange(DIMENSIONS)])
+    turned = _unit(rows @ rotation)
+    variances = np.maximum(turned.var(axis=0), 1e-9)
+    scale = variances**-whitening
+    scale /= np.sqrt(np.mean(variances * scale**2))
+    return Components(turn @ rotation, turned.mean(axis=0), scale.astype(np.float32))
+
+
+def within_class_normalization(
+    embeddings: NDArray[np.floating],
+    recordings: NDArray[np.integer],
+    heard_again: Sequence[NDArray[np.floating]],
+    share: float,
+) -> NDArray[np.float64]:
+    """Within-class covariance normalization (Hatch, Kajarekar and Stolcke 2006); a class a place.
+
+    The covariance is that of seconds of one recording around their mean, and that of hearing one
+    second in two ways; no label is needed for either. Few recordings say little of many directions,
+    so part of it is taken to be alike in all (Ledoit and Wolf 2004).
+
+    Args:
+        embeddings: (seconds, features) of public sound, unit rows.
+        recordings: integers (seconds,), which recording each was cut from.
+        heard_again: the same seconds otherwise heard, each (seconds, features), unit rows.
+        share: of the covariance that is as measured, 0 to less than 1; the rest is its mean
+            variance in every direction.
+
+    Returns:
+        The symmetric inverse square root (features, features), in units in which the mean variance
+        is 1.
+
+    Raises:
+        InvalidInputError: if nothing differs, or the shapes do not go together.
+        InvalidParametersError: if `share` is out of range.
+    """
+    if not 0 <= share < 1:
+        raise InvalidParametersError(f"share={share}: must be at least 0 and less than 1")
+    shapes = {embeddings.shape, *(each.shape for each in heard_again)}
+    if len(shapes) != 1 or recordings.shape != embeddings.shape[:1]:
+        raise InvalidInputError(
+            f"embeddings and views must have one shape, and a recording for each row; not {shapes} "
+            f"and {recordings.shape}"
+        )
+    rows = embeddings.astype(np.float64)
+    covariance = _around_recordings(rows, recordings)
+    for each in heard_again:
+        # Either of two is as far from their mean as half their difference.
+        change = rows - each
+        covariance += change.T @ change / (2 * len(rows))
+    mean = np.trace(covariance) / len(covariance)
+    if not (np.isfinite(mean) and mean > 0):
+        raise InvalidInputError("no recording has two seconds that differ, and no view differs")
+    shrunk = share * covariance / mean + (1 - share) * np.eye(len(covariance))
+    variances, directions = np.linalg.eigh(shrunk)
+    return np.asarray(directions * variances**-0.5 @ directions.T)
+
+
+def _around_recordings(
+    rows: NDArray[np.float64], recordings: NDArray[np.integer]
+) -> NDArray[np.float64]:
+    """The covariance of rows around the mean of their recording; zeros if none has two."""
+    _, which, counts = np.unique(recordings, return_inverse=True, return_counts=True)
+    sums = np.zeros((len(counts), rows.shape[1]))
+    np.add.at(sums, which, rows)
+    around = rows - (sums / counts[:, np.newaxis])[which]
+    return np.asarray(around.T @ around / max(1, len(rows) - len(counts)))
+
+
+def _unit(rows: NDArray[np.floating]) -> NDArray[np.float32]:
+    return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True), dtype=np.float32)
