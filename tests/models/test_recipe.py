@@ -227,7 +227,7 @@ def test_a_folder_with_another_thing_in_it_is_refused(folder: Path, tmp_path: Pa
     ("words", "error", "message"),
     [
         (("--share", "1", "--share", "2"), InvalidParametersError, "--share must be given once"),
-        (("--without", "rain"), InvalidParametersError, "there is no 'rain'"),
+        (("--without", "rain"), InvalidParametersError, "there is no 'rain'; .* mixed, .* patches"),
         (("--objective", "labels"), InvalidParametersError, "objective must be one of"),
         (("--kind", "tau"), InvalidInputError, r"meta\.csv"),
         (("--steps", "-1"), InvalidParametersError, "steps"),

@@ -145,8 +145,17 @@ def test_the_command_opens_the_teacher_it_is_given(
     assert not (tmp_path / "out").exists()
     CliRunner().invoke(app, [*words, "--teacher-tensor", "hidden", "--lessons", "500"])
     ((recipe, teacher),) = told
-    assert (recipe.objective, recipe.lessons) == ("distillation", 500)
     assert teacher.name == "teacher"  # type: ignore[attr-defined]
-    assert recipe.within_class == TAUGHT.within_class > 0
+    assert recipe == replace(TAUGHT, lessons=500)
+    without = ("mixed", "backwards", "within-class", "patches", "pocket")
+    left_out = (word for part in without for word in ("--without", part))
+    CliRunner().invoke(app, [*words, "--teacher-tensor", "hidden", *left_out])
+    assert told.pop()[0] == replace(
+        TAUGHT,
+        augmentations=replace(TAUGHT.augmentations, pocket=0.0),
+        variation=replace(TAUGHT.variation, mixed=0.0, backwards=0.0),
+        within_class=0.0,
+        patches=0.0,
+    )
     CliRunner().invoke(app, words[:-2])
     assert told[1] == (recipes.CONTRAST, None)

@@ -18,6 +18,7 @@ from earshot_protocol.errors import InvalidParametersError
 if TYPE_CHECKING:
     from earshot_models.datasets.dataset import Clip
     from earshot_models.origins import Source
+    from earshot_models.recipe import Recipe
 
 app = typer.Typer(add_completion=False)
 
@@ -27,7 +28,10 @@ _PARTS: dict[str, dict[str, Any]] = {
     "patches": {"patches": 0.0},
     "within-class": {"within_class": 0.0},
 }
-"""What can be left out, besides augmentations."""
+"""What can be left out, besides augmentations and kinds of variation."""
+
+_KINDS = ("changed", "coloured", "backwards", "mixed")
+"""Of the variation of lessons."""
 
 
 @app.callback(invoke_without_command=True)
@@ -88,8 +92,8 @@ def train(
     without: Annotated[
         list[str] | None,
         typer.Option(
-            help="An augmentation, mask, texture, patches or within-class to leave out, for "
-            "ablation."
+            help="What to leave out, for ablation: an augmentation, a kind of variation of the "
+            "lessons, mask, texture, patches or within-class."
         ),
     ] = None,
     hold_out_fold: Annotated[
@@ -140,8 +144,7 @@ def train(
     given = {option: value for option, value in given.items() if value is not None}
     recipe = replace(recipe, schedule=schedule, **given)  # type: ignore[arg-type]
     for part in without or ():
-        changes = _PARTS.get(part) or {"augmentations": recipe.augmentations.without(part)}
-        recipe = replace(recipe, **changes)
+        recipe = _without(recipe, part)
     sources = _sources(data or [], kind, share, hold_out_fold, hold_out_group)
     prepare_folder(
         out, ("encoder.tflite", "encoder-float32.tflite"), overwrite, resumes=("checkpoint", "logs")
@@ -170,6 +173,19 @@ def train(
         last = trained.history[-1]
         print(f"{trained.int8}: {size} bytes")
         print(f"loss {last['loss']:.3f}, retrieval {last['retrieval']:.3f}")
+
+
+def _without(recipe: Recipe, part: str) -> Recipe:
+    """The same without one part of it."""
+    if part in _PARTS:
+        return replace(recipe, **_PARTS[part])
+    if part in _KINDS:
+        variation = replace(recipe.variation, **{part: 0.0})  # type: ignore[arg-type]  # no pair
+        return replace(recipe, variation=variation)
+    try:
+        return replace(recipe, augmentations=recipe.augmentations.without(part))
+    except InvalidParametersError as error:
+        raise InvalidParametersError(f"{error}; and {', '.join((*_KINDS, *_PARTS))}") from None
 
 
 def _sources(
