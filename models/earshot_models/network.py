@@ -13,7 +13,7 @@ from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.spectrum import BANDS, FRAMES
 
 MOST_PARAMETERS = 420_000
-"""With what stands beside a network, and the rotation, a phone carries 700,000 at most."""
+"""With what stands beside a network, and the last layer, a phone carries 700,000 at most."""
 
 # About where the logarithms of a second of unit level lie; a public constant, so that the network
 # sees numbers around zero from its first step on.
