@@ -143,6 +143,7 @@ TAUGHT = Recipe(
     schedule=Schedule(steps=6000),
     texture=0.0,
     within_class=0.5,
+    whitening=0.25,
 )
 """With a teacher: that of the encoder contrast-2. A phone in a pocket is the case that matters."""
 
