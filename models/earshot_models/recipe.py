@@ -1,6 +1,6 @@
 """How an encoder is made, from folders of sound to the file that phones carry.
 
-The defaults are the recipe of the shipped encoder. No label is read.
+`CONTRAST` and `TAUGHT` are the recipes of the encoders that are shipped. No label is read.
 """
 
 from __future__ import annotations
@@ -16,11 +16,7 @@ from numpy.typing import NDArray
 from earshot_models import augmentations as augment
 from earshot_models import origins
 from earshot_models.augmentations import Augmentations
-from earshot_models.components import (
-    Components,
-    public_components,
-    within_class_normalization,
-)
+from earshot_models.components import Components, public_components, within_class_normalization
 from earshot_models.distillation.lessons import Lessons, TaughtBatches, Variation
 from earshot_models.distillation.teacher import Teacher
 from earshot_models.origins import Progress, Seconds, Source
@@ -81,7 +77,7 @@ class Recipe:
         patches: weight of the codes of patches that stand beside it too; 0 for none.
         atoms: of the dictionary of patches, 2 to 128.
         within_class: share of the measured covariance within recordings that
-            `within_class_normalization` evens out, 0 to less than 1; 0 for no such step.
+            `within_class_normalization` evens out, 0 to 0.99; 0 for no such step.
         voice_removed: whether `remove_voice` treats all sound but the synthesized one first.
         whitening: of the public projection, 0 to 0.5; None for the best of `WHITENINGS`.
         seed: of everything.

@@ -30,9 +30,6 @@ _PARTS: dict[str, dict[str, Any]] = {
 }
 """What can be left out, besides augmentations and kinds of variation."""
 
-_KINDS = ("changed", "coloured", "backwards", "mixed")
-"""Of the variation of lessons."""
-
 
 @app.callback(invoke_without_command=True)
 def train(
@@ -177,15 +174,17 @@ def train(
 
 def _without(recipe: Recipe, part: str) -> Recipe:
     """The same without one part of it."""
+    from earshot_models.distillation.lessons import CHANCES
+
     if part in _PARTS:
         return replace(recipe, **_PARTS[part])
-    if part in _KINDS:
+    if part in CHANCES:
         variation = replace(recipe.variation, **{part: 0.0})  # type: ignore[arg-type]  # no pair
         return replace(recipe, variation=variation)
     try:
         return replace(recipe, augmentations=recipe.augmentations.without(part))
     except InvalidParametersError as error:
-        raise InvalidParametersError(f"{error}; and {', '.join((*_KINDS, *_PARTS))}") from None
+        raise InvalidParametersError(f"{error}; and {', '.join((*CHANCES, *_PARTS))}") from None
 
 
 def _sources(

@@ -17,6 +17,9 @@ from earshot_models.pools import Audible, Pool, Sound
 from earshot_protocol.checks import between, share, whole
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 
+CHANCES = ("changed", "coloured", "backwards", "mixed")
+"""Of a `Variation`; at 0 there is none of it."""
+
 
 @dataclass(frozen=True)
 class Variation:
@@ -44,11 +47,10 @@ class Variation:
     mixed_snr: tuple[float, float] = (-15.0, 5.0)
 
     def __post_init__(self) -> None:
-        for chance in ("changed", "coloured", "backwards"):
+        for chance in CHANCES:
             share(chance, getattr(self, chance))
         between("octaves", self.octaves, 0, 1)
         between("slope", self.slope, 0, 24)
-        share("mixed", self.mixed)
         least, most = self.mixed_snr
         if not least <= most:
             raise InvalidParametersError(f"mixed_snr must be (least, most), not {self.mixed_snr}")

@@ -10,8 +10,8 @@ from earshot_simulations.populations import Population
 
 REAL_SOUND = (
     "Real sound that its encoder had never heard got the right name 26 % of the time, and 57 % "
-    "without noise (contrast-2's recipe on two folds of ESC-10, 500 phones of 100 recordings, "
-    "ε = 3 per recording; docs/encoders.md)"
+    "without noise (a shorter run of contrast-2's recipe, two folds of ESC-10, 500 phones of 100 "
+    "recordings, ε = 3 per recording; docs/encoders.md)"
 )
 """What a reader of figures on synthesized scenes should compare them with."""
 TRY_IT = "earshot simulate --data FOLDER --recordings 100 --dropout 0.1 --out out/real"
