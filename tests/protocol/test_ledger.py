@@ -14,7 +14,7 @@ from earshot_protocol.errors import InvalidInputError, LocalError, WrongStateErr
 from earshot_protocol.privacy.accounting import Expense, Release
 from earshot_protocol.privacy.events import Approximate, DiscreteLaplaceSum, Pure, ZeroConcentrated
 from earshot_protocol.privacy.ledger import DamagedLedgerError, Ledger
-from earshot_protocol.privacy.mechanisms import Unit
+from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, Unit
 
 PHASE = bytes(range(16))
 OTHER = bytes(16)
@@ -62,7 +62,7 @@ def test_what_is_appended_is_what_is_read(steps: list[tuple[bytes, str, float]])
     assert read.spent()[Unit.PHONE].epsilon == pytest.approx(10 * everything)
     assert read.spent()[Unit.RECORDING].delta == pytest.approx(1e-7 * len(steps))
     assert [release.step for release in read.releases_in(PHASE)] == [
-        step for phase, step, _ in steps for _ in Unit if phase == PHASE
+        step for phase, step, _ in steps for _ in LEDGER_UNITS if phase == PHASE
     ]
 
 

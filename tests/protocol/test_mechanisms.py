@@ -64,7 +64,7 @@ def test_ballot_sum_loses_what_it_claims(epsilon: float, votes: int, survivors: 
 def test_ballot_sum_declares_both_sensitivities() -> None:
     mechanism = BallotSum(0.5, 7, 100)
     assert mechanism.scale == 4.0
-    assert [mechanism.sensitivity(unit) for unit in Unit] == [2, 7]
+    assert [mechanism.sensitivity(unit) for unit in Unit] == [2, 7, 14]
     assert mechanism.cost(Unit.PHONE).epsilon == 7 / 4.0
     assert BallotSum(0.5, 1, 100).cost(Unit.PHONE).epsilon == 0.25
 

@@ -19,7 +19,7 @@ from earshot_protocol.geometry import Geometry
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.privacy.accounting import total
-from earshot_protocol.privacy.mechanisms import Unit
+from earshot_protocol.privacy.mechanisms import LEDGER_UNITS
 from earshot_protocol.privacy.noise import polya_share
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER
 from earshot_protocol.wire import encode
@@ -75,7 +75,7 @@ def test_phones_spend_and_send_what_was_foretold() -> None:
     assert steps == foreseen.steps
     for phone in phones.values():
         spent = phone.ledger.spent()
-        for unit in Unit:
+        for unit in LEDGER_UNITS:
             assert foreseen.total[unit.value].epsilon == pytest.approx(spent[unit].epsilon)
             assert foreseen.total[unit.value].delta == pytest.approx(spent[unit].delta)
     assert foreseen.total == {each.value: cost for each, cost in total(foreseen.privacy).items()}

@@ -19,7 +19,7 @@ from support.played_phase import PARAMETERS
 
 from earshot_protocol.api import PRIVACY
 from earshot_protocol.phases.plan import Outcome
-from earshot_protocol.privacy.mechanisms import Unit
+from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, Unit
 from earshot_server.api.views import PrivacySpent
 from earshot_server.phases.spending import released, spending
 from earshot_server.records import PhaseRecord
@@ -28,7 +28,7 @@ from earshot_server.store.database import Database
 
 def by_hand(*records: PhaseRecord) -> dict[Unit, tuple[float, float]]:
     """ε and δ of published phases, added up from what they say themselves."""
-    sums = dict.fromkeys(Unit, (0.0, 0.0))
+    sums = dict.fromkeys(LEDGER_UNITS, (0.0, 0.0))
     for record in records:
         assert isinstance(record.ending, Outcome)
         for release in record.ending.privacy:
@@ -90,7 +90,9 @@ def test_the_api_tells_it(database: Database, tmp_path: Path) -> None:
     server = Server.over(database, tmp_path)
     nothing = body_of(server.read(PRIVACY), PrivacySpent)
     assert nothing.phases == ()
-    assert [(cost.unit, cost.epsilon) for cost in nothing.total] == [(unit, 0.0) for unit in Unit]
+    assert [(cost.unit, cost.epsilon) for cost in nothing.total] == [
+        (unit, 0.0) for unit in LEDGER_UNITS
+    ]
     phase = server.start(PARAMETERS)
     view = body_of(server.read(PRIVACY), PrivacySpent)
     assert [(each.phase, each.status) for each in view.phases] == [(phase.hex(), "gathering")]

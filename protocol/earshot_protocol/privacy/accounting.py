@@ -11,7 +11,7 @@ from typing import NamedTuple
 import msgspec
 
 from earshot_protocol.privacy.events import Event
-from earshot_protocol.privacy.mechanisms import Cost, Mechanism, Unit
+from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, Cost, Mechanism, Unit
 
 
 class Release(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -37,7 +37,7 @@ def expenses(step: str, mechanism: Mechanism) -> tuple[Expense, ...]:
         Expense(
             Release(step, unit, cost.epsilon, cost.delta, mechanism.name), mechanism.event(unit)
         )
-        for unit, cost in ((unit, mechanism.cost(unit)) for unit in Unit)
+        for unit, cost in ((unit, mechanism.cost(unit)) for unit in LEDGER_UNITS)
     )
 
 
@@ -49,5 +49,5 @@ def total(spent: Iterable[Release]) -> dict[Unit, Cost]:
             sum(release.epsilon for release in spent if release.unit is unit),
             min(1.0, sum(release.delta for release in spent if release.unit is unit)),
         )
-        for unit in Unit
+        for unit in LEDGER_UNITS
     }

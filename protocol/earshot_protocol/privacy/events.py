@@ -19,9 +19,25 @@ class Pure(_Event, frozen=True, tag="pure"):
 
     Attributes:
         epsilon: ε.
+        times: how often, one release after the other.
     """
 
     epsilon: float
+    times: int = 1
+
+
+class BoundedRange(_Event, frozen=True, tag="bounded-range"):
+    """The exponential mechanism (McSherry and Talwar, FOCS 2007): losses in a range of ε.
+
+    That makes it ε²/8-zCDP as well (Cesar and Rogers, ALT 2021).
+
+    Attributes:
+        epsilon: ε.
+        times: how often, one release after the other.
+    """
+
+    epsilon: float
+    times: int = 1
 
 
 class ZeroConcentrated(_Event, frozen=True, tag="zcdp"):
@@ -50,6 +66,26 @@ class DiscreteLaplaceSum(_Event, frozen=True, tag="discrete-laplace-sum"):
     computational_security: float = 128
 
 
+class SkellamSum(_Event, frozen=True, tag="skellam-sum"):
+    """Skellam noise on a vector of whole numbers that a secure summation reveals.
+
+    Agarwal, Kairouz and Liu (NeurIPS 2021) bound its Rényi differential privacy.
+
+    Attributes:
+        variance: of the noise on every entry.
+        l1: L1 distance between sums of neighbours.
+        l2: L2 distance between sums of neighbours.
+        statistical_security: σ of the summation, in bits.
+        computational_security: λ of the summation, in bits.
+    """
+
+    variance: float
+    l1: float
+    l2: float
+    statistical_security: float = 40
+    computational_security: float = 128
+
+
 class Approximate(_Event, frozen=True, tag="approximate"):
     """Something (ε, δ)-differentially private of which nothing else is known.
 
@@ -62,4 +98,4 @@ class Approximate(_Event, frozen=True, tag="approximate"):
     delta: float
 
 
-Event = Pure | ZeroConcentrated | DiscreteLaplaceSum | Approximate
+Event = Pure | BoundedRange | ZeroConcentrated | DiscreteLaplaceSum | SkellamSum | Approximate

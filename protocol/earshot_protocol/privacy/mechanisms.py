@@ -28,7 +28,15 @@ class Unit(enum.StrEnum):
     """What neighbouring data sets differ in."""
 
     RECORDING = "recording"
+    """One recording of one phone, which is there or not."""
     PHONE = "phone"
+    """All that one phone contributes, against zeros: its noise share is added all the same."""
+    REPLACED_PHONE = "replaced phone"
+    """All that one phone contributes, against what another one might."""
+
+
+LEDGER_UNITS = (Unit.RECORDING, Unit.PHONE)
+"""Those that ledgers keep and policies limit."""
 
 
 @dataclass(frozen=True)
@@ -123,7 +131,9 @@ class BallotSum:
 
     def sensitivity(self, unit: Unit) -> int:
         """L1 distance between sums of neighbours, in votes."""
-        return 2 if unit is Unit.RECORDING else self.votes
+        if unit is Unit.RECORDING:
+            return 2
+        return self.votes if unit is Unit.PHONE else 2 * self.votes
 
     def noise_share(self, size: Size, random: RandomBytes = os.urandom) -> npt.NDArray[np.int64]:
         """See `SumMechanism.noise_share`."""
@@ -173,7 +183,7 @@ class LaplaceLloyd:
 
     def cost(self, unit: Unit) -> Cost:
         """(ε, 0) per recording; per phone (recordings · ε, 0)."""
-        return Cost(self.epsilon * (self.recordings if unit is Unit.PHONE else 1), 0.0)
+        return Cost(self.epsilon * _group(unit, self.recordings), 0.0)
 
 
 @dataclass(frozen=True)
@@ -209,7 +219,7 @@ class GaussianLloyd:
 
         Group privacy of zCDP is Proposition 27 of Bun and Steinke (TCC 2016).
         """
-        return ZeroConcentrated(self.rho * (self.recordings**2 if unit is Unit.PHONE else 1))
+        return ZeroConcentrated(self.rho * _group(unit, self.recordings) ** 2)
 
     def cost(self, unit: Unit) -> Cost:
         """(ε, δ) per recording; per phone the ε of its event at the same δ."""
@@ -254,8 +264,12 @@ class NoisyMax:
 
     def cost(self, unit: Unit) -> Cost:
         """(repeats · ε, 0) per recording; per phone `recordings` times that."""
-        group = self.recordings if unit is Unit.PHONE else 1
-        return Cost(self.repeats * self.epsilon * group, 0.0)
+        return Cost(self.repeats * self.epsilon * _group(unit, self.recordings), 0.0)
+
+
+def _group(unit: Unit, recordings: int) -> int:
+    """By how many recordings neighbours of a phone's own data differ."""
+    return {Unit.RECORDING: 1, Unit.PHONE: recordings, Unit.REPLACED_PHONE: 2 * recordings}[unit]
 
 
 def held_by(mechanism: Mechanism, recordings: int) -> Mechanism:

@@ -11,7 +11,7 @@ from flask import Blueprint, Response, render_template
 from earshot_protocol.phases.learning import Result
 from earshot_protocol.phases.plan import Outcome
 from earshot_protocol.phases.statistics import Statistics
-from earshot_protocol.privacy.mechanisms import Unit
+from earshot_protocol.privacy.mechanisms import LEDGER_UNITS
 from earshot_server.dashboard import (
     changes,
     charts,
@@ -58,7 +58,7 @@ def blueprint(archive: Archive, clock: Callable[[], float] = time.time) -> Bluep
             word=wording,
             refusals=refusals,
             charts=charts,
-            units=tuple(Unit),
+            units=LEDGER_UNITS,
             **shown,
         )
 

@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from earshot_protocol.api import StartPhase
-from earshot_protocol.privacy.mechanisms import Unit
+from earshot_protocol.privacy.mechanisms import LEDGER_UNITS
 from earshot_server.dashboard.spending import VACUOUS_EPSILON, is_vacuous
 from earshot_server.dashboard.wording import byte_size, duration, real
 from earshot_server.phases.forecast import Forecast, SumForecast
@@ -64,7 +64,7 @@ def _spending(seen: Forecast) -> list[str]:
         f"  {step:<22}  "
         + "  ".join(
             f"ε = {real(by_unit[unit.value][0]):<9} δ = {real(by_unit[unit.value][1]):<11}"
-            for unit in Unit
+            for unit in LEDGER_UNITS
         ).rstrip()
         for step, by_unit in costs.items()
     ]
