@@ -18,7 +18,7 @@ import numpy.typing as npt
 
 from earshot_protocol.checks import whole
 from earshot_protocol.geometry import Geometry, finite_rows, nearest, unit_rows
-from earshot_protocol.privacy.mechanisms import GaussianLloyd, LaplaceLloyd
+from earshot_protocol.privacy.local_mechanisms import GaussianLloyd, LaplaceLloyd
 from earshot_protocol.privacy.noise import discrete_gaussian, discrete_laplace
 from earshot_protocol.randomness import RandomBytes
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from earshot_protocol.checks import whole
 from earshot_protocol.errors import InvalidInputError
-from earshot_protocol.privacy.mechanisms import NoisyMax
+from earshot_protocol.privacy.local_mechanisms import NoisyMax
 from earshot_protocol.privacy.noise import discrete_laplace
 from earshot_protocol.randomness import RandomBytes
 

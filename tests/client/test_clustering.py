@@ -16,7 +16,7 @@ from earshot_client import clustering
 from earshot_client.clustering import GRID, DPLloyd, LocalClustering, SphericalDPLloyd
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_protocol.geometry import Geometry, nearest, unit_rows
-from earshot_protocol.privacy.mechanisms import GaussianLloyd, LaplaceLloyd
+from earshot_protocol.privacy.local_mechanisms import GaussianLloyd, LaplaceLloyd
 
 
 def dp_lloyd(local_centroids: int, epsilon: float, recordings: int) -> DPLloyd:

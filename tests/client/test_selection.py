@@ -12,7 +12,7 @@ from scipy import stats
 from earshot_client import selection
 from earshot_client.selection import top_centroids
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
-from earshot_protocol.privacy.mechanisms import NoisyMax
+from earshot_protocol.privacy.local_mechanisms import NoisyMax
 
 ROUNDS = 6000
 LIMIT = 1e-4  # of a goodness-of-fit test; seeds are fixed, so a pass stays a pass

@@ -19,15 +19,8 @@ from earshot_protocol.privacy.conversions import (
     zcdp_epsilon,
     zcdp_rho,
 )
-from earshot_protocol.privacy.mechanisms import (
-    BallotSum,
-    Cost,
-    GaussianLloyd,
-    LaplaceLloyd,
-    Mechanism,
-    NoisyMax,
-    Unit,
-)
+from earshot_protocol.privacy.local_mechanisms import GaussianLloyd, LaplaceLloyd, NoisyMax
+from earshot_protocol.privacy.mechanisms import BallotSum, Cost, Mechanism, Unit
 
 EPSILONS = [0.05, 0.5, 1.0, 2.0, 4.0, 8.0, 30.0]
 

@@ -28,13 +28,8 @@ from earshot_protocol.phases.plan import (
     SecureSum,
     SumPartTask,
 )
-from earshot_protocol.privacy.mechanisms import (
-    BallotSum,
-    GaussianLloyd,
-    LaplaceLloyd,
-    Mechanism,
-    NoisyMax,
-)
+from earshot_protocol.privacy.local_mechanisms import GaussianLloyd, LaplaceLloyd, NoisyMax
+from earshot_protocol.privacy.mechanisms import BallotSum, Mechanism
 from earshot_protocol.privacy.significance import PValue, are_clear
 from earshot_protocol.secure_sum.messages import AdvertiseKeys
 from earshot_protocol.wire import LARGEST_DIMENSIONS, Answer, Matrix

@@ -17,7 +17,8 @@ import msgspec
 
 from earshot_protocol.errors import UnexpectedMessageError
 from earshot_protocol.privacy.accounting import Expense, Release, expenses, total
-from earshot_protocol.privacy.mechanisms import Cost, Mechanism, SumMechanism, Unit, held_by
+from earshot_protocol.privacy.local_mechanisms import held_by
+from earshot_protocol.privacy.mechanisms import Cost, Mechanism, SumMechanism, Unit
 from earshot_protocol.secure_sum.bell import BELL
 from earshot_protocol.secure_sum.interface import Asks, SumRound
 from earshot_protocol.secure_sum.messages import AdvertiseKeys

@@ -2,24 +2,23 @@
 
 A mechanism declares its event and its cost, (ε, δ), in two units. In the *recording* unit
 neighbours differ in one recording of one phone; in the *phone* unit they differ in everything one
-one phone contributes, an absent phone counting as the zero vector. What a phone makes private
-itself costs in the phone unit as much as group privacy bounds (Dwork and Roth 2014, Theorem 2.2).
-That bound says little above ε ≈ 10: it is vacuous for all but a handful of recordings.
+one phone contributes, an absent phone counting as the zero vector. What a phone makes private by
+itself is in `local_mechanisms`.
 """
 
 from __future__ import annotations
 
 import enum
 import os
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
 import numpy as np
 import numpy.typing as npt
 
 from earshot_protocol import checks
-from earshot_protocol.privacy.conversions import secure_sum_delta, zcdp_epsilon, zcdp_rho
-from earshot_protocol.privacy.events import DiscreteLaplaceSum, Event, Pure, ZeroConcentrated
+from earshot_protocol.privacy.conversions import secure_sum_delta
+from earshot_protocol.privacy.events import DiscreteLaplaceSum, Event
 from earshot_protocol.privacy.noise import Size, polya_share, polya_share_bound
 from earshot_protocol.randomness import RandomBytes
 
@@ -154,130 +153,3 @@ class BallotSum:
         """
         epsilon = self.epsilon * self.sensitivity(unit) / self.sensitivity(Unit.RECORDING)
         return Cost(epsilon, secure_sum_delta(epsilon))
-
-
-@dataclass(frozen=True)
-class LaplaceLloyd:
-    """DPLloyd-Impr on one phone (Su et al., CODASPY 2016): pure ε in the recording unit.
-
-    Attributes:
-        epsilon: ε of all iterations together, by sequential composition of their noisy sums and
-            counts and parallel composition over clusters.
-        recordings: the most recordings a phone clusters.
-
-    Raises:
-        InvalidParametersError: a value that is not positive, or a count that is not whole.
-    """
-
-    epsilon: float
-    recordings: int
-    name: ClassVar[str] = "DPLloyd-Impr with discrete Laplace noise"
-
-    def __post_init__(self) -> None:
-        checks.positive("epsilon", self.epsilon)
-        checks.whole("recordings", self.recordings)
-
-    def event(self, unit: Unit) -> Pure:
-        """Pure ε, as `cost` says."""
-        return Pure(self.cost(unit).epsilon)
-
-    def cost(self, unit: Unit) -> Cost:
-        """(ε, 0) per recording; per phone (recordings · ε, 0)."""
-        return Cost(self.epsilon * _group(unit, self.recordings), 0.0)
-
-
-@dataclass(frozen=True)
-class GaussianLloyd:
-    """Spherical DPLloyd on one phone: noisy sums of unit vectors, ρ-zCDP in the recording unit.
-
-    Attributes:
-        epsilon: ε of all iterations together, at `delta`.
-        delta: δ, between 0 and 1.
-        recordings: the most recordings a phone clusters.
-
-    Raises:
-        InvalidParametersError: a value out of range, or a count that is not whole.
-    """
-
-    epsilon: float
-    delta: float
-    recordings: int
-    name: ClassVar[str] = "spherical DPLloyd with discrete Gaussian noise"
-
-    def __post_init__(self) -> None:
-        checks.positive("epsilon", self.epsilon)
-        checks.probability("delta", self.delta)
-        checks.whole("recordings", self.recordings)
-
-    @property
-    def rho(self) -> float:
-        """The largest ρ whose ρ-zCDP implies (ε, δ), see `zcdp_rho`."""
-        return zcdp_rho(self.epsilon, self.delta)
-
-    def event(self, unit: Unit) -> ZeroConcentrated:
-        """ρ-zCDP per recording; (recordings² · ρ)-zCDP per phone.
-
-        Group privacy of zCDP is Proposition 27 of Bun and Steinke (TCC 2016).
-        """
-        return ZeroConcentrated(self.rho * _group(unit, self.recordings) ** 2)
-
-    def cost(self, unit: Unit) -> Cost:
-        """(ε, δ) per recording; per phone the ε of its event at the same δ."""
-        if unit is Unit.RECORDING:
-            return Cost(self.epsilon, self.delta)
-        return Cost(zcdp_epsilon(self.event(unit).rho, self.delta), self.delta)
-
-
-@dataclass(frozen=True)
-class NoisyMax:
-    """Private selection of the largest counts, one after the other without replacement.
-
-    One recording raises one count by one and lowers none (monotone), so each selection is ε-DP
-    with noise of scale 1/ε: report noisy max (Dwork and Roth 2014, Claim 3.9).
-
-    Attributes:
-        epsilon: ε of each selection, in the recording unit.
-        repeats: k*, how many are selected.
-        recordings: the most recordings a phone counts.
-
-    Raises:
-        InvalidParametersError: a value that is not positive, or a count that is not whole.
-    """
-
-    epsilon: float
-    repeats: int
-    recordings: int
-
-    def __post_init__(self) -> None:
-        checks.positive("epsilon", self.epsilon)
-        checks.whole("repeats", self.repeats)
-        checks.whole("recordings", self.recordings)
-
-    @property
-    def name(self) -> str:
-        """The method and how often it is repeated."""
-        return f"noisy-max, {self.repeats} times"
-
-    def event(self, unit: Unit) -> Pure:
-        """Pure ε, as `cost` says."""
-        return Pure(self.cost(unit).epsilon)
-
-    def cost(self, unit: Unit) -> Cost:
-        """(repeats · ε, 0) per recording; per phone `recordings` times that."""
-        return Cost(self.repeats * self.epsilon * _group(unit, self.recordings), 0.0)
-
-
-def _group(unit: Unit, recordings: int) -> int:
-    """By how many recordings neighbours of a phone's own data differ."""
-    return {Unit.RECORDING: 1, Unit.PHONE: recordings, Unit.REPLACED_PHONE: 2 * recordings}[unit]
-
-
-def held_by(mechanism: Mechanism, recordings: int) -> Mechanism:
-    """The mechanism as it costs a phone that holds so many recordings.
-
-    How many a phone holds at most is the server's word, and noise depends on it alone; what all of
-    a phone's recordings lose together depends on how many it really has.
-    """
-    if isinstance(mechanism, LaplaceLloyd | GaussianLloyd | NoisyMax):
-        return replace(mechanism, recordings=max(mechanism.recordings, recordings))
-    return mechanism
