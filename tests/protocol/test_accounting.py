@@ -53,7 +53,7 @@ def test_a_recording_costs_what_the_budget_says(
 
 def test_a_recording_costs_the_delta_of_the_clustering_and_of_two_secure_sums() -> None:
     budget = Budget(1.0, 0.25, 0.5, 0.75)
-    sums = (2 + math.exp(0.5) + math.exp(0.75)) * (2.0**-40 + 2.0**-128)
+    sums = (2 + math.exp(0.5) + math.exp(0.75)) * (2 * 2.0**-40 + 2.0**-128)
     for geometry, clustering in ((Geometry.EUCLIDEAN, 0.0), (Geometry.SPHERICAL, 1e-6)):
         cost = total(parameters(budget, geometry).plan().releases())[Unit.RECORDING]
         assert cost.delta == pytest.approx(clustering + sums, rel=1e-9)

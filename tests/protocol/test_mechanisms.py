@@ -80,11 +80,11 @@ def test_share_bound_leaves_room_for_the_votes() -> None:
 
 @given(st.floats(0.01, 20))
 def test_secure_sum_delta(epsilon: float) -> None:
-    by_hand = (1 + math.exp(epsilon)) * (2.0**-40 + 2.0**-128)
+    by_hand = (1 + math.exp(epsilon)) * (2 * 2.0**-40 + 2.0**-128)
     assert secure_sum_delta(epsilon) == pytest.approx(by_hand, rel=1e-9)
     assert BallotSum(epsilon, 2, 9).cost(Unit.PHONE).delta == secure_sum_delta(epsilon)
     weak = secure_sum_delta(epsilon, statistical_security=10, computational_security=10)
-    assert weak == pytest.approx(min(1.0, (1 + math.exp(epsilon)) * 2.0**-9), rel=1e-9)
+    assert weak == pytest.approx(min(1.0, (1 + math.exp(epsilon)) * 3 * 2.0**-10), rel=1e-9)
 
 
 def test_secure_sum_delta_is_never_more_than_one() -> None:

@@ -10,21 +10,35 @@ import numpy as np
 from earshot_protocol import checks
 
 
+def summation_distance(
+    statistical_security: float = 40, computational_security: float = 128
+) -> float:
+    """How far a secure summation is from an ideal one: 2 · 2^-σ + 2^-λ.
+
+    Two conditions on its graph can fail for privacy, secrecy and connection (see
+    `secure_sum.parameters`), and each spends its own 2^-σ. Thesis Theorem 8.2 counts one.
+
+    Args:
+        statistical_security: σ, in bits.
+        computational_security: λ, in bits.
+    """
+    return 2 * math.exp2(-statistical_security) + math.exp2(-computational_security)
+
+
 def secure_sum_delta(
     epsilon: float, statistical_security: float = 40, computational_security: float = 128
 ) -> float:
-    """δ = (1 + e^ε)(2^-σ + 2^-λ) of an ε-DP release through the secure sum, at most 1.
+    """δ = (1 + e^ε)(2 · 2^-σ + 2^-λ) of an ε-DP release through the secure sum, at most 1.
 
-    Thesis Theorem 8.2: the sum is within 2^-σ + 2^-λ of an ideal one.
+    Thesis Theorem 8.2, with `summation_distance` for its 2^-σ + 2^-λ.
 
     Args:
         epsilon: ε of the release through an ideal sum.
         statistical_security: σ, in bits.
         computational_security: λ, in bits.
     """
-    distance = 2.0**-statistical_security + 2.0**-computational_security
-    log_delta = float(np.logaddexp(0.0, epsilon)) + math.log(distance)
-    return math.exp(min(0.0, log_delta))
+    log_distance = math.log(summation_distance(statistical_security, computational_security))
+    return math.exp(min(0.0, float(np.logaddexp(0.0, epsilon)) + log_distance))
 
 
 def zcdp_delta(rho: float, epsilon: float) -> float:
