@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 
@@ -173,11 +174,45 @@ def test_real_sums_spend_delta_of_their_own() -> None:
     assert distance(DiscreteLaplaceSum(2.0, 2, 10, 20)) == 2 * 2.0**-10 + 2.0**-20
     assert distance(Pure(1.0)) == 0.0
     assert composed_delta((event,), 1.0) == pytest.approx((1 + math.e) * 2.0**-39, rel=1e-9)
-    assert composed_delta((event,) * 6, 6.0) == pytest.approx(
-        (1 + math.exp(6)) * 6 * 2.0**-39, rel=1e-9
+    assert composed_delta((event,) * 6, 6.0) == pytest.approx(6 * (1 + math.e) * 2.0**-39, rel=1e-9)
+    assert composed_delta((event, skellam(1e6)), 1.01) == pytest.approx(
+        2 * (1 + math.exp(1.01)) * 2.0**-39, rel=0.1
     )
     assert composed_epsilon((event,), 3 * 2.0**-39) == math.inf
     assert composed_epsilon((event,), 4 * 2.0**-39) == pytest.approx(1.0)
+
+
+@given(
+    epsilon=st.floats(0.05, 2),
+    security=st.integers(3, 12),
+    count=st.integers(1, 4),
+    moved=st.tuples(*[st.floats(-1, 1)] * 8),
+)
+def test_no_real_sum_that_close_to_an_ideal_one_loses_more(
+    epsilon: float, security: int, count: int, moved: tuple[float, ...]
+) -> None:
+    event = DiscreteLaplaceSum(1 / epsilon, 1, security, 128)
+    chance = 1 / (1 + math.exp(epsilon))
+    ideal = np.array([[1 - chance, chance, 0, 0], [chance, 1 - chance, 0, 0]])
+    # Two outcomes of ideal sums, and two that only real ones have.
+    change = np.reshape(moved, (2, 4)) * distance(event)
+    change -= change.mean(axis=1, keepdims=True)
+    real = np.maximum(ideal + change, 0)
+    real /= real.sum(axis=1, keepdims=True)
+    far = max(1.0, float(np.abs(real - ideal).sum(axis=1).max() / 2 / distance(event)))
+    real = ideal + (real - ideal) / far
+    one, other = (functools.reduce(np.multiply.outer, [law] * count).ravel() for law in real)
+    for epsilon_of_all in np.linspace(0, count * epsilon + 2, 12).tolist():
+        exact = float(np.maximum(one - math.exp(epsilon_of_all) * other, 0).sum())
+        assert exact <= composed_delta((event,) * count, epsilon_of_all) * (1 + 1e-9)
+
+
+def test_many_real_sums_stay_near_ideal_ones() -> None:
+    """(1 + e^ε) times their distance would be all of δ here."""
+    real = composed_epsilon([skellam(5.0)] * 144, 1e-6)
+    ideal = composed_epsilon([ZeroConcentrated(1 / 50)] * 144, 1e-6)
+    assert math.exp(ideal) * 144 * 2.0**-39 > 1e-6
+    assert ideal < real < 1.05 * ideal
 
 
 def test_twelve_phases_cost_far_less_than_their_sum() -> None:

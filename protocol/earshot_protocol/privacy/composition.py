@@ -3,14 +3,16 @@
 Rényi differential privacy adds up over releases, also adaptive ones (Mironov, CSF 2017), and turns
 into (ε, δ) at the end, at the best of a fixed grid of orders. Two things are set apart before and
 added after: the δ of an approximate event, and what a real secure summation differs from an ideal
-one. Adding up ε is the better answer for few releases that are purely ε-private, and is taken then.
+one. Adding up ε and δ is the better answer for few releases that are purely ε-private, and is taken
+then.
 """
 
 from __future__ import annotations
 
 import functools
 import math
-from collections.abc import Iterable
+from collections import Counter
+from collections.abc import Callable, Iterable
 
 import numpy as np
 import numpy.typing as npt
@@ -99,18 +101,7 @@ def composed_epsilon(events: Iterable[Event], delta: float) -> float:
     Raises:
         InvalidParametersError: δ, or a number of an event, is out of range.
     """
-    checks.share("delta", delta)
-    cost = _Composed(tuple(events))
-    # The δ of real sums grows with ε, so ε rises step by step to the first that is enough. Each
-    # step reckons with a little more than it must, so the last one errs on the safe side.
-    epsilon, reckoned = 0.0, cost.sums_delta(0.0) * _ABOVE
-    for _ in range(_LARGEST_NUMBER_OF_STEPS):
-        epsilon = cost.ideal_epsilon(delta - cost.delta - reckoned)
-        needed = cost.sums_delta(epsilon)
-        if needed <= reckoned or epsilon == math.inf:
-            return epsilon
-        reckoned = needed * _ABOVE
-    return math.inf
+    return Composition(events).epsilon(delta)
 
 
 def composed_delta(events: Iterable[Event], epsilon: float) -> float:
@@ -126,26 +117,71 @@ def composed_delta(events: Iterable[Event], epsilon: float) -> float:
     Raises:
         InvalidParametersError: ε, or a number of an event, is out of range.
     """
-    checks.between("epsilon", epsilon, 0)
-    cost = _Composed(tuple(events))
-    # A smaller ε implies a larger one, and costs less where real sums are most of δ.
-    tried = np.linspace(0.0, min(epsilon, cost.pure), 129)
-    extra = min(cost.ideal_delta(point) + cost.sums_delta(point) for point in tried.tolist())
-    return min(1.0, cost.delta + extra)
+    return Composition(events).delta(epsilon)
 
 
-_ABOVE = 1 + 1e-9
-_LARGEST_NUMBER_OF_STEPS = 100
+class Composition:
+    """All that some releases have lost, as a curve of (ε, δ).
 
+    Sums through a real summation are a distance d from ideal ones, for either of two neighbours.
+    Three bounds say what that adds, and the best is taken:
 
-class _Composed:
-    """The sums that composition needs of some events."""
+    1. each release has its own (ε, δ), and both add up: where all are pure;
+    2. a real world is Σd from the ideal one, so δ grows by (1 + e^ε) Σd: where ε is small;
+    3. of the outcomes of one sum, set apart those that the real neighbour has less than τ times as
+       often as the ideal one. The ideal neighbour has them with probability ≤ d / (1 − τ), and so
+       the ideal world with some F: by its divergence, F ≤ (e^D d / (1 − τ))^(1−1/α) (Mironov 2017,
+       Proposition 10). On all others the real neighbour is τ times the ideal one, at least;
+       so k sums move ε by k ln 1/τ and δ by Σ(d + F): where ε has grown large over many sums.
 
-    def __init__(self, events: tuple[Event, ...]) -> None:
-        self._curve: Curve = sum(map(_shared_curve, events), start=np.zeros(len(ORDERS)))
-        self.pure = math.fsum(map(_pure_epsilon, events))
-        self._distance = math.fsum(map(distance, events))
-        self.delta = math.fsum(event.delta for event in events if isinstance(event, Approximate))
+    Args:
+        events: every release to be counted, against neighbours of the same unit.
+
+    Raises:
+        InvalidParametersError: a number of an event is out of range.
+    """
+
+    def __init__(self, events: Iterable[Event]) -> None:
+        self.counts = Counter(events)
+        self._curve = np.zeros(len(ORDERS))
+        for event, count in self.counts.items():
+            self._curve += count * _shared_curve(event)
+        self._pure = self._total(_pure_epsilon)
+        self._pure_delta = self._total(_pure_delta)
+        self._distance = self._total(distance)
+        self._approximate = self._total(_approximate_delta)
+        # What bound 3 takes of δ, for each of some moves of ε.
+        self._moves = np.geomspace(1e-6, 1.0, 49) if self._distance else np.zeros(1)
+        self._moved_delta = self._set_apart()
+
+    def epsilon(self, delta: float) -> float:
+        """ε at a δ from 0 to 1; infinite where nothing is known to hold.
+
+        Raises:
+            InvalidParametersError: another δ.
+        """
+        checks.share("delta", delta)
+        bounds = [self._pure] if delta >= self._pure_delta else []
+        bounds.append(self._epsilon_beside_sums(delta - self._approximate))
+        for move, moved in zip(self._moves.tolist(), self._moved_delta.tolist(), strict=True):
+            bounds.append(move + self.ideal_epsilon(delta - self._approximate - moved))
+        return min(bounds)
+
+    def delta(self, epsilon: float) -> float:
+        """δ at an ε of at least 0; at most 1.
+
+        Raises:
+            InvalidParametersError: another ε.
+        """
+        checks.between("epsilon", epsilon, 0)
+        # A smaller ε implies a larger one, and costs less where real sums are most of δ.
+        tried = np.linspace(0.0, min(epsilon, self._pure), 129).tolist()
+        extra = [self.ideal_delta(point) + self._sums_delta(point) for point in tried]
+        for move, moved in zip(self._moves.tolist(), self._moved_delta.tolist(), strict=True):
+            if move <= epsilon:
+                extra.append(self.ideal_delta(epsilon - move) + moved)
+        by_addition = self._pure_delta if epsilon >= self._pure else 1.0
+        return min(1.0, by_addition, self._approximate + min(extra))
 
     def ideal_epsilon(self, delta: float) -> float:
         """ε at this δ if every sum were ideal (Canonne, Kamath and Steinke 2020, Prop. 12)."""
@@ -154,25 +190,63 @@ class _Composed:
         if delta >= 1:
             return 0.0
         if delta == 0:
-            return self.pure
+            return self._pure
         conversion = np.log1p(-1 / ORDERS) - (math.log(delta) + np.log(ORDERS)) / (ORDERS - 1)
-        return min(self.pure, max(0.0, float(np.min(self._curve + conversion))))
+        return min(self._pure, max(0.0, float(np.min(self._curve + conversion))))
 
     def ideal_delta(self, epsilon: float) -> float:
         """δ at this ε if every sum were ideal (the same, solved for δ)."""
-        if epsilon >= self.pure:
+        if epsilon >= self._pure:
             return 0.0
         exponents = (ORDERS - 1) * (self._curve - epsilon + np.log1p(-1 / ORDERS)) - np.log(ORDERS)
         return math.exp(min(0.0, float(np.min(exponents))))
 
-    def sums_delta(self, epsilon: float) -> float:
-        """What real sums add to δ: each world is that far from its ideal one.
+    def _total(self, what: Callable[[Event], float]) -> float:
+        return math.fsum(count * what(event) for event, count in self.counts.items())
+
+    def _epsilon_beside_sums(self, delta: float) -> float:
+        """The smallest ε whose δ, (1 + e^ε) Σd included, is no more than this one (bound 2).
+
+        ε rises step by step to the first that is enough. Each step reckons with a little more than
+        it must, so the last one errs on the safe side.
+        """
+        reckoned = self._sums_delta(0.0) * _ABOVE
+        for _ in range(_LARGEST_NUMBER_OF_STEPS):
+            epsilon = self.ideal_epsilon(delta - reckoned)
+            needed = self._sums_delta(epsilon)
+            if needed <= reckoned or epsilon == math.inf:
+                return epsilon
+            reckoned = needed * _ABOVE
+        return math.inf
+
+    def _sums_delta(self, epsilon: float) -> float:
+        """What real sums add to δ by bound 2.
 
         Pr[real] ≤ Pr[ideal] + d ≤ e^ε Pr'[ideal] + δ + d ≤ e^ε (Pr'[real] + d) + δ + d.
         """
-        if self._distance == 0:
-            return 0.0
-        return math.exp(min(0.0, float(np.logaddexp(0.0, epsilon)) + math.log(self._distance)))
+        return _capped(self._distance, epsilon)
+
+    def _set_apart(self) -> Curve:
+        """What real sums add to δ by bound 3, for each of `_moves`."""
+        sums = {event: count for event, count in self.counts.items() if distance(event)}
+        spent = np.zeros(len(self._moves))
+        for event, count in sums.items():
+            less = -np.expm1(-self._moves / sum(sums.values()))
+            rare = np.log(distance(event) / less)[:, np.newaxis]
+            chances = (1 - 1 / ORDERS) * (_shared_curve(event) + rare)
+            spent += count * (distance(event) + np.exp(np.minimum(0.0, chances.min(axis=1))))
+        return spent
+
+
+_ABOVE = 1 + 1e-9
+_LARGEST_NUMBER_OF_STEPS = 100
+
+
+def _capped(distances: float, epsilon: float) -> float:
+    """(1 + e^ε) · distances, at most 1."""
+    if distances == 0:
+        return 0.0
+    return math.exp(min(0.0, float(np.logaddexp(0.0, epsilon)) + math.log(distances)))
 
 
 @functools.lru_cache(maxsize=1024)
@@ -193,7 +267,16 @@ def _pure_epsilon(event: Event) -> float:
         case DiscreteLaplaceSum():
             return event.sensitivity / event.scale
         case _:
-            return math.inf if event != ZeroConcentrated(0.0) else 0.0
+            return math.inf
+
+
+def _pure_delta(event: Event) -> float:
+    """δ of an event by itself at its own ε."""
+    return _approximate_delta(event) + _capped(distance(event), _pure_epsilon(event))
+
+
+def _approximate_delta(event: Event) -> float:
+    return event.delta if isinstance(event, Approximate) else 0.0
 
 
 def _epsilon(value: float) -> float:
