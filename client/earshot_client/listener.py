@@ -19,7 +19,7 @@ from earshot_client.phases.memory import Memory
 from earshot_client.store.interface import Recording, Store
 from earshot_protocol.errors import InvalidInputError, WrongStateError
 from earshot_protocol.geometry import nearest
-from earshot_protocol.phases.learning import Result
+from earshot_protocol.phases.named_centroids import NamedCentroids
 from earshot_protocol.privacy.ledger import Ledger
 from earshot_protocol.randomness import RandomBytes
 
@@ -172,7 +172,7 @@ class Listener:
         return result.names[int(nearest(points, centroids, result.geometry)[0])]
 
     @property
-    def result(self) -> Result | None:
+    def result(self) -> NamedCentroids | None:
         """The newest published result, if one has arrived."""
         return self._memory.result
 

@@ -8,13 +8,14 @@ from __future__ import annotations
 from earshot_simulations.adversary.adversary import Adversary
 from earshot_simulations.learning.files import write
 from earshot_simulations.learning.run import Run, result
-from earshot_simulations.learning.settings import Agreement, Settings, Summation
+from earshot_simulations.learning.settings import Agreement, Discovery, Settings, Summation
 from earshot_simulations.learning.simulation import simulate
 from earshot_simulations.populations import Heterogeneity
 
 __all__ = [
     "Adversary",
     "Agreement",
+    "Discovery",
     "Heterogeneity",
     "Run",
     "Settings",

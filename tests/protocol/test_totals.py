@@ -7,8 +7,9 @@ import math
 import numpy as np
 import pytest
 
+from earshot_protocol.privacy.laws import DiscreteLaplaceNoise
 from earshot_protocol.privacy.mechanisms import BallotSum
-from earshot_protocol.voting.totals import IMPROBABLE, ImpossibleTotalError, check_total, noise_tail
+from earshot_protocol.voting.totals import IMPROBABLE, ImpossibleTotalError, check_total
 
 PHONES = 100
 VOTES = BallotSum(epsilon=0.5, votes=3, honest_survivors=85)
@@ -32,17 +33,17 @@ def exact_tail(scale: float, order: float, size: int = 2**14) -> np.ndarray:
 def test_the_tail_is_never_too_short_and_hardly_too_long(scale: float, order: float) -> None:
     exact = exact_tail(scale, order)
     for probability in (2.0**-20, 2.0**-40, IMPROBABLE / 200):
-        found = noise_tail(scale, order, probability)
+        found = DiscreteLaplaceNoise(scale, order).tail_bound(probability)
         needed = int(np.argmax(exact <= probability))
         assert exact[found] <= probability
         assert needed <= found <= 1.1 * needed + 3 * scale + 2
 
 
 def tails(mechanism: BallotSum, entries: int) -> tuple[int, int]:
-    order, probability = PHONES / mechanism.honest_survivors, IMPROBABLE / (2 * (entries + 1))
+    probability = IMPROBABLE / (2 * (entries + 1))
     return (
-        noise_tail(mechanism.scale, order, probability),
-        noise_tail(mechanism.scale, order * entries, probability),
+        mechanism.noise(PHONES).tail_bound(probability),
+        mechanism.noise(entries * PHONES).tail_bound(probability),
     )
 
 

@@ -7,11 +7,11 @@ import numpy as np
 import pytest
 from support import dashboard_records as made
 
-from earshot_protocol.privacy.significance import Noise
+from earshot_protocol.privacy.laws import DiscreteLaplaceNoise
 from earshot_server.dashboard import changes, histograms
 from earshot_server.dashboard.histograms import Histogram, Interval
 
-NOISE = Noise(4.0, 1.2)
+NOISE = DiscreteLaplaceNoise(4.0, 1.2)
 
 
 def histogram(inputs: int = 100, asked: int = 20, at: float = 0.0, **counts: int) -> Histogram:

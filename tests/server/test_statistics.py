@@ -10,7 +10,7 @@ from support.steps import Step
 
 from earshot_protocol.phases.learning import LOCAL_CENTROIDS, Result
 from earshot_protocol.phases.statistics import HISTOGRAM
-from earshot_protocol.privacy.significance import Noise
+from earshot_protocol.privacy.laws import DiscreteLaplaceNoise
 from earshot_server.dashboard import histograms as statistics
 from earshot_server.dashboard.histograms import Interval
 
@@ -18,7 +18,7 @@ DAY = made.DAY
 
 
 def radius_of(scale: float, order: float) -> int:
-    return Noise(scale, order).radius()
+    return DiscreteLaplaceNoise(scale, order).radius(0.95)
 
 
 @given(st.integers(-(10**6), 10**6), st.integers(0, 10**4))
@@ -41,22 +41,22 @@ def test_radius_of_a_sum_counts_the_shares_that_are_in_it() -> None:
     masked = next(step for step in record.steps if step.step == Step.HISTOGRAM_MASK)
     # 75 % of the 190 phones that joined are counted on; the noise of all who answered is in.
     assert masked.answered == 186
-    assert statistics.sum_noise(record, HISTOGRAM).radius() == radius_of(
+    assert statistics.sum_noise(record, HISTOGRAM).radius(0.95) == radius_of(
         2 / made.COUNTING.epsilon, 186 / 143
     )
-    assert statistics.sum_noise(record, HISTOGRAM, 5).radius() == radius_of(
+    assert statistics.sum_noise(record, HISTOGRAM, 5).radius(0.95) == radius_of(
         2 / made.COUNTING.epsilon, 5 * 186 / 143
     )
 
 
 def test_radius_without_a_history_supposes_that_all_answered() -> None:
     record = msgspec.structs.replace(made.published_statistics(30, made.NOW), steps=())
-    assert statistics.sum_noise(record, HISTOGRAM).radius() == radius_of(4.0, 200 / 150)
+    assert statistics.sum_noise(record, HISTOGRAM).radius(0.95) == radius_of(4.0, 200 / 150)
 
 
 def test_steps_without_a_sum_have_no_radius() -> None:
     record = made.published_learning(10, made.NOW)
-    assert statistics.sum_noise(record, LOCAL_CENTROIDS).radius() == 0
+    assert statistics.sum_noise(record, LOCAL_CENTROIDS).radius(0.95) == 0
 
 
 def test_private_histograms_are_the_published_counts_oldest_first() -> None:
@@ -117,7 +117,7 @@ def test_a_result_without_environments_is_a_histogram_of_zeros() -> None:
 def test_labels_are_ordered_by_their_sum_over_all_phases_then_by_name() -> None:
     def histogram(**counts: int) -> statistics.Histogram:
         noisy = {label: Interval.around(count, 1) for label, count in counts.items()}
-        return statistics.Histogram(b"", 0.0, noisy, Noise(0.5, 1.0), 9, (), {})
+        return statistics.Histogram(b"", 0.0, noisy, DiscreteLaplaceNoise(0.5, 1.0), 9, (), {})
 
     histograms = [histogram(bus=5, park=1, car=3), histogram(park=6, home=-2, car=2)]
     assert statistics.by_frequency(histograms) == ("park", "bus", "car", "home")

@@ -14,11 +14,12 @@ from earshot_simulations.adversary.attack import Attack, far_place
 from earshot_simulations.engine.dropouts import draw_dropouts
 from earshot_simulations.learning.report import render
 from earshot_simulations.learning.run import Run, result
-from earshot_simulations.learning.settings import Settings, Summation
+from earshot_simulations.learning.settings import Discovery, Settings, Summation
 from earshot_simulations.learning.simulation import simulate
 from earshot_simulations.populations import Blobs, Soundscapes
 
 PEACE = Settings(
+    discovery=Discovery.LOCAL,
     phones=100,
     recordings=50,
     scenes=4,

@@ -38,6 +38,7 @@ FIELDS = {
 SMALL = (
     *("--phones", "24", "--recordings", "10", "--scenes", "3", "--jobs", "1", "--seed", "3"),
     *("--corrupted", "0", "--policy", "anything"),  # fewer phones than any would join
+    *("--discovery", "local"),
 )
 BUDGET = "clustering=4,selection=2,centroid-vote=1,label-vote=1"
 
@@ -383,6 +384,7 @@ def test_control_c_ends_a_run_in_two_processes_quietly(tmp_path: Path) -> None:
     process = python(
         SAY_STEPS,
         *("--phones", "600", "--recordings", "20", "--jobs", "2", "--json", "--out", str(tmp_path)),
+        *("--discovery", "local"),
     )
     assert process.stderr is not None
     said = ""

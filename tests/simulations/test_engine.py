@@ -23,12 +23,14 @@ from earshot_protocol.wire import Matrix, encode
 from earshot_simulations.engine.ideal import IDEAL
 from earshot_simulations.engine.interface import AGREES, HeardPoints, Outcome, Scenario
 from earshot_simulations.engine.local import LocalEngine
-from earshot_simulations.learning.settings import Settings
+from earshot_simulations.learning.settings import Discovery, Settings
 from earshot_simulations.populations import Blobs, Recordings
 
 PHASE = bytes(16)
 PHONES = 30
-SETTINGS = Settings(phones=PHONES, recordings=10, scenes=3, corrupted=0.0)
+SETTINGS = Settings(
+    discovery=Discovery.LOCAL, phones=PHONES, recordings=10, scenes=3, corrupted=0.0
+)
 POPULATION = Blobs(PHONES, 10, 3, labelled=0.5, seed=4)
 PARAMETERS = SETTINGS.parameters(POPULATION)
 

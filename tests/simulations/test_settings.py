@@ -12,9 +12,16 @@ from earshot_protocol.geometry import Geometry
 from earshot_protocol.phases.learning import Budget
 from earshot_protocol.privacy.accounting import total
 from earshot_protocol.privacy.mechanisms import Unit
-from earshot_simulations.learning.settings import Agreement, Settings, default_budget, whole_budget
+from earshot_simulations.learning.settings import (
+    Agreement,
+    Discovery,
+    Settings,
+    default_budget,
+    whole_budget,
+)
 from earshot_simulations.populations import Blobs
 
+LOCAL = Settings(discovery=Discovery.LOCAL)
 positive = st.floats(1e-3, 1e3)
 
 
@@ -49,7 +56,7 @@ def test_a_budget_that_is_none_is_refused(text: str, message: str) -> None:
 
 
 def test_no_budget_is_no_noise_worth_the_name() -> None:
-    settings = Settings(budget=whole_budget(" none "))
+    settings = Settings(discovery=Discovery.LOCAL, budget=whole_budget(" none "))
     with pytest.raises(InvalidParametersError, match="largest_epsilon"):
         settings.check()
     settings = dataclasses.replace(settings, policy=Agreement.ANYTHING)
@@ -59,18 +66,20 @@ def test_no_budget_is_no_noise_worth_the_name() -> None:
 
 
 def test_the_defaults_can_be_simulated() -> None:
-    Settings().check()
-    Settings(data="soundscapes", budget=default_budget("soundscapes")).check()
+    for discovery in Discovery:
+        for data in ("blobs", "soundscapes"):
+            Settings(data=data, discovery=discovery, budget=default_budget(data)).check()
 
 
 def test_the_default_budget_for_points_is_the_one_it_claims() -> None:
-    parameters = Settings().parameters(Blobs(500, 200, 10, 0.3, 0))
+    parameters = LOCAL.parameters(Blobs(500, 200, 10, 0.3, 0))
     cost = total(parameters.plan().releases())[Unit.RECORDING]
     assert cost.epsilon == pytest.approx(2.5)
 
 
 def test_a_phase_gets_what_the_settings_and_the_population_say() -> None:
     settings = Settings(
+        discovery=Discovery.LOCAL,
         phones=300,
         recordings=40,
         scenes=3,
@@ -123,12 +132,12 @@ def test_a_phase_gets_what_the_settings_and_the_population_say() -> None:
         ({"top_local_centroids": 7}, "top_local_centroids=7"),
         ({"centroid_votes": 11}, "centroid_votes=11"),
         ({"label_votes": 11}, "label_votes=11"),
-        ({"budget": msgspec.structs.replace(Settings().budget, label_vote=1e-5)}, "label-vote"),
+        ({"budget": msgspec.structs.replace(LOCAL.budget, label_vote=1e-5)}, "label-vote"),
     ],
 )
 def test_settings_that_cannot_be_simulated_are_named(
     changes: dict[str, object], message: str
 ) -> None:
-    settings = dataclasses.replace(Settings(), **changes)
+    settings = dataclasses.replace(LOCAL, **changes)
     with pytest.raises(InvalidParametersError, match=message):
         settings.check()

@@ -16,13 +16,14 @@ from earshot_simulations.engine.course import DISCOVER
 from earshot_simulations.engine.dropouts import draw_dropouts
 from earshot_simulations.learning.run import Run, result
 from earshot_simulations.learning.scoring import score
-from earshot_simulations.learning.settings import Agreement, Settings, Summation
+from earshot_simulations.learning.settings import Agreement, Discovery, Settings, Summation
 from earshot_simulations.learning.simulation import simulate
 from earshot_simulations.populations import Blobs, Recordings
 
 SEED = 9
 """With this one, some phone vanishes in every step."""
 CROWD = Settings(
+    discovery=Discovery.LOCAL,
     phones=200,
     recordings=60,
     scenes=4,

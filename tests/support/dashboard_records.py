@@ -13,7 +13,6 @@ from earshot_protocol.phases.learning import CENTROID_VOTE, LABEL_VOTE, Budget, 
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.statistics import Statistics
 from earshot_protocol.privacy.significance import (
-    Noise,
     are_clear,
     count_p_values,
     name_p_values,
@@ -141,7 +140,7 @@ def result(number: int, environments: int = 8, labels: Sequence[str] = LABELS) -
         votes[row, label] += 70 - 6 * row
     winners = [*votes[:-1].argmax(axis=1).tolist(), -1]
     centroid_votes = tuple(130 - 15 * place for place in range(environments))
-    parts = {part.name: Noise.of(part.mechanism, 183) for part in LEARNING.plan().parts[1:]}
+    parts = {part.name: part.mechanism.noise(183) for part in LEARNING.plan().parts[1:]}
     p_values = name_p_values(votes, parts[LABEL_VOTE])
     clear = are_clear(p_values, environments)
     return Result(
@@ -182,7 +181,7 @@ def published_statistics(number: int, finished: float, *, shift: int = 0) -> Pha
             phase=name_of(number),
             label_names=LABELS,
             contacts=tuple(counts),
-            p_values=count_p_values(counts, Noise.of(COUNTING.plan().parts[0].mechanism, 186)),
+            p_values=count_p_values(counts, COUNTING.plan().parts[0].mechanism.noise(186)),
             privacy=COUNTING.plan().releases(),
         ),
         created=finished - 1.5 * DAY,

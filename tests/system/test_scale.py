@@ -8,20 +8,32 @@ import pytest
 from support.steps import STEPS
 
 from earshot_simulations.benchmarks.secure_sum import benchmark
-from earshot_simulations.learning.settings import Settings
+from earshot_simulations.learning.settings import Discovery, Settings
 from earshot_simulations.learning.simulation import simulate
 
 pytestmark = pytest.mark.slow
 
 
 def test_ten_scenes_are_found_and_named_for_five_seeds() -> None:
-    runs = [simulate(Settings(dropout=0.1, seed=seed)) for seed in range(1, 6)]
+    runs = [
+        simulate(Settings(discovery=Discovery.LOCAL, dropout=0.1, seed=seed))
+        for seed in range(1, 6)
+    ]
     assert statistics.median(run.ari_test or 0.0 for run in runs) >= 0.95
     assert statistics.median(run.label_accuracy or 0.0 for run in runs) >= 0.95
 
 
 def test_ten_thousand_phones_with_their_real_cryptography() -> None:
-    run = simulate(Settings(phones=10_000, recordings=50, dropout=0.05, corrupted=0.05, seed=1))
+    run = simulate(
+        Settings(
+            discovery=Discovery.LOCAL,
+            phones=10_000,
+            recordings=50,
+            dropout=0.05,
+            corrupted=0.05,
+            seed=1,
+        )
+    )
     assert run.interrupted is None
     assert run.survivors == 9500
     assert len([step for step in run.steps if step.asked]) == len(STEPS)

@@ -12,7 +12,8 @@ import numpy.typing as npt
 from earshot_client.encoder import Encoder
 from earshot_client.store.interface import Store
 from earshot_protocol.environments import LabelHierarchy, UnknownLabelError, default_hierarchy
-from earshot_protocol.phases.learning import Result
+from earshot_protocol.messages import decode_task
+from earshot_protocol.phases.named_centroids import NamedCentroids
 from earshot_protocol.randomness import RandomBytes
 from earshot_protocol.wire import encode
 
@@ -74,12 +75,13 @@ class Memory:
         self.store.put(HIERARCHY, msgspec.msgpack.encode(tuple(hierarchy.groups.items())))
 
     @property
-    def result(self) -> Result | None:
+    def result(self) -> NamedCentroids | None:
         """The newest published result, if one has arrived."""
         saved = self.store.get(RESULT)
-        return None if saved is None else msgspec.msgpack.decode(saved, type=Result)
+        result = None if saved is None else decode_task(saved)
+        return result if isinstance(result, NamedCentroids) else None
 
-    def keep_result(self, result: Result) -> None:
+    def keep_result(self, result: NamedCentroids) -> None:
         """Keep the newest published result."""
         self.store.put(RESULT, encode(result))
 

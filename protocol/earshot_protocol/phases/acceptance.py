@@ -13,7 +13,6 @@ from dataclasses import dataclass, fields
 from earshot_protocol.checks import between
 from earshot_protocol.encoder_file import DIMENSIONS
 from earshot_protocol.errors import InvalidParametersError, RefusedError
-from earshot_protocol.phases.learning import PhaseParameters
 from earshot_protocol.phases.parameters import NOISE_CROWD, Parameters
 from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.privacy.mechanisms import Cost, Unit
@@ -154,23 +153,26 @@ class Limits:
             yield RefusedError(f"{rule}: {what}={value}; at most {limit} is accepted", rule)
 
 
-def refusals_of_encoder(parameters: PhaseParameters, name: str, dimensions: int) -> Refusals:
-    """Why a phone whose embeddings are of this encoder refuses to cluster them in a phase.
+def refusals_of_encoder(parameters: Parameters, name: str, dimensions: int) -> Refusals:
+    """Why a phone whose embeddings are of this encoder refuses a phase that is about others.
 
     Args:
         parameters: what the server proposes.
         name: of the phone's encoder.
         dimensions: of its embeddings.
     """
-    if parameters.encoder != name:
+    reads = parameters.reads
+    if reads is None:
+        return
+    if reads.encoder != name:
         yield RefusedError(
-            f"encoder: the phase clusters embeddings of '{parameters.encoder}'; this phone's are "
-            f"of '{name}'",
+            f"encoder: the phase clusters embeddings of '{reads.encoder}'; this phone's are of "
+            f"'{name}'",
             Rule.ENCODER,
         )
-    if parameters.dimensions > dimensions:
+    if reads.dimensions > dimensions:
         yield RefusedError(
-            f"dimensions={parameters.dimensions}: an embedding has {dimensions}", Rule.DIMENSIONS
+            f"dimensions={reads.dimensions}: an embedding has {dimensions}", Rule.DIMENSIONS
         )
 
 
@@ -183,8 +185,7 @@ def default_refusals(parameters: Parameters) -> Refusals:
         parameters: of a phase that can run, see `Parameters.check_feasible`.
     """
     limits, plan = Limits(), parameters.plan()
-    if isinstance(parameters, PhaseParameters):
-        yield from refusals_of_encoder(parameters, DEFAULT_ENCODER, DIMENSIONS)
+    yield from refusals_of_encoder(parameters, DEFAULT_ENCODER, DIMENSIONS)
     yield from limits.refusals_of_phase(parameters, plan.total(), {})
     for part in plan.parts:
         if isinstance(part, SecureSum):

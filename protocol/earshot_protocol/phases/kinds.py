@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from earshot_protocol.phases import learning, statistics
+from earshot_protocol.phases import discovery, learning, statistics
 from earshot_protocol.phases.parameters import Kind
 
-KINDS: tuple[Kind, ...] = (learning.LEARNING, statistics.STATISTICS)
+KINDS: tuple[Kind, ...] = (learning.LEARNING, discovery.DISCOVERY, statistics.STATISTICS)

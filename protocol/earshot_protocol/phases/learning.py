@@ -10,9 +10,11 @@ from msgspec import Meta
 from earshot_protocol import checks
 from earshot_protocol.errors import MalformedMessageError, UnexpectedMessageError
 from earshot_protocol.geometry import Geometry
+from earshot_protocol.phases.named_centroids import NamedCentroids
 from earshot_protocol.phases.parameters import (
     LARGEST_LABELS,
     Choices,
+    Embeddings,
     Kind,
     LabelName,
     Parameters,
@@ -21,7 +23,6 @@ from earshot_protocol.phases.parameters import (
 )
 from earshot_protocol.phases.plan import (
     LocalRelease,
-    Outcome,
     Plan,
     ReleaseAnswer,
     ReleaseTask,
@@ -42,6 +43,7 @@ CLUSTER = "cluster"
 SELECT = "select"
 """The private steps behind local centroids."""
 
+LARGEST_RECORDINGS = 10**6
 LARGEST_LOCAL_CENTROIDS = 256
 LARGEST_GLOBAL_CENTROIDS = 4096
 
@@ -110,6 +112,11 @@ class PhaseParameters(Parameters, frozen=True, kw_only=True, tag="learning"):
     budget: Budget
     delta: float = 1e-6
 
+    @property
+    def reads(self) -> Embeddings:
+        """See `Parameters.reads`."""
+        return Embeddings(self.encoder, self.dimensions)
+
     def plan(self) -> Plan:
         """Local centroids, the vote for centroids, the vote for labels."""
         budget, recordings = self.budget, self.recordings
@@ -138,7 +145,7 @@ class PhaseParameters(Parameters, frozen=True, kw_only=True, tag="learning"):
         """
         self.budget.check()
         super().check()
-        checks.whole("recordings", self.recordings, 1, 10**6)
+        checks.whole("recordings", self.recordings, 1, LARGEST_RECORDINGS)
         checks.whole("dimensions", self.dimensions, 1, LARGEST_DIMENSIONS)
         checks.whole("local_centroids", self.local_centroids, 1, LARGEST_LOCAL_CENTROIDS)
         checks.whole("top_local_centroids", self.top_local_centroids, 1, self.local_centroids)
@@ -194,7 +201,7 @@ class TopCentroids(SumPartTask, frozen=True, kw_only=True, tag="top-centroids"):
     advertise: AdvertiseKeys
 
 
-class Result(Outcome, frozen=True, kw_only=True, tag="result"):
+class Result(NamedCentroids, frozen=True, kw_only=True, tag="result"):
     """The labelled centroids and the privacy spent: the end of a phase.
 
     What is empty for `centroid_p_values` and `name_p_values` was published by a former release and
@@ -215,8 +222,6 @@ class Result(Outcome, frozen=True, kw_only=True, tag="result"):
         privacy: spent.
     """
 
-    told_to_all = True
-
     geometry: Geometry
     centroids: Matrix
     labels: Annotated[tuple[Annotated[int, Meta(ge=-1, lt=LARGEST_LABELS)], ...], PerCentroid]
@@ -229,26 +234,9 @@ class Result(Outcome, frozen=True, kw_only=True, tag="result"):
     privacy: Releases
 
     @property
-    def names(self) -> tuple[str | None, ...]:
-        """The label of each centroid; None where it is unnamed, or was not tested."""
-        clear = are_clear(self.name_p_values, len(self.labels))
-        return tuple(
-            self.label_names[label] if label >= 0 and named else None
-            for label, named in zip(self.labels, clear, strict=True)
-        )
-
-    @property
     def clear_centroids(self) -> tuple[bool, ...]:
         """Whether the votes that kept each centroid stand clear of the noise."""
         return are_clear(self.centroid_p_values, len(self.centroid_votes))
-
-    @property
-    def leading(self) -> tuple[int | None, ...]:
-        """The label with the most votes of each centroid, be it noise; None without any label."""
-        return tuple(
-            max(range(len(votes)), key=votes.__getitem__, default=None)
-            for votes in self.label_votes
-        )
 
 
 LEARNING = Kind(

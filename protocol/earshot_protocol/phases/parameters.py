@@ -17,8 +17,6 @@ from earshot_protocol.environments import LARGEST_CHOICES, LabelHierarchy
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError, WrongStateError
 from earshot_protocol.phases.plan import Outcome, PartTask, Plan, ReleaseAnswer, SecureSum
 from earshot_protocol.privacy.accounting import Release
-from earshot_protocol.privacy.mechanisms import Unit
-from earshot_protocol.privacy.noise import LARGEST_SHARED_SCALE
 from earshot_protocol.secure_sum.parameters import SumParameters
 from earshot_protocol.voting.sums import sum_parameters
 
@@ -39,6 +37,13 @@ Choices = Annotated[
 """Per label, what a poll offers for it; empty where every label is its own only choice."""
 Releases = Annotated[tuple[Release, ...], Meta(max_length=LARGEST_RELEASES)]
 """The privacy that an outcome cost."""
+
+
+class Embeddings(NamedTuple):
+    """What a phase reads of a phone: embeddings of one encoder, in so many dimensions."""
+
+    encoder: str
+    dimensions: int
 
 
 class Parameters(
@@ -101,6 +106,11 @@ class Parameters(
     def least_survivors(self) -> int:
         """The count n − ⌊ρn⌋, the phones that must answer every step."""
         return self.phones - math.floor(round(self.dropout * self.phones, 6))
+
+    @property
+    def reads(self) -> Embeddings | None:
+        """Which embeddings the phase is about; None if about none."""
+        return None
 
     def plan(self) -> Plan:
         """The parts of the phase, as phone and server derive them alike.
@@ -169,7 +179,7 @@ class Parameters(
             )
         for part in self.plan().parts:
             if isinstance(part, SecureSum):
-                _check_scale(part)
+                _check_noise(part)
                 self.sum_parameters(part, (1,))
 
 
@@ -202,14 +212,12 @@ class Kind(NamedTuple):
     outcome: type[Outcome]
 
 
-def _check_scale(part: SecureSum) -> None:
+def _check_noise(part: SecureSum) -> None:
     """Refuse noise that is too large to be shared."""
-    scale, epsilon = part.mechanism.scale, part.mechanism.cost(Unit.RECORDING).epsilon
-    if scale > LARGEST_SHARED_SCALE:
-        raise InvalidParametersError(
-            f"budget {part.name.replace(' ', '-')}={epsilon}: must be at least "
-            f"{epsilon * scale / LARGEST_SHARED_SCALE:.3g}"
-        )
+    try:
+        part.mechanism.share_bound(0.5)
+    except InvalidParametersError as error:
+        raise InvalidParametersError(f"budget {part.name.replace(' ', '-')}: {error}") from error
 
 
 def parse_budget(text: str, names: Collection[str]) -> dict[str, float]:

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import msgspec
 
@@ -38,6 +38,8 @@ class _PartTask(Task, frozen=True, kw_only=True):
 
 class ReleaseTask(_PartTask, frozen=True, kw_only=True):
     """Begins a `LocalRelease`."""
+
+    repetition: ClassVar[int] = 0
 
     index: PhoneIndex
 
@@ -67,6 +69,11 @@ class SumPartTask(_PartTask, frozen=True, kw_only=True):
 
     if TYPE_CHECKING:  # every message declares it where it stands on the wire
         advertise: AdvertiseKeys
+
+    @property
+    def repetition(self) -> int:
+        """Which of the plan's parts that begin with this type of task it begins, from 0."""
+        return 0
 
     @property
     def index(self) -> int:
@@ -134,6 +141,7 @@ class LocalRelease:
     name: str
     task: type[ReleaseTask]
     mechanisms: Mapping[str, Mechanism]
+    repetition: ClassVar[int] = 0
 
     @property
     def steps(self) -> tuple[Step, ...]:
@@ -150,12 +158,14 @@ class SecureSum:
         task: what begins it.
         mechanism: whose noise the phones share.
         rounds: of its summation.
+        repetition: of the task, which tells parts of the same type apart.
     """
 
     name: str
     task: type[SumPartTask]
     mechanism: SumMechanism
     rounds: tuple[SumRound, ...] = BELL.rounds
+    repetition: int = 0
 
     @property
     def mechanisms(self) -> Mapping[str, Mechanism]:
@@ -221,7 +231,7 @@ class Plan:
             UnexpectedMessageError: there is none.
         """
         for part in self.parts:
-            if isinstance(task, part.task):
+            if isinstance(task, part.task) and task.repetition == part.repetition:
                 return part
         raise UnexpectedMessageError(
             f"{type(task).__name__} in a phase that has no such part: its parts are "

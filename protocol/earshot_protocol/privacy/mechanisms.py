@@ -9,6 +9,7 @@ itself is in `local_mechanisms`.
 from __future__ import annotations
 
 import enum
+import math
 import os
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
@@ -17,9 +18,19 @@ import numpy as np
 import numpy.typing as npt
 
 from earshot_protocol import checks
+from earshot_protocol.errors import InvalidParametersError
+from earshot_protocol.privacy.composition import composed_epsilon
 from earshot_protocol.privacy.conversions import secure_sum_delta
-from earshot_protocol.privacy.events import DiscreteLaplaceSum, Event
-from earshot_protocol.privacy.noise import Size, polya_share, polya_share_bound
+from earshot_protocol.privacy.events import DiscreteLaplaceSum, Event, SkellamSum
+from earshot_protocol.privacy.laws import DiscreteLaplaceNoise, NoiseLaw, SkellamNoise
+from earshot_protocol.privacy.noise import (
+    LARGEST_SHARED_SCALE,
+    Size,
+    polya_share,
+    polya_share_bound,
+    skellam_share,
+    skellam_share_bound,
+)
 from earshot_protocol.randomness import RandomBytes
 
 
@@ -33,6 +44,9 @@ class Unit(enum.StrEnum):
     REPLACED_PHONE = "replaced phone"
     """All that one phone contributes, against what another one might."""
 
+
+GRID = 2**12
+"""Steps per unit of length of a vector that is summed."""
 
 LEDGER_UNITS = (Unit.RECORDING, Unit.PHONE)
 """Those that ledgers keep and policies limit."""
@@ -64,26 +78,40 @@ class SumMechanism(Mechanism, Protocol):
     """A mechanism whose noise the phones of a secure sum share."""
 
     @property
-    def scale(self) -> float:
-        """Of the noise on every entry of the sum when no more than n' phones add their share."""
-
-    @property
     def honest_survivors(self) -> int:
         """n', how many phones at least stay and add their share honestly."""
 
     @property
+    def least_entry(self) -> int:
+        """The least that one phone's input adds to an entry of the sum."""
+
+    @property
     def largest_entry(self) -> int:
-        """The most that one phone's input adds to an entry of the sum; the least is 0."""
+        """The most that one phone's input adds to an entry of the sum."""
 
     @property
     def largest_sum(self) -> int:
         """The most that one phone's input adds to all entries together."""
 
+    def noise(self, inputs: float) -> NoiseLaw:
+        """The law of the noise on an entry of a sum that so many phones' inputs are in.
+
+        Phones that add no noise make the true noise smaller.
+        """
+
     def noise_share(self, size: Size, random: RandomBytes = os.urandom) -> npt.NDArray[np.int64]:
-        """One phone's noise for an input of this size, int64."""
+        """One phone's noise for an input of this size, int64.
+
+        Raises:
+            InvalidParametersError: the noise is too large to be shared by so few phones.
+        """
 
     def share_bound(self, probability: float) -> int:
-        """What an entry of input plus noise share exceeds in magnitude with ≤ `probability`."""
+        """What an entry of input plus noise share exceeds in magnitude with ≤ `probability`.
+
+        Raises:
+            InvalidParametersError: the noise is too large to be shared by so few phones.
+        """
 
 
 @dataclass(frozen=True)
@@ -110,6 +138,7 @@ class BallotSum:
     votes: int
     honest_survivors: int
     largest_entry: int = 1
+    least_entry: ClassVar[int] = 0
     name: ClassVar[str] = "ballot sum with discrete Laplace noise"
 
     def __post_init__(self) -> None:
@@ -134,12 +163,21 @@ class BallotSum:
             return 2
         return self.votes if unit is Unit.PHONE else 2 * self.votes
 
+    def noise(self, inputs: float) -> DiscreteLaplaceNoise:
+        """See `SumMechanism.noise`."""
+        return DiscreteLaplaceNoise(self.scale, inputs / self.honest_survivors)
+
     def noise_share(self, size: Size, random: RandomBytes = os.urandom) -> npt.NDArray[np.int64]:
         """See `SumMechanism.noise_share`."""
         return polya_share(self.scale, self.honest_survivors, size, random)
 
     def share_bound(self, probability: float) -> int:
         """See `SumMechanism.share_bound`."""
+        if self.scale > LARGEST_SHARED_SCALE:
+            least = self.sensitivity(Unit.RECORDING) / LARGEST_SHARED_SCALE
+            raise InvalidParametersError(
+                f"ε={self.epsilon}: must be at least {least:.3g}, or its noise cannot be shared"
+            )
         return self.votes + polya_share_bound(self.scale, self.honest_survivors, probability)
 
     def event(self, unit: Unit) -> DiscreteLaplaceSum:
@@ -153,3 +191,84 @@ class BallotSum:
         """
         epsilon = self.epsilon * self.sensitivity(unit) / self.sensitivity(Unit.RECORDING)
         return Cost(epsilon, secure_sum_delta(epsilon))
+
+
+@dataclass(frozen=True)
+class VectorSum:
+    """The secure sum of vectors of bounded length on a grid, and Skellam noise shares.
+
+    A phone's vector has an L2 norm of at most `GRID` steps, whatever it holds: a phone that counts
+    as zeros takes that away at most, and one that is replaced twice that. The vectors are
+    `voting.vectors.quantized`: where one recording more or less moves a vector by one unit of
+    length at most, rounding adds up to half a step an entry on either side.
+
+    Attributes:
+        noise_multiplier: standard deviation of the noise on an entry over `GRID`.
+        length: entries of a vector.
+        delta: δ for which costs are stated.
+        honest_survivors: n', how many phones at least stay and add their share honestly.
+        signed: whether entries may be negative.
+
+    Raises:
+        InvalidParametersError: a value out of range, or a count that is not whole.
+    """
+
+    noise_multiplier: float
+    length: int
+    delta: float
+    honest_survivors: int
+    signed: bool = True
+    name: ClassVar[str] = "sum of bounded vectors with Skellam noise"
+
+    def __post_init__(self) -> None:
+        checks.positive("noise_multiplier", self.noise_multiplier)
+        checks.whole("length", self.length, 1, GRID**2)
+        checks.probability("delta", self.delta)
+        checks.whole("honest_survivors", self.honest_survivors)
+
+    @property
+    def variance(self) -> float:
+        """Of the noise on every entry, in steps², when n' phones add their share."""
+        return (self.noise_multiplier * GRID) ** 2
+
+    @property
+    def least_entry(self) -> int:
+        """See `SumMechanism.least_entry`."""
+        return -GRID if self.signed else 0
+
+    @property
+    def largest_entry(self) -> int:
+        """See `SumMechanism.largest_entry`."""
+        return GRID
+
+    @property
+    def largest_sum(self) -> int:
+        """See `SumMechanism.largest_sum`: by Cauchy and Schwarz."""
+        return math.isqrt(self.length * GRID**2) + 1
+
+    def sensitivity(self, unit: Unit) -> float:
+        """L2 distance between sums of neighbours, in steps."""
+        if unit is Unit.RECORDING:
+            return GRID + math.sqrt(self.length) / 2
+        return GRID if unit is Unit.PHONE else 2 * GRID
+
+    def noise(self, inputs: float) -> SkellamNoise:
+        """See `SumMechanism.noise`."""
+        return SkellamNoise(self.variance * inputs / self.honest_survivors)
+
+    def noise_share(self, size: Size, random: RandomBytes = os.urandom) -> npt.NDArray[np.int64]:
+        """See `SumMechanism.noise_share`."""
+        return skellam_share(self.variance, self.honest_survivors, size, random)
+
+    def share_bound(self, probability: float) -> int:
+        """See `SumMechanism.share_bound`."""
+        return GRID + skellam_share_bound(self.variance, self.honest_survivors, probability)
+
+    def event(self, unit: Unit) -> SkellamSum:
+        """Skellam noise through the secure sum."""
+        distance = self.sensitivity(unit)
+        return SkellamSum(self.variance, math.sqrt(self.length) * distance, distance)
+
+    def cost(self, unit: Unit) -> Cost:
+        """The ε of its event at `delta`, which the secure sum's share is part of."""
+        return Cost(composed_epsilon((self.event(unit),), self.delta), self.delta)

@@ -1,4 +1,4 @@
-"""Noise that is an integer from its first bit: discrete Laplace, its shares, discrete Gaussian.
+"""Noise that is an integer from its first bit: discrete Laplace and Gaussian, and shares of noise.
 
 Floating-point samples of real-valued noise have gaps that give the secret away (Mironov, CCS
 2012). Here a sample is decided by comparing 128 uniform bits with thresholds that were computed to
@@ -33,6 +33,8 @@ LARGEST_SCALE = 2.0**52
 """Of discrete Laplace and Gaussian noise: its samples stay below 2^60."""
 LARGEST_SHARED_SCALE = 2.0**14
 """Of Pólya shares, whose table has about 89 entries per unit of scale."""
+LARGEST_RATE = 2.0**26
+"""Of the Poisson variables that make a Skellam share."""
 SMALLEST_SIGMA = 2.0**-10
 _DOUBT = 2.0**-40
 """Far above the error of a double-precision acceptance probability (about 2^-49)."""
@@ -83,16 +85,7 @@ def polya_share(
     Raises:
         InvalidParametersError: a scale or a number of shares out of range.
     """
-    table = _shared_table(scale, shares)
-    words = _words(2 * _count(size), random)
-    # A draw is the number of thresholds at or below 128 uniform bits.
-    draws = np.searchsorted(table.high, words, side="left")
-    ties = table.high[np.minimum(draws, len(table.high) - 1)] == words
-    for index in np.flatnonzero(ties):
-        uniform = int(words[index]) << 64 | int(_words(1, random)[0])
-        draws[index] = bisect.bisect_right(range(len(table.high)), uniform, key=table.value)
-    positive, negative = draws.reshape(2, -1)
-    return (positive - negative).reshape(size)
+    return _difference(_shared_table(scale, shares), size, random)
 
 
 def polya_share_bound(scale: float, shares: int, probability: float) -> int:
@@ -113,6 +106,63 @@ def polya_share_bound(scale: float, shares: int, probability: float) -> int:
     checks.probability("probability", probability)
     needed = _GRID - int(_CONTEXT.multiply(Decimal(probability), Decimal(_GRID // 2)))
     return bisect.bisect_left(range(len(table.high)), needed, key=table.value)
+
+
+def skellam_share(
+    variance: float, shares: int, size: Size, random: RandomBytes = os.urandom
+) -> npt.NDArray[np.int64]:
+    """One of `shares` independent integers whose sum is Skellam noise of this variance.
+
+    A share is X − Y with X, Y ~ Poisson(variance / (2 · shares)): Poisson variables add up
+    (Agarwal, Kairouz and Liu, NeurIPS 2021).
+
+    Args:
+        variance: of the sum; positive.
+        shares: n', how many shares at least are added.
+        size: shape of the result.
+        random: source of bytes; a seeded one belongs in simulations only.
+
+    Raises:
+        InvalidParametersError: a number of shares out of range, or a share whose rate is, see
+            `skellam_rate`.
+    """
+    return _difference(_poisson_table(skellam_rate(variance, shares)).above, size, random)
+
+
+def skellam_share_bound(variance: float, shares: int, probability: float) -> int:
+    """A B with P(|share| > B) ≤ probability, for one entry of `skellam_share`.
+
+    A union bound: |X − Y| > B needs one of both to be further than B / 2 from some number between
+    them, so B is twice the least distance from their rate that each exceeds with half of the
+    probability, read from the table that is sampled from.
+
+    Args:
+        variance: as of `skellam_share`.
+        shares: as of `skellam_share`.
+        probability: between 0 and 1, such as 2^-60.
+
+    Raises:
+        InvalidParametersError: a parameter out of range.
+    """
+    rate = skellam_rate(variance, shares)
+    table = _poisson_table(rate)
+    checks.probability("probability", probability)
+    quarter = int(_CONTEXT.multiply(Decimal(probability), Decimal(_GRID // 4)))
+    places = range(len(table.above.high))
+    largest = table.least + bisect.bisect_left(places, _GRID - quarter, key=table.above.value)
+    smallest = table.least + bisect.bisect_left(places, quarter, key=table.above.value)
+    return 2 * math.ceil(max(largest - rate, rate - smallest, 0.0))
+
+
+def skellam_rate(variance: float, shares: int) -> float:
+    """Rate of the two Poisson variables that make a share.
+
+    Raises:
+        InvalidParametersError: it is not above 0 and at most 2^26, of which the table has 2 · 10^5
+            entries; says which variance would be accepted.
+    """
+    most = 2 * LARGEST_RATE * checks.whole("shares", shares)
+    return checks.positive("variance", variance, most) / (2 * shares)
 
 
 def discrete_gaussian(
@@ -184,6 +234,54 @@ def _polya_table(scale: float, shares: int) -> _Thresholds:
             probability *= ratio * (len(thresholds) - 1 + order) / len(thresholds)
             cumulative += probability
     return _Thresholds.of([*thresholds, _GRID - 1])
+
+
+class _PoissonTable(NamedTuple):
+    """P(X ≤ least), P(X ≤ least + 1), …; what is below `least` has probability below 2^-128."""
+
+    least: int
+    above: _Thresholds
+
+
+@functools.lru_cache(maxsize=64)
+def _poisson_table(rate: float) -> _PoissonTable:
+    """Of Poisson(rate): weights relative to that of the mode, divided by their sum.
+
+    Both ends are cut where all that lies beyond is below 2^-135 of the whole.
+    """
+    mode = math.floor(rate)
+    with decimal.localcontext(_CONTEXT):
+        exact, least = Decimal(rate), Decimal(2) ** -160
+        above, below = [Decimal(1)], [Decimal(1)]
+        # Behind a weight below 2^-160 that falls by r from one to the next, 2^-160 / (1 − r) is
+        # left; rates of at most 2^26 keep 1 − r above 2^-24.
+        while above[-1] > least:
+            above.append(above[-1] * exact / (mode + len(above)))
+        while len(below) <= mode and below[-1] > least:
+            below.append(below[-1] * (mode + 1 - len(below)) / exact)
+        weights = [*reversed(below), *above[1:]]
+        whole = sum(weights)
+        thresholds, cumulative = [], Decimal(0)
+        for weight in weights:
+            cumulative += weight
+            thresholds.append(_on_grid(cumulative / whole))
+    thresholds[-1] = _GRID - 1
+    return _PoissonTable(mode + 1 - len(below), _Thresholds.of(thresholds))
+
+
+def _difference(table: _Thresholds, size: Size, random: RandomBytes) -> npt.NDArray[np.int64]:
+    """X − Y of two draws by a table of P(X ≤ least), P(X ≤ least + 1), …; where it begins cancels.
+
+    A draw is the number of thresholds at or below 128 uniform bits.
+    """
+    words = _words(2 * _count(size), random)
+    draws = np.searchsorted(table.high, words, side="left")
+    ties = table.high[np.minimum(draws, len(table.high) - 1)] == words
+    for index in np.flatnonzero(ties):
+        uniform = int(words[index]) << 64 | int(_words(1, random)[0])
+        draws[index] = bisect.bisect_right(range(len(table.high)), uniform, key=table.value)
+    positive, negative = draws.reshape(2, -1)
+    return (positive - negative).reshape(size)
 
 
 def _shared_table(scale: float, shares: int) -> _Thresholds:

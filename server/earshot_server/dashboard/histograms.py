@@ -19,7 +19,8 @@ from earshot_protocol.phases.learning import LABEL_VOTE, Result
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.phases.statistics import HISTOGRAM, Statistics
-from earshot_protocol.privacy.significance import LEVEL, Noise, count_p_values
+from earshot_protocol.privacy.laws import NoiseLaw, SkellamNoise
+from earshot_protocol.privacy.significance import LEVEL, count_p_values
 from earshot_server.dashboard.wording import window
 from earshot_server.records import PhaseRecord
 
@@ -65,7 +66,7 @@ class Histogram:
     phase: bytes
     finished: float
     counts: dict[str, Interval]
-    noise: Noise
+    noise: NoiseLaw
     inputs: int
     asked: tuple[object, ...]
     environments: dict[str, int]
@@ -135,7 +136,7 @@ def _histogram(
     record: PhaseRecord,
     part: str,
     counts: dict[str, Interval],
-    noise: Noise,
+    noise: NoiseLaw,
     asked: tuple[object, ...],
     environments: dict[str, int],
 ) -> Histogram:
@@ -173,7 +174,7 @@ def summed_inputs(record: PhaseRecord, name: str) -> int:
     return next(answered, parameters.phones)
 
 
-def sum_noise(record: PhaseRecord, name: str, entries: int = 1) -> Noise:
+def sum_noise(record: PhaseRecord, name: str, entries: int = 1) -> NoiseLaw:
     """The noise of a published sum.
 
     Args:
@@ -183,8 +184,8 @@ def sum_noise(record: PhaseRecord, name: str, entries: int = 1) -> Noise:
     """
     part = agreed_parameters(record).plan().part(name)
     if not isinstance(part, SecureSum):
-        return Noise(1.0, 0.0)
-    return Noise.of(part.mechanism, entries * summed_inputs(record, name))
+        return SkellamNoise(0.0)
+    return part.mechanism.noise(entries * summed_inputs(record, name))
 
 
 def _oldest_first(histograms: Iterable[Histogram]) -> tuple[Histogram, ...]:

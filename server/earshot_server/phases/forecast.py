@@ -27,8 +27,9 @@ from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import LocalRelease, SecureSum
 from earshot_protocol.phases.statistics import HISTOGRAM, StatisticsParameters
 from earshot_protocol.privacy.accounting import Release
+from earshot_protocol.privacy.laws import NoiseLaw
 from earshot_protocol.privacy.mechanisms import Cost
-from earshot_protocol.privacy.significance import LEVEL, Noise
+from earshot_protocol.privacy.significance import LEVEL
 from earshot_protocol.secure_sum.messages import (
     REVEALED_SHARE_BYTES,
     SEALED_SHARES_BYTES,
@@ -220,21 +221,20 @@ def _ballot(parameters: Parameters, part: str) -> _Ballot | None:
 def _sum_forecast(parameters: Parameters, part: SecureSum) -> SumForecast:
     ballot = _ballot(parameters, part.name)
     chosen = parameters.sum_parameters(part, ballot.shape if ballot else (1,))
-    noise = Noise.of(part.mechanism, parameters.phones)
-    ratio = math.exp(-1 / noise.scale)
+    noise = part.mechanism.noise(parameters.phones)
     return SumForecast(
         part=part.name,
         neighbours=chosen.degree,
         threshold=chosen.threshold,
         entries=chosen.length,
-        deviation=math.sqrt(2 * noise.order * ratio) / -math.expm1(-1 / noise.scale),
+        deviation=noise.deviation,
         radius=noise.radius(CONFIDENCE),
         bytes_up=_sum_bytes(chosen),
         outlook=_outlook(parameters, ballot, noise) if ballot else None,
     )
 
 
-def _outlook(parameters: Parameters, ballot: _Ballot, noise: Noise) -> Outlook:
+def _outlook(parameters: Parameters, ballot: _Ballot, noise: NoiseLaw) -> Outlook:
     honest = parameters.honest_survivors
     # A name has to be clear of its runner-up as well, whose noise is another.
     laws = (noise, noise.of_difference) if len(ballot.shape) == 2 else (noise,)
@@ -248,7 +248,7 @@ def _outlook(parameters: Parameters, ballot: _Ballot, noise: Noise) -> Outlook:
     )
 
 
-def _needed(laws: tuple[Noise, ...], looked_at: int) -> int:
+def _needed(laws: tuple[NoiseLaw, ...], looked_at: int) -> int:
     """The fewest votes that all of these noises reach with a chance of `LEVEL` at most."""
 
     def clear(first: int, last: int) -> npt.NDArray[np.bool_]:

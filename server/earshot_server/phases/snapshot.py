@@ -20,7 +20,7 @@ from earshot_protocol.phases.plan import (
     SecureSum,
     SumPartTask,
 )
-from earshot_protocol.privacy.significance import Noise
+from earshot_protocol.privacy.laws import NoiseLaw
 from earshot_protocol.secure_sum.messages import AdvertiseKeys
 from earshot_protocol.wire import Ending
 from earshot_server.discovery.interface import Discovery
@@ -89,7 +89,7 @@ class Snapshot(msgspec.Struct, kw_only=True):
 
     # What is the same for all.
 
-    def noise(self, part: str) -> Noise:
+    def noise(self, part: str) -> NoiseLaw:
         """On each entry of the total of a secure sum that is over.
 
         Where nobody counted the inputs, as in a sum that began under a former release, all phones
@@ -99,7 +99,7 @@ class Snapshot(msgspec.Struct, kw_only=True):
         summed = parameters.plan().part(part)
         if not isinstance(summed, SecureSum):
             raise WrongStateError(f"'{part}' is no secure sum: no noise is shared in it")
-        return Noise.of(summed.mechanism, self.inputs.get(part, parameters.phones))
+        return summed.mechanism.noise(self.inputs.get(part, parameters.phones))
 
     def fail(self, reason: str) -> None:
         """Let the phase end without a result, for a reason that phones are told."""

@@ -9,6 +9,7 @@ import numpy.typing as npt
 
 from earshot_protocol.geometry import nearest
 from earshot_protocol.phases.learning import Result
+from earshot_protocol.phases.named_centroids import NamedCentroids
 from earshot_simulations.adversary.attack import TARGET_LABEL, Attack
 
 _NEAR = 0.05
@@ -38,7 +39,7 @@ class Success:
     refused: int
     published: bool | None = None
     named: bool = False
-    votes: int | None = None
+    votes: float | None = None
     share: float = 0.0
     displaced: int = 0
 
@@ -47,7 +48,7 @@ def measure(
     attack: Attack,
     expected: float,
     refused: int,
-    result: Result | None,
+    result: NamedCentroids | None,
     held_out: npt.NDArray[np.float32],
 ) -> Success:
     """Compare a published result with the adversary's goal.
@@ -74,8 +75,15 @@ def measure(
         | {
             "published": True,
             "named": result.labels[at] == TARGET_LABEL,
-            "votes": result.centroid_votes[at],
+            "votes": _votes(result, at),
             "share": float(np.mean(nearest(held_out, centroids, result.geometry) == at)),
             "displaced": sum(nameless) - nameless[at],
         }
     )
+
+
+def _votes(result: NamedCentroids, at: int) -> float:
+    """What keeps a centroid: a vote of its own, or the labels that lie in its cell."""
+    if isinstance(result, Result):
+        return result.centroid_votes[at]
+    return sum(result.label_votes[at])

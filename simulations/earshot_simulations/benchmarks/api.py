@@ -40,13 +40,14 @@ from earshot_protocol.api import ANSWER, ENROL, TASK, Invite, StartPhase
 from earshot_protocol.checks import whole
 from earshot_protocol.errors import EarshotError, LocalError
 from earshot_protocol.messages import Wait
-from earshot_protocol.phases.learning import PhaseParameters, Result
+from earshot_protocol.phases.learning import Result
+from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.wire import Ending
 from earshot_server.api.views import PhaseExport
 from earshot_simulations.benchmarks.slow_clients import SlowClients
 from earshot_simulations.engine.interface import HeardPoints
 from earshot_simulations.engine.processes import check_processes
-from earshot_simulations.learning.settings import Settings
+from earshot_simulations.learning.settings import Discovery, Settings
 from earshot_simulations.populations import Blobs, Population
 
 _T = TypeVar("_T")
@@ -284,13 +285,14 @@ def _run(
     return figures, client.export(phase)
 
 
-def _parameters(phones: int, dropout: float, step_seconds: float) -> PhaseParameters:
+def _parameters(phones: int, dropout: float, step_seconds: float) -> Parameters:
     settings = Settings(
         phones=phones,
         recordings=_RECORDINGS,
         dropout=dropout,
         corrupted=0.05,
         local_centroids=4,
+        discovery=Discovery.LOCAL,
     )
     parameters = settings.parameters(_population(phones, 0))
     return msgspec.structs.replace(parameters, step_seconds=step_seconds)

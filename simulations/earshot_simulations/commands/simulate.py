@@ -16,6 +16,8 @@ from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER, SHIPPED_ENCODERS
 from earshot_simulations.adversary.adversary import Adversary
 from earshot_simulations.learning.settings import (
+    NO_BUDGET,
+    NO_NOISE,
     SOUNDSCAPES,
     Agreement,
     Discovery,
@@ -31,10 +33,23 @@ from earshot_simulations.populations import Heterogeneity
 app = typer.Typer(add_completion=False)
 
 _DEFAULT = Settings()
+_SECURE_SUM = frozenset({"epsilon", "delta", "label_share", "cells", "sums"})
+_LOCAL = frozenset(
+    {
+        "budget",
+        "local_centroids",
+        "top_local_centroids",
+        "top_global_centroids",
+        "centroid_votes",
+        "label_votes",
+    }
+)
+"""Options of one discovery alone."""
 
 
 @app.callback(invoke_without_command=True)
 def simulate(
+    context: typer.Context,
     phones: Annotated[int, typer.Option(help="Phones that take part.")] = _DEFAULT.phones,
     recordings: Annotated[
         int, typer.Option(help="Recordings of a phone, on average; a public number.")
@@ -84,13 +99,28 @@ def simulate(
             "no noise at all; the default depends on the data.",
         ),
     ] = None,
+    epsilon: Annotated[
+        float, typer.Option(help="ε of the whole phase per phone, for --discovery secure-sum.")
+    ] = _DEFAULT.epsilon,
+    delta: Annotated[float, typer.Option(help="δ of it.")] = _DEFAULT.delta,
+    label_share: Annotated[
+        float, typer.Option(help="Share of it (in ρ) that the names of cells get.")
+    ] = _DEFAULT.label_share,
+    cells: Annotated[int, typer.Option(help="Start centroids (k) of it.")] = _DEFAULT.cells,
+    sums: Annotated[
+        int, typer.Option(help="How often it sums cells before they are named (T), 0 to 3.")
+    ] = _DEFAULT.sums,
     policy: Annotated[
         Agreement,
         typer.Option(help="What phones agree to: what a phone as it comes accepts, or anything."),
     ] = _DEFAULT.policy,
     discovery: Annotated[
-        Discovery, typer.Option(help="How global centroids are found.")
-    ] = _DEFAULT.discovery,
+        Discovery | None,
+        typer.Option(
+            help="secure-sum protects phones; local, the thesis's, protects recordings. The first "
+            "unless an option of the second is given."
+        ),
+    ] = None,
     summation: Annotated[
         Summation, typer.Option(help="ideal replaces the cryptography, and nothing else.")
     ] = _DEFAULT.summation,
@@ -98,8 +128,9 @@ def simulate(
     jobs: Annotated[int, typer.Option(help="Processes.")] = os.cpu_count() or 1,
     seed: Annotated[int, typer.Option(help="Of everything but keys.")] = _DEFAULT.seed,
     dimensions: Annotated[
-        int, typer.Option(help="Of the projection in which sound is clustered.")
-    ] = _DEFAULT.dimensions,
+        int | None,
+        typer.Option(help="Of the projection in which sound is clustered; by default 16, or 8."),
+    ] = None,
     local_centroids: Annotated[
         int, typer.Option(help="Centroids that a phone computes (k).")
     ] = _DEFAULT.local_centroids,
@@ -128,7 +159,10 @@ def simulate(
     """Run one learning phase over simulated phones, every phone with its real cryptography."""
     given = dict(locals())  # every setting is an option of its name
     options = {field.name: given[field.name] for field in fields(Settings)}
+    options["discovery"] = _route(context, discovery, budget)
     options["budget"] = default_budget(data) if budget is None else whole_budget(budget)
+    if budget is not None:
+        options["epsilon"] = NO_NOISE
     options["heterogeneity"] = named_numbers(Heterogeneity, heterogeneity)
     options["adversary"] = named_numbers(Adversary, adversary)
     settings = Settings(**options)
@@ -159,6 +193,24 @@ def simulate(
             )
     if run.interrupted:
         raise typer.Exit(1)
+
+
+def _route(context: typer.Context, discovery: Discovery | None, budget: str | None) -> Discovery:
+    """How environments are found: as is said, or as the options that are given mean it."""
+    given = {
+        name
+        for name in context.params
+        if (source := context.get_parameter_source(name)) and source.name == "COMMANDLINE"
+        if not (name == "budget" and budget is not None and budget.strip() == NO_BUDGET)
+    }
+    chosen = discovery or (Discovery.LOCAL if given & _LOCAL else Discovery.SECURE_SUM)
+    other = given & (_SECURE_SUM if chosen is Discovery.LOCAL else _LOCAL)
+    if other:
+        options = ", ".join(f"--{name.replace('_', '-')}" for name in sorted(other))
+        raise InvalidInputError(
+            f"{options}: not for --discovery {chosen}; leave it out, or choose the other discovery"
+        )
+    return chosen
 
 
 def _summarize(figures: dict[str, object], out: Path | None) -> None:

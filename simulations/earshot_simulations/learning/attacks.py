@@ -61,5 +61,5 @@ def adversary_section(success: Success | None) -> str:
     return section("The adversary", lead(words) + alert(outcome(success)) + attacks + came)
 
 
-def _optional(votes: int | None) -> str:
+def _optional(votes: float | None) -> str:
     return NOTHING if votes is None else whole(votes)

@@ -43,6 +43,9 @@ class Run:
         label_names: L, the equivalence classes that phones vote for; label i names scene i.
         points: float32 (m, d), a sample of the phones' points.
         scenes: int (m,), the true scene of each point.
+        start_centroids: float32 (k, d), where the cells of a discovery by secure sum began.
+        moved: bool (k,), which of the cells a sum has moved.
+        environments: int (k,), the environment of each cell.
         local_centroids: float32 (c, d), all that phones published.
         local_clusters: int (c,), for each the global centroid that it went into; -1 for outliers.
         global_centroids: float32 (g, d).
@@ -78,6 +81,9 @@ class Run:
     points: Floats
     scenes: Integers = field(default_factory=_no_integers)
     configuration: Mapping[str, object] = field(default_factory=dict)
+    start_centroids: Floats | None = None
+    moved: npt.NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, dtype=np.bool_))
+    environments: Integers = field(default_factory=_no_integers)
     local_centroids: Floats | None = None
     local_clusters: Integers = field(default_factory=_no_integers)
     global_centroids: Floats | None = None
@@ -124,7 +130,7 @@ def result(run: Run) -> dict[str, object]:
         "label_accuracy": run.label_accuracy,
         "named": None if run.label_votes is None else len(run.names) - run.names.count(None),
         "global_centroids": None if run.global_centroids is None else len(run.global_centroids),
-        "top_global_centroids": None if run.centroid_votes is None else len(run.top),
+        "top_global_centroids": len(run.top) if len(run.top) else None,
         "centroids": _kept_centroids(run),
         "adversary": None if run.adversary is None else vars(run.adversary),
         "privacy": {

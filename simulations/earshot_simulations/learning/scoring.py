@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from earshot_protocol.geometry import nearest
-from earshot_protocol.phases.learning import Result
+from earshot_protocol.phases.named_centroids import NamedCentroids
 from earshot_simulations.populations import Recordings
 
 Labels = npt.NDArray[np.int64]
@@ -35,19 +35,20 @@ class Scores:
     true_histogram: Labels
 
 
-def score(result: Result, heard: Recordings, held_out: Recordings) -> Scores:
+def score(result: NamedCentroids, heard: Recordings, held_out: Recordings) -> Scores:
     """Score a published result; label i is the name of scene i."""
     from sklearn.metrics import adjusted_rand_score
 
     centroids = result.centroids.array()
     train = nearest(heard.points, centroids, result.geometry)
     test = nearest(held_out.points, centroids, result.geometry)
+    groups = np.asarray(getattr(result, "environments", range(len(centroids))))
     labels = [-1 if name is None else result.label_names.index(name) for name in result.names]
     named = np.asarray(labels, dtype=np.int64)[test]
     total = len(result.label_names)
     return Scores(
-        ari_train=float(adjusted_rand_score(heard.scenes, train)),
-        ari_test=float(adjusted_rand_score(held_out.scenes, test)),
+        ari_train=float(adjusted_rand_score(heard.scenes, groups[train])),
+        ari_test=float(adjusted_rand_score(held_out.scenes, groups[test])),
         label_accuracy=float(np.mean(named == held_out.scenes)),
         label_histogram=np.bincount(named[named >= 0], minlength=total),
         true_histogram=np.bincount(held_out.scenes, minlength=total),

@@ -7,13 +7,19 @@ import os
 from dataclasses import dataclass, field, fields
 from typing import TypeVar
 
+import numpy as np
+
 from earshot_client.policy import Policy
-from earshot_protocol import checks
+from earshot_protocol import checks, start_centroids
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.geometry import Geometry
-from earshot_protocol.phases.learning import Budget, PhaseParameters
-from earshot_protocol.phases.parameters import parse_budget
+from earshot_protocol.phases.discovery import MOST_SUMS, DiscoveryParameters
+from earshot_protocol.phases.learning import LARGEST_RECORDINGS, Budget, PhaseParameters
+from earshot_protocol.phases.parameters import Parameters, parse_budget
 from earshot_protocol.privacy.accounting import total
+from earshot_protocol.privacy.calibration import noise_multipliers
+from earshot_protocol.start_centroids import CentroidSet
+from earshot_protocol.wire import LARGEST_DIMENSIONS
 from earshot_simulations.adversary.adversary import Adversary
 from earshot_simulations.engine.processes import check_processes
 from earshot_simulations.populations import Heterogeneity, Population
@@ -28,7 +34,8 @@ _POINTS_BUDGET = Budget(clustering=1.0, selection=0.25, centroid_vote=0.5, label
 # recordings alone.
 _SOUND_BUDGET = Budget(clustering=2.0, selection=0.125, centroid_vote=0.5, label_vote=0.25)
 
-_NO_NOISE = 1e6
+NO_BUDGET = "none"
+NO_NOISE = 1e6
 """Far above any ε that promises anything; the reports say that it promises nothing."""
 _MOST_PHONES = 10**7
 """One machine keeps the states of all phones in its memory."""
@@ -39,6 +46,10 @@ def default_budget(data: str) -> Budget:
     return _POINTS_BUDGET if data == BLOBS else _SOUND_BUDGET
 
 
+_VANISHING = 1e-6
+"""As a noise multiplier: hardly an entry of a sum is off by one step."""
+
+
 class Summation(enum.StrEnum):
     """How ballots are added up."""
 
@@ -47,9 +58,15 @@ class Summation(enum.StrEnum):
 
 
 class Discovery(enum.StrEnum):
-    """How global centroids are found."""
+    """How environments are found."""
 
+    SECURE_SUM = "secure-sum"
+    """By secure sums over the cells of public start centroids: protects phones."""
     LOCAL = "local"
+    """By what phones cluster and publish on their own: protects recordings (the thesis)."""
+
+
+_DIMENSIONS = {Discovery.SECURE_SUM: 16, Discovery.LOCAL: 8}
 
 
 class Engine(enum.StrEnum):
@@ -84,14 +101,19 @@ class Settings:
         dropout: ρ, fraction of phones that vanish during the phase.
         corrupted: γ, the fraction of phones that an adversary may control, for which noise and
             graph are made; who really is corrupted, `adversary` says.
-        budget: ε of each private step, in the recording unit.
+        budget: ε of each private step of the local route, in the recording unit.
+        epsilon: ε of the whole phase by secure sums, per phone.
+        delta: δ of it.
+        label_share: of what that spends (as ρ of zero-concentrated privacy), for the names.
+        cells: k of it.
+        sums: T of it, how often cells are summed.
         policy: what the phones agree to.
         discovery: how global centroids are found.
         summation: how ballots are added up.
         engine: where phones run.
         jobs: processes.
         seed: of everything but keys.
-        dimensions: of the projection in which sound is clustered.
+        dimensions: of the projection in which sound is clustered; None for what suits the route.
         local_centroids: k.
         top_local_centroids: k*.
         top_global_centroids: g*.
@@ -110,13 +132,18 @@ class Settings:
     dropout: float = 0.0
     corrupted: float = 0.05
     budget: Budget = _POINTS_BUDGET
+    epsilon: float = 2.0
+    delta: float = 1e-6
+    label_share: float = 0.5
+    cells: int = 20
+    sums: int = 1
     policy: Agreement = Agreement.DEFAULT
-    discovery: Discovery = Discovery.LOCAL
+    discovery: Discovery = Discovery.SECURE_SUM
     summation: Summation = Summation.REAL
     engine: Engine = Engine.LOCAL
     jobs: int = field(default_factory=lambda: os.cpu_count() or 1)
     seed: int = 0
-    dimensions: int = 8
+    dimensions: int | None = None
     local_centroids: int = 6
     top_local_centroids: int = 2
     top_global_centroids: int = 10
@@ -129,8 +156,8 @@ class Settings:
         Raises:
             InvalidParametersError: says which setting is wrong and what would be accepted.
         """
-        for name in ("recordings", "scenes"):
-            checks.whole(name, getattr(self, name))
+        checks.whole("recordings", self.recordings, 1, LARGEST_RECORDINGS)
+        checks.whole("scenes", self.scenes)
         check_processes("jobs", self.jobs)
         checks.whole("phones", self.phones, 3, _MOST_PHONES)
         checks.share("labelled", self.labelled)
@@ -155,21 +182,67 @@ class Settings:
         cost = total(parameters.plan().releases())
         return tuple(map(str, Policy().refusals_of_phase(parameters, cost, {})))
 
-    def _any_parameters(self) -> PhaseParameters:
-        """Those of a phase over any population that the settings may name."""
-        geometry = Geometry.EUCLIDEAN if self.data == BLOBS else Geometry.SPHERICAL
-        return self._parameters("", geometry, self.dimensions, ("any label",))
+    @property
+    def projected(self) -> int:
+        """Dimensions in which sound is clustered."""
+        return _DIMENSIONS[self.discovery] if self.dimensions is None else self.dimensions
 
-    def parameters(self, population: Population) -> PhaseParameters:
-        """The parameters of a phase over this population."""
-        return self._parameters(
-            population.encoder,
-            population.geometry,
-            population.dimensions,
-            population.labels,
+    def _any_parameters(self) -> Parameters:
+        """Those of a phase over any population that the settings may name."""
+        labels = ("any label",)
+        if self.discovery is Discovery.SECURE_SUM:
+            checks.whole("cells", self.cells, 1, start_centroids.MOST)
+            checks.whole("dimensions", self.projected, 1, LARGEST_DIMENSIONS)
+            start = CentroidSet.of(np.ones((self.cells, self.projected)))
+            return self._discovery_parameters("", start, labels)
+        geometry = Geometry.EUCLIDEAN if self.data == BLOBS else Geometry.SPHERICAL
+        return self._learning_parameters("", geometry, self.projected, labels)
+
+    def parameters(self, population: Population) -> Parameters:
+        """The parameters of a phase over this population.
+
+        Raises:
+            MissingCentroidsError: the population has no such start centroids.
+        """
+        encoder, labels = population.encoder, population.labels
+        if self.discovery is Discovery.SECURE_SUM:
+            return self._discovery_parameters(encoder, population.start(self.cells), labels)
+        return self._learning_parameters(
+            encoder, population.geometry, population.dimensions, labels
         )
 
-    def _parameters(
+    def _discovery_parameters(
+        self, encoder: str, start: CentroidSet, labels: tuple[str, ...]
+    ) -> DiscoveryParameters:
+        moving, naming = self._noise(start, len(labels))
+        return DiscoveryParameters(
+            phones=self.phones,
+            labels=labels,
+            encoder=encoder,
+            start=start,
+            sums=self.sums,
+            cells_noise=moving,
+            labels_noise=naming,
+            delta=self.delta,
+            dropout=self.dropout,
+            corrupted=self.corrupted,
+        )
+
+    def _noise(self, start: CentroidSet, labels: int) -> tuple[float, float]:
+        """Noise multipliers of each sum of cells, and of that of labels."""
+        checks.whole("sums", self.sums, 0, MOST_SUMS)
+        if self.epsilon >= NO_NOISE:
+            return _VANISHING, _VANISHING
+        each = (1 - checks.fraction("label_share", self.label_share)) / max(1, self.sums)
+        *moving, naming = noise_multipliers(
+            self.epsilon,
+            self.delta,
+            [each] * self.sums + [self.label_share],
+            [start.count * start.dimensions] * self.sums + [start.count * labels],
+        )
+        return moving[0] if moving else naming, naming
+
+    def _learning_parameters(
         self, encoder: str, geometry: Geometry, dimensions: int, labels: tuple[str, ...]
     ) -> PhaseParameters:
         return PhaseParameters(
@@ -199,8 +272,8 @@ def whole_budget(text: str) -> Budget:
         InvalidParametersError: a name that is unknown, missing or repeated, or not a number.
     """
     names = Budget.names()
-    if text.strip() == "none":
-        return Budget(*(_NO_NOISE for _ in names))
+    if text.strip() == NO_BUDGET:
+        return Budget(*(NO_NOISE for _ in names))
     values = parse_budget(text, names)
     if len(values) != len(names):
         expected = ",".join(f"{name}=ε" for name in names)

@@ -16,12 +16,13 @@ import numpy as np
 from earshot_client.encoder import encoder_path
 from earshot_client.policy import Policy
 from earshot_protocol import distribution
-from earshot_protocol.phases.learning import PhaseParameters, Result
+from earshot_protocol.phases.named_centroids import NamedCentroids
+from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import PUBLISHED
 from earshot_protocol.secure_sum.bell import BELL
 from earshot_protocol.secure_sum.interface import Summation
-from earshot_server.discovery.interface import Discovery
 from earshot_server.discovery.optics import Optics
+from earshot_server.phases.discovery import DiscoveryPhase
 from earshot_server.phases.learning import LearningPhase
 from earshot_simulations.adversary.attack import Attack, far_place
 from earshot_simulations.adversary.success import Success, measure
@@ -35,13 +36,19 @@ from earshot_simulations.learning.reading import reading
 from earshot_simulations.learning.run import Run
 from earshot_simulations.learning.scoring import score
 from earshot_simulations.learning.settings import Settings
-from earshot_simulations.populations import Blobs, Population, Recordings, SoundFolder, Soundscapes
+from earshot_simulations.populations import (
+    Blobs,
+    LiftedBlobs,
+    Population,
+    Recordings,
+    SoundFolder,
+    Soundscapes,
+)
 
 SUMMATIONS: Mapping[names.Summation, Summation] = {
     names.Summation.REAL: BELL,
     names.Summation.IDEAL: IDEAL,
 }
-DISCOVERIES: Mapping[names.Discovery, type[Discovery]] = {names.Discovery.LOCAL: Optics}
 ENGINES: Mapping[names.Engine, type[LocalEngine]] = {names.Engine.LOCAL: LocalEngine}
 POLICIES: Mapping[names.Agreement, Policy] = {
     names.Agreement.DEFAULT: Policy(),
@@ -89,7 +96,7 @@ def simulate(settings: Settings, progress: Progress = lambda what, done, total: 
             parameters,
             engine,
             summation,
-            DISCOVERIES[settings.discovery](),
+            Optics(),
             settings.seed,
             progress,
             attack.dropouts(draw_dropouts(parameters, settings.seed), parameters.plan()),
@@ -131,7 +138,7 @@ def _attack(settings: Settings, population: Population) -> Attack:
 
 
 def _achieved(
-    attack: Attack, parameters: PhaseParameters, population: Population, course: Course
+    attack: Attack, parameters: Parameters, population: Population, course: Course
 ) -> Success | None:
     """What the adversary achieved; None if there was none."""
     if not attack.corrupted:
@@ -139,7 +146,7 @@ def _achieved(
     refused = sum(course.refused[phone] for phone in attack.corrupted)
     expected = parameters.corrupted * parameters.phones
     result = course.coordinator.result() if course.coordinator.step == PUBLISHED else None
-    published = result if isinstance(result, Result) else None
+    published = result if isinstance(result, NamedCentroids) else None
     return measure(attack, expected, refused, published, population.held_out().points)
 
 
@@ -147,8 +154,9 @@ def _open_population(settings: Settings, progress: Progress) -> Population:
     phones, recordings, scenes = settings.phones, settings.recordings, settings.scenes
     labelled, seed, differ = settings.labelled, settings.seed, settings.heterogeneity
     if settings.data == names.BLOBS:
-        return Blobs(phones, recordings, scenes, labelled, seed, differ)
-    sound = settings.dimensions, settings.jobs, partial(progress, HEAR)
+        blobs = LiftedBlobs if settings.discovery is names.Discovery.SECURE_SUM else Blobs
+        return blobs(phones, recordings, scenes, labelled, seed, differ)
+    sound = settings.projected, settings.jobs, partial(progress, HEAR)
     how: dict[str, Any] = {"heterogeneity": differ}
     how["encoder"] = None if settings.encoder is None else encoder_path(settings.encoder)
     if settings.data == names.SOUNDSCAPES:
@@ -159,14 +167,25 @@ def _open_population(settings: Settings, progress: Progress) -> Population:
 def _outcome(settings: Settings, population: Population, course: Course) -> dict[str, Any]:
     """What phones heard, published and voted, as far as the phase came, as fields of a `Run`."""
     state = course.coordinator.state
-    if not course.at or not isinstance(state, LearningPhase):
+    if not course.at:
         return {"points": np.empty((0, population.dimensions), np.float32)}
     sample = _heard(settings, population)
     outcome: dict[str, Any] = {
         "points": sample.points[:_PICTURED_POINTS],
         "scenes": sample.scenes[:_PICTURED_POINTS],
-        "local_centroids": state.local_centroids(),
     }
+    if isinstance(state, LearningPhase):
+        outcome |= _learned(state)
+    if isinstance(state, DiscoveryPhase):
+        outcome |= _discovered(state)
+    result = course.coordinator.result() if state.step == PUBLISHED else None
+    if isinstance(result, NamedCentroids):
+        outcome |= vars(score(result, sample, population.held_out()))
+    return outcome
+
+
+def _learned(state: LearningPhase) -> dict[str, Any]:
+    outcome: dict[str, Any] = {"local_centroids": state.local_centroids()}
     if state.centroids is not None:
         outcome["local_clusters"] = np.asarray(state.clusters, dtype=np.int64)
         outcome["global_centroids"] = state.centroids.array()
@@ -174,14 +193,29 @@ def _outcome(settings: Settings, population: Population, course: Course) -> dict
         outcome["centroid_votes"] = np.asarray(state.centroid_votes)
         outcome["top"] = np.asarray(state.top)
         outcome["centroid_p_values"] = state.centroid_p_values
-    if state.label_votes:
-        outcome["label_votes"] = np.asarray(state.label_votes)
-        outcome["labels"] = np.asarray(state.labels)
-        outcome["name_p_values"] = state.name_p_values
-    result = course.coordinator.result() if state.step == PUBLISHED else None
-    if isinstance(result, Result):
-        outcome |= vars(score(result, sample, population.held_out()))
-    return outcome
+    return outcome | _named(state)
+
+
+def _discovered(state: DiscoveryPhase) -> dict[str, Any]:
+    outcome: dict[str, Any] = {
+        "start_centroids": state.parameters.start.centroids(),
+        "global_centroids": state.cells(),
+        "moved": np.asarray(state.moved, dtype=np.bool_),
+        "top": np.arange(state.parameters.cells),
+    }
+    if state.environments:
+        outcome["environments"] = np.asarray(state.environments)
+    return outcome | _named(state)
+
+
+def _named(state: LearningPhase | DiscoveryPhase) -> dict[str, Any]:
+    if not state.label_votes:
+        return {}
+    return {
+        "label_votes": np.asarray(state.label_votes),
+        "labels": np.asarray(state.labels),
+        "name_p_values": state.name_p_values,
+    }
 
 
 def _heard(settings: Settings, population: Population) -> Recordings:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from earshot_simulations.populations.blobs import Blobs
+from earshot_simulations.populations.blobs import Blobs, LiftedBlobs
 from earshot_simulations.populations.heterogeneity import Heterogeneity
 from earshot_simulations.populations.population import Population, Recordings, Skipped
 from earshot_simulations.populations.sound_folder import SoundFolder
@@ -11,6 +11,7 @@ from earshot_simulations.populations.soundscapes import Soundscapes
 __all__ = [
     "Blobs",
     "Heterogeneity",
+    "LiftedBlobs",
     "Population",
     "Recordings",
     "Skipped",

@@ -6,7 +6,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from earshot_protocol.errors import InvalidParametersError
-from earshot_protocol.geometry import Geometry
+from earshot_protocol.geometry import Geometry, unit_rows
+from earshot_protocol.start_centroids import CentroidSet
 from earshot_simulations.populations.heterogeneity import Heterogeneity
 from earshot_simulations.populations.population import Crowd, Population, Stream
 
@@ -66,6 +67,40 @@ class Blobs(Population):
         noise = generator.standard_normal((len(scenes), 2), dtype=np.float32)
         points = self.centres[scenes] + np.float32(DEVIATION) * noise
         return np.clip(points, -1, 1, out=points)
+
+
+class LiftedBlobs(Blobs):
+    """The same points on the sphere, where discovery by secure sum looks for directions.
+
+    A point (x, y) is the direction of (x, y, 1): directions that are close are points that are.
+    """
+
+    name = "blobs on the sphere"
+    encoder = "lifted-blobs"
+    geometry = Geometry.SPHERICAL
+    dimensions = 3
+
+    def start(self, cells: int) -> CentroidSet:
+        """See `Population.start`: evenly spread over [-1, 1]², whatever the blobs are.
+
+        A low-discrepancy sequence: the multiples of powers of the plastic number's inverse.
+        """
+        steps = _PLASTIC ** -np.arange(1.0, 3.0)
+        return CentroidSet.of(_lifted(2 * np.modf(np.outer(np.arange(1, cells + 1), steps))[0] - 1))
+
+    def _scatter(
+        self, scenes: NDArray[np.int16], generator: np.random.Generator
+    ) -> NDArray[np.float32]:
+        return _lifted(super()._scatter(scenes, generator))
+
+
+_PLASTIC = 1.324717957244746
+"""The real root of x³ = x + 1."""
+
+
+def _lifted(points: NDArray[np.floating]) -> NDArray[np.float32]:
+    raised = np.column_stack([points, np.ones(len(points))])
+    return unit_rows(raised).astype(np.float32)
 
 
 def _centres(scenes: int, generator: np.random.Generator) -> NDArray[np.float32]:

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from earshot_client.encoder import Encoder, open_encoder, rate_of
+from earshot_client.encoder import Encoder, open_encoder, rate_of, start_centroids
 from earshot_protocol.checks import whole
 from earshot_protocol.errors import InvalidParametersError, WrongStateError
 from earshot_protocol.geometry import Geometry
+from earshot_protocol.start_centroids import CentroidSet
 from earshot_simulations.populations.population import Crowd, Population
 
 Progress = Callable[[int, int], None]
@@ -87,6 +88,11 @@ class EmbeddedSound(Population):
         except BaseException:
             self.close()
             raise
+
+    def start(self, cells: int) -> CentroidSet:
+        """See `Population.start`: those that come with the encoder."""
+        opened = open_encoder(self._encoder_file)
+        return CentroidSet.of(start_centroids(opened, self.dimensions, cells))
 
     def close(self) -> None:
         """Remove the temporary files, if this object made them."""

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from earshot_protocol.checks import share, whole
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.geometry import Geometry
+from earshot_protocol.start_centroids import CentroidSet, MissingCentroidsError
 from earshot_simulations.populations.heterogeneity import Heterogeneity
 
 UNLABELLED = -1
@@ -179,6 +180,14 @@ class Population(ABC):
         """
         scenes, labels, generator = self._crowd.heard(phone)
         return Recordings(self._points(phone, scenes, generator), labels, scenes)
+
+    def start(self, cells: int) -> CentroidSet:
+        """So many public start centroids among its points, as a discovery phase needs them.
+
+        Raises:
+            MissingCentroidsError: its encoder has not so many, or the population has none at all.
+        """
+        raise MissingCentroidsError(f"{self.name}: there are no public start centroids")
 
     def held_out(self) -> Recordings:
         """Labelled recordings that no phone has heard, at most 200 and equally many of each scene.

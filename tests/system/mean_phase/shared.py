@@ -13,6 +13,7 @@ from earshot_protocol.phases.plan import Outcome, Plan, SecureSum, SumPartTask
 from earshot_protocol.privacy.accounting import Release
 from earshot_protocol.privacy.conversions import secure_sum_delta
 from earshot_protocol.privacy.events import DiscreteLaplaceSum
+from earshot_protocol.privacy.laws import DiscreteLaplaceNoise
 from earshot_protocol.privacy.mechanisms import Cost, Unit
 from earshot_protocol.privacy.noise import Size, polya_share, polya_share_bound
 from earshot_protocol.randomness import RandomBytes
@@ -34,6 +35,8 @@ class ClippedSum:
     def scale(self) -> float:
         return self.largest / self.epsilon
 
+    least_entry = 0
+
     @property
     def largest_entry(self) -> int:
         return self.largest
@@ -48,6 +51,9 @@ class ClippedSum:
     def cost(self, unit: Unit) -> Cost:
         epsilon = self.event(unit).sensitivity / self.scale
         return Cost(epsilon, secure_sum_delta(epsilon))
+
+    def noise(self, inputs: float) -> DiscreteLaplaceNoise:
+        return DiscreteLaplaceNoise(self.scale, inputs / self.honest_survivors)
 
     def noise_share(self, size: Size, random: RandomBytes = os.urandom) -> np.ndarray:
         return polya_share(self.scale, self.honest_survivors, size, random)

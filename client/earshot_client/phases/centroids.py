@@ -1,0 +1,76 @@
+"""What a phone does alike in all phases that publish named centroids."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from earshot_client.labels import UNLABELLED, label_counts
+from earshot_client.phases.memory import Memory
+from earshot_protocol.errors import RefusedError, UnexpectedMessageError
+from earshot_protocol.geometry import Geometry
+from earshot_protocol.phases.acceptance import refusals_of_encoder
+from earshot_protocol.phases.named_centroids import NamedCentroids
+from earshot_protocol.phases.parameters import Parameters
+from earshot_protocol.wire import Matrix
+
+
+def check_encoder(memory: Memory, parameters: Parameters) -> None:
+    """Refuse embeddings of another encoder, or of more dimensions than this phone's have."""
+    encoder = memory.encoder
+    for refused in refusals_of_encoder(parameters, encoder.name, encoder.dimensions):
+        raise refused
+
+
+def checked(matrix: Matrix, dimensions: int, count: int | None = None) -> npt.NDArray[np.float32]:
+    """The centroids of a task, if there are any, as many as there must be, in these dimensions."""
+    centroids = matrix.array()
+    wrong = len(centroids) == 0 if count is None else len(centroids) != count
+    if wrong or centroids.shape[1] != dimensions:
+        wanted = "at least one centroid" if count is None else f"{count} centroids"
+        raise RefusedError(
+            f"centroids of shape {centroids.shape}; this phase has {dimensions} dimensions and "
+            f"{wanted}"
+        )
+    return centroids
+
+
+def label_table(
+    memory: Memory, names: tuple[str, ...], centroids: npt.NDArray[np.float32], geometry: Geometry
+) -> npt.NDArray[np.int64]:
+    """How many of the phone's recordings of each label lie closest to each centroid."""
+    points, choices = memory.points(centroids.shape[1])
+    classes = memory.classes_of(choices)
+    labels = np.array(
+        [names.index(name) if name in names else UNLABELLED for name in classes], dtype=np.int16
+    )
+    return label_counts(points, labels, centroids, len(names), geometry)
+
+
+def keep(memory: Memory, result: NamedCentroids) -> None:
+    """Keep the named centroids, by which the phone names scenes.
+
+    All phones are told of a result: centroids of another encoder name nothing that this one hears.
+    """
+    if result.encoder not in ("", memory.encoder.name):
+        return
+    centroids = result.centroids.array()
+    if not len(centroids) or centroids.shape[1] > memory.encoder.dimensions:
+        raise UnexpectedMessageError(
+            f"a result with centroids of shape {centroids.shape}; an embedding has "
+            f"{memory.encoder.dimensions} dimensions"
+        )
+    if len(result.labels) != len(centroids) or any(
+        label >= len(result.label_names) for label in result.labels
+    ):
+        raise UnexpectedMessageError("a result whose labels do not fit its centroids")
+    if len(result.name_p_values) not in (0, len(centroids)):
+        raise UnexpectedMessageError("a result whose p-values do not fit its centroids")
+    memory.keep_result(result)
+
+
+def describe(result: NamedCentroids) -> dict[str, Any]:
+    """The environments in plain types."""
+    return {"environments": [name or "unnamed" for name in result.names]}

@@ -1,0 +1,53 @@
+"""A phone's part in a discovery phase: what it heard, sorted into cells and added up."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from earshot_client.clustering import GRID, cluster_sums, sphere_grid
+from earshot_client.phases import centroids as shared
+from earshot_client.phases.kind import Input, PhoneKind
+from earshot_client.phases.memory import Memory
+from earshot_protocol.errors import RefusedError
+from earshot_protocol.geometry import Geometry
+from earshot_protocol.phases import discovery
+from earshot_protocol.phases.discovery import DiscoveryParameters, LabelCells, SumCells
+from earshot_protocol.voting.vectors import bounded, quantized
+
+
+def _cells(memory: Memory, parameters: DiscoveryParameters, task: SumCells) -> Input:
+    """What it heard, as unit vectors, added up by cell, over the norm of the counts by cell."""
+    centroids = _centroids(parameters, task)
+    points, _ = memory.points(parameters.dimensions)
+    counts, sums = cluster_sums(
+        sphere_grid(points), centroids.astype(np.float64), Geometry.SPHERICAL
+    )
+    return quantized(bounded(sums / GRID, counts))
+
+
+def _labels(memory: Memory, parameters: DiscoveryParameters, task: LabelCells) -> Input:
+    """How many labels of each kind lie in each cell, over the norm of this table."""
+    centroids = _centroids(parameters, task)
+    table = shared.label_table(memory, parameters.labels, centroids, Geometry.SPHERICAL)
+    return quantized(bounded(table.astype(np.float64), table))
+
+
+def _centroids(
+    parameters: DiscoveryParameters, task: SumCells | LabelCells
+) -> npt.NDArray[np.float32]:
+    """Of the cells: the start centroids, or those that the sum before gave."""
+    if task.parameters is not None:
+        return parameters.start.centroids()
+    if task.centroids is None:
+        raise RefusedError("a sum over cells without centroids, and it is not a phase's first")
+    return shared.checked(task.centroids, parameters.dimensions, parameters.cells)
+
+
+DISCOVERY = PhoneKind(
+    kind=discovery.DISCOVERY,
+    contribute={SumCells: _cells, LabelCells: _labels},
+    describe=shared.describe,
+    check=shared.check_encoder,
+    finish=shared.keep,
+)

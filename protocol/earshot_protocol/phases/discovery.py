@@ -1,0 +1,184 @@
+"""A discovery phase finds and names environments by secure sums alone (docs/privacy.md).
+
+It protects a phone, where a learning phase protects a recording. Every phone sorts what it heard
+into cells around public start centroids; a sum of cells moves these to where sound really is, and
+may be repeated; a last sum gives the cells their names.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta
+
+from earshot_protocol import checks, start_centroids
+from earshot_protocol.errors import InvalidParametersError
+from earshot_protocol.geometry import Geometry
+from earshot_protocol.phases.named_centroids import NamedCentroids
+from earshot_protocol.phases.parameters import (
+    LARGEST_LABELS,
+    Choices,
+    Embeddings,
+    Kind,
+    LabelName,
+    Parameters,
+    PerLabel,
+    Releases,
+)
+from earshot_protocol.phases.plan import Plan, SecureSum, SumPartTask
+from earshot_protocol.privacy.mechanisms import VectorSum
+from earshot_protocol.privacy.significance import PValue
+from earshot_protocol.secure_sum.messages import AdvertiseKeys
+from earshot_protocol.start_centroids import CentroidSet
+from earshot_protocol.wire import LARGEST_DIMENSIONS, Matrix
+
+LABELS = "labels"
+"""The last part of the plan, and its private step."""
+MOST_SUMS = 3
+"""Of cells: further ones cost privacy and time, and move hardly anything."""
+
+PerCell = Meta(max_length=start_centroids.MOST)
+
+
+def cells(repetition: int) -> str:
+    """The name of a part of the plan that sums cells, and of its private step; from 1."""
+    return f"cells {repetition}"
+
+
+class DiscoveryParameters(Parameters, frozen=True, kw_only=True, tag="discovery"):
+    """Everything that phones and server must agree on before a discovery phase.
+
+    Attributes:
+        phones: n, the phones that are enrolled.
+        labels: L, the equivalence classes of environments.
+        encoder: name of the encoder whose embeddings are sorted.
+        start: the start centroids, k in d dimensions: public, and whoever chooses others learns no
+            more, because no cost depends on them.
+        sums: T, how often cells are summed before they are named, from 0 to 3.
+        cells_noise: noise multiplier of each sum of cells: the noise's standard deviation over the
+            most that one phone adds.
+        labels_noise: noise multiplier of the sum of labels.
+        delta: δ for which costs are stated.
+        dropout: ρ, the largest fraction of phones that may vanish.
+        corrupted: γ, the largest fraction of phones that an adversary may control.
+        step_seconds: how long a step waits for phones, in seconds.
+        noise_crowd: the most phones on whose noise a sum counts.
+    """
+
+    encoder: str
+    start: CentroidSet
+    sums: int
+    cells_noise: float
+    labels_noise: float
+    delta: float = 1e-6
+
+    @property
+    def dimensions(self) -> int:
+        """Of the projection in which sound is sorted, d."""
+        return self.start.dimensions
+
+    @property
+    def cells(self) -> int:
+        """How many cells there are, k."""
+        return self.start.count
+
+    @property
+    def reads(self) -> Embeddings:
+        """See `Parameters.reads`."""
+        return Embeddings(self.encoder, self.dimensions)
+
+    def plan(self) -> Plan:
+        """A sum of cells, as often as it is repeated, and the sum of labels."""
+        survivors, k = self.noise_survivors, self.cells
+        moved = VectorSum(self.cells_noise, k * self.dimensions, self.delta, survivors)
+        named = VectorSum(
+            self.labels_noise, k * len(self.labels), self.delta, survivors, signed=False
+        )
+        return Plan(
+            (
+                *(
+                    SecureSum(cells(number), SumCells, moved, repetition=number)
+                    for number in range(1, self.sums + 1)
+                ),
+                SecureSum(LABELS, LabelCells, named),
+            )
+        )
+
+    def check(self) -> None:
+        """Refuse parameters under which no phase should run.
+
+        Raises:
+            InvalidParametersError: says which value is wrong and what would be accepted.
+        """
+        super().check()
+        checks.whole("sums", self.sums, 0, MOST_SUMS)
+        checks.positive("cells_noise", self.cells_noise)
+        checks.positive("labels_noise", self.labels_noise)
+        checks.probability("delta", self.delta)
+        wrong = start_centroids.flaw((self.start,), LARGEST_DIMENSIONS)
+        if wrong is not None:
+            raise InvalidParametersError(wrong)
+
+
+class SumCells(SumPartTask, frozen=True, kw_only=True, tag="sum-cells"):
+    """Sort what you heard into the cells of centroids and add it up; opens a sum of cells.
+
+    The first one has the phase's parameters, and its centroids are their start centroids; later
+    ones have the centroids that the sum before it gave. `choices` are those of the phase's labels
+    (`Parameters.agreed_hierarchy`).
+    """
+
+    repetition: Annotated[int, Meta(ge=1, le=MOST_SUMS)]
+    parameters: DiscoveryParameters | None = None
+    choices: Choices = ()
+    centroids: Matrix | None = None
+    advertise: AdvertiseKeys
+
+
+class LabelCells(SumPartTask, frozen=True, kw_only=True, tag="label-cells"):
+    """Count your labels in each cell; opens the sum of labels.
+
+    Without a sum of cells before it, it is the first task, and has what that would have.
+    """
+
+    parameters: DiscoveryParameters | None = None
+    choices: Choices = ()
+    centroids: Matrix | None = None
+    advertise: AdvertiseKeys
+
+
+class Discovered(NamedCentroids, frozen=True, kw_only=True, tag="discovered"):
+    """The named cells, the environments that they make up, and the privacy spent.
+
+    Attributes:
+        geometry: how distances to the centroids are taken: spherical.
+        centroids: of the cells, unit rows.
+        moved: per cell, whether a sum moved it clear of the noise; the others are where the public
+            start centroids are.
+        environments: per cell, which environment it belongs to, numbered from 0.
+        labels: per cell, an index into `label_names`; -1 where it is unnamed, because no label's
+            votes stand clear of the noise.
+        label_names: L, of the phase.
+        label_votes: per cell and label, the noisy sum: a phone's labels make one vote in all, or
+            little more.
+        name_p_values: per cell, whether its name may be noise.
+        encoder: whose embeddings the centroids are among.
+        privacy: spent.
+    """
+
+    geometry: Geometry
+    centroids: Matrix
+    moved: Annotated[tuple[bool, ...], PerCell]
+    environments: Annotated[
+        tuple[Annotated[int, Meta(ge=0, lt=start_centroids.MOST)], ...], PerCell
+    ]
+    labels: Annotated[tuple[Annotated[int, Meta(ge=-1, lt=LARGEST_LABELS)], ...], PerCell]
+    label_names: Annotated[tuple[LabelName, ...], PerLabel]
+    label_votes: Annotated[tuple[Annotated[tuple[float, ...], PerLabel], ...], PerCell]
+    name_p_values: Annotated[tuple[PValue, ...], PerCell]
+    encoder: Annotated[str, Meta(max_length=1024)]
+    privacy: Releases
+
+
+DISCOVERY = Kind(DiscoveryParameters, (SumCells, LabelCells), (), Discovered)
+"""A discovery phase finds environments and names them, and protects whole phones."""

@@ -1,0 +1,70 @@
+"""Vectors of bounded length: what phones put into a sum of vectors, and how the server reads it.
+
+A phone that has summed up its recordings in each of k cells, S of shape (k, d), divides by the L2
+norm of its counts: row j of S has a norm of at most c_j, so the result has one of at most 1. One
+recording more or less moves it by at most 1, too. With u the recording's unit vector, a = ‖c‖ with
+it and b = ‖c'‖ > 0 without: S/a − S'/b = u/a − (S'/b)(a − b)/a, and a − b ≤ 1, so its norm is at
+most 2/a ≤ 1 for a ≥ 2; a < 2 leaves c² of 2 and 3, where all counts are ones in cells of their own
+and it comes to 0.77. Where b = 0 it is ‖u‖ = 1. The same holds for a table of counts divided by its
+norm.
+
+A vector becomes whole numbers without growing: its norm of 1 is a little less than `GRID` − √ℓ/2
+steps, ℓ its entries, and rounding each to the nearest whole number adds √ℓ/2 at most.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.privacy.mechanisms import GRID
+
+_ROUNDOFF = 2.0**-20
+"""Steps; far more than the errors of doubles between a point and its step."""
+
+
+def bounded_sums(
+    points: npt.NDArray[np.float64], cells: npt.NDArray[np.int64], count: int
+) -> npt.NDArray[np.float64]:
+    """Sums of points by cell over the norm of the numbers of points by cell.
+
+    Args:
+        points: float64 (points, dimensions), rows of length one at most.
+        cells: int64 (points,), the cell of each, from 0.
+        count: of the cells, k.
+
+    Returns:
+        Float64 (count, dimensions), of norm 1 at most; zeros without points.
+    """
+    sums = np.zeros((count, points.shape[1]))
+    np.add.at(sums, cells, points)
+    return bounded(sums, np.bincount(cells, minlength=count))
+
+
+def bounded(
+    values: npt.NDArray[np.float64], counts: npt.NDArray[np.int64]
+) -> npt.NDArray[np.float64]:
+    """Values divided by the L2 norm of counts; zeros where all counts are zero."""
+    norm = math.sqrt(float(np.square(counts, dtype=np.float64).sum()))
+    return values / norm if norm else np.zeros(values.shape)
+
+
+def quantized(vector: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
+    """A vector of norm 1 at most as whole numbers of norm `GRID` at most, in the same shape.
+
+    Raises:
+        InvalidInputError: the vector is longer, or not finite; nothing of it may be released.
+    """
+    steps = np.rint(vector * unit_steps(vector.size))
+    # Sums of squares of whole numbers below 2^53 are exact, so this comparison is, too.
+    if not float(np.square(steps).sum()) <= GRID**2:
+        raise InvalidInputError("a vector that is longer than 1, or not finite, is not summed")
+    return steps.astype(np.int64)
+
+
+def unit_steps(length: int) -> float:
+    """How many steps of the grid a length of 1 is, in a vector of so many entries."""
+    return GRID - math.sqrt(length) / 2 - _ROUNDOFF

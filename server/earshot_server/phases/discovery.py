@@ -1,0 +1,104 @@
+"""The server's part in a discovery phase: cells move to where sound is, and get names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+import numpy as np
+import numpy.typing as npt
+
+from earshot_protocol.geometry import Geometry
+from earshot_protocol.phases.discovery import (
+    LABELS,
+    Discovered,
+    DiscoveryParameters,
+    LabelCells,
+    SumCells,
+)
+from earshot_protocol.phases.plan import SumPartTask
+from earshot_protocol.privacy.significance import are_clear, name_p_values
+from earshot_protocol.secure_sum.messages import AdvertiseKeys
+from earshot_protocol.voting import ballots
+from earshot_protocol.voting.vectors import unit_steps
+from earshot_protocol.wire import Matrix
+from earshot_server.discovery.cells import environments, moved_cells
+from earshot_server.phases.snapshot import Snapshot, Totals
+
+
+class DiscoveryPhase(Snapshot, kw_only=True):
+    """A discovery phase at the start of a step.
+
+    Attributes:
+        parameters: of the phase.
+        centroids: of the cells, after the last sum of them; None before the first.
+        moved: which of them a sum has moved clear of the noise.
+        label_votes: per cell and label, in votes.
+        labels: of each cell; -1 where no label stands clear of the noise.
+        name_p_values: of the cells' labels.
+        environments: of each cell.
+    """
+
+    parameters: DiscoveryParameters
+    centroids: Matrix | None = None
+    moved: tuple[bool, ...] = ()
+    label_votes: tuple[tuple[float, ...], ...] = ()
+    labels: tuple[int, ...] = ()
+    name_p_values: tuple[float, ...] = ()
+    environments: tuple[int, ...] = ()
+
+    def shape(self, part: str) -> tuple[int, ...]:
+        """See `Snapshot.shape`: a row for each cell."""
+        names = len(self.parameters.labels)
+        return self.parameters.cells, names if part == LABELS else self.parameters.dimensions
+
+    def sum_task(self, part: str, advertise: AdvertiseKeys) -> SumPartTask:
+        """See `Snapshot.sum_task`: the first task of the phase has all that is agreed on."""
+        parts = [each.name for each in self.parameters.plan().parts]
+        first = part == parts[0]
+        kind: Callable[..., SumPartTask] = LabelCells
+        if part != LABELS:
+            kind = partial(SumCells, repetition=parts.index(part) + 1)
+        return kind(
+            phase=self.phase,
+            parameters=self.parameters if first else None,
+            choices=self.choices if first else (),
+            centroids=self.centroids,
+            advertise=advertise,
+        )
+
+    def take_total(self, part: str, total: Totals) -> None:
+        """Cells follow what phones heard in them; then they get names, and make environments."""
+        noise = self.noise(part)
+        start = self.parameters.start.centroids()
+        if part != LABELS:
+            cells, clear = moved_cells(total, noise.deviation, start)
+            self.centroids, self.moved = Matrix.of(cells), tuple(clear.tolist())
+            return
+        self.label_votes = tuple(map(tuple, (total / unit_steps(total.size)).tolist()))
+        self.name_p_values = name_p_values(total, noise)
+        named = are_clear(self.name_p_values, len(total))
+        self.labels = tuple(np.where(named, ballots.winning_labels(total), -1).tolist())
+        self.environments = tuple(environments(self.cells(), self.labels).tolist())
+
+    def cells(self) -> npt.NDArray[np.float32]:
+        """Centroids of the cells as far as they are known, float32 (cells, dimensions)."""
+        if self.centroids is None:
+            return self.parameters.start.centroids()
+        return self.centroids.array()
+
+    def published(self) -> Discovered:
+        """See `Snapshot.published`."""
+        return Discovered(
+            phase=self.phase,
+            geometry=Geometry.SPHERICAL,
+            centroids=Matrix.of(self.cells()),
+            moved=self.moved or (False,) * self.parameters.cells,
+            environments=self.environments,
+            labels=self.labels,
+            label_names=self.parameters.labels,
+            label_votes=self.label_votes,
+            name_p_values=self.name_p_values,
+            encoder=self.parameters.encoder,
+            privacy=self.parameters.plan().releases(),
+        )
