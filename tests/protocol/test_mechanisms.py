@@ -19,7 +19,13 @@ from earshot_protocol.privacy.conversions import (
     zcdp_epsilon,
     zcdp_rho,
 )
-from earshot_protocol.privacy.local_mechanisms import GaussianLloyd, LaplaceLloyd, NoisyMax
+from earshot_protocol.privacy.events import BoundedRange, Pure
+from earshot_protocol.privacy.local_mechanisms import (
+    GaussianLloyd,
+    LaplaceLloyd,
+    Selection,
+    SelectionMethod,
+)
 from earshot_protocol.privacy.mechanisms import BallotSum, Cost, Mechanism, Unit
 
 EPSILONS = [0.05, 0.5, 1.0, 2.0, 4.0, 8.0, 30.0]
@@ -168,18 +174,23 @@ def test_gaussian_lloyd_group_privacy_is_that_of_a_wider_gaussian(recordings: in
     assert gaussian_delta(rho, 0.85 * phone.epsilon) > 1e-6
 
 
-def test_noisy_max_costs_every_repeat() -> None:
-    mechanism = NoisyMax(0.25, 3, 200)
-    assert mechanism.cost(Unit.RECORDING) == Cost(0.75, 0.0)
-    assert mechanism.cost(Unit.PHONE) == Cost(150.0, 0.0)
-    assert mechanism.name == "noisy-max, 3 times"  # on the wire, and in ledgers
+def test_selection_costs_every_repeat() -> None:
+    noisy, gumbel = Selection(0.25, 3, 200), Selection(0.25, 3, 200, SelectionMethod.GUMBEL)
+    for mechanism in (noisy, gumbel):
+        assert mechanism.cost(Unit.RECORDING) == Cost(0.75, 0.0)
+        assert mechanism.cost(Unit.PHONE) == Cost(150.0, 0.0)
+    assert noisy.event(Unit.PHONE) == Pure(50.0, times=3)
+    assert gumbel.event(Unit.PHONE) == BoundedRange(50.0, times=3)
+    assert noisy.name == "noisy-max, 3 times"  # on the wire, and in ledgers
+    assert gumbel.name == "gumbel, 3 times"
 
 
 ALL: list[Mechanism] = [
     BallotSum(1.0, 2, 9),
     LaplaceLloyd(1.0, 2),
     GaussianLloyd(1.0, 1e-6, 2),
-    NoisyMax(1.0, 2, 3),
+    Selection(1.0, 2, 3),
+    Selection(1.0, 2, 3, SelectionMethod.PERMUTE_AND_FLIP),
 ]
 
 
@@ -188,6 +199,7 @@ def test_bad_settings_are_named(mechanism: Mechanism) -> None:
     bad = {
         "epsilon": [0.0, -1.0, math.nan, math.inf],
         "delta": [0.0, 1.0, math.nan],
+        "method": ["loudest"],
     }
     whole = [0, -1, 1.5, math.nan]
     for field in dataclasses.fields(mechanism):

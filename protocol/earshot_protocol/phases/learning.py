@@ -29,7 +29,12 @@ from earshot_protocol.phases.plan import (
     SecureSum,
     SumPartTask,
 )
-from earshot_protocol.privacy.local_mechanisms import GaussianLloyd, LaplaceLloyd, NoisyMax
+from earshot_protocol.privacy.local_mechanisms import (
+    GaussianLloyd,
+    LaplaceLloyd,
+    Selection,
+    SelectionMethod,
+)
 from earshot_protocol.privacy.mechanisms import BallotSum, Mechanism
 from earshot_protocol.privacy.significance import PValue, are_clear
 from earshot_protocol.secure_sum.messages import AdvertiseKeys
@@ -96,6 +101,7 @@ class PhaseParameters(Parameters, frozen=True, kw_only=True, tag="learning"):
         corrupted: γ, the largest fraction of phones that an adversary may control.
         budget: ε1 to ε4.
         delta: δ of the clustering step, used where its noise is Gaussian (spherical geometry).
+        selection_method: how the published centroids are chosen.
         step_seconds: how long a step waits for phones, in seconds.
         noise_crowd: the most phones on whose noise a sum counts.
     """
@@ -111,6 +117,7 @@ class PhaseParameters(Parameters, frozen=True, kw_only=True, tag="learning"):
     label_votes: int
     budget: Budget
     delta: float = 1e-6
+    selection_method: SelectionMethod = SelectionMethod.NOISY_MAX
 
     @property
     def reads(self) -> Embeddings:
@@ -125,7 +132,9 @@ class PhaseParameters(Parameters, frozen=True, kw_only=True, tag="learning"):
             if self.geometry is Geometry.SPHERICAL
             else LaplaceLloyd(budget.clustering, recordings)
         )
-        selection = NoisyMax(budget.selection, self.top_local_centroids, recordings)
+        selection = Selection(
+            budget.selection, self.top_local_centroids, recordings, self.selection_method
+        )
         survivors = self.noise_survivors
         centroid_vote = BallotSum(budget.centroid_vote, self.centroid_votes, survivors)
         label_vote = BallotSum(budget.label_vote, self.label_votes, survivors)

@@ -7,12 +7,14 @@ little above ε ≈ 10: it is vacuous for all but a handful of recordings.
 
 from __future__ import annotations
 
+import enum
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from earshot_protocol import checks
+from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.privacy.conversions import zcdp_epsilon, zcdp_rho
-from earshot_protocol.privacy.events import Pure, ZeroConcentrated
+from earshot_protocol.privacy.events import BoundedRange, Pure, ZeroConcentrated
 from earshot_protocol.privacy.mechanisms import Cost, Mechanism, Unit
 
 
@@ -88,39 +90,63 @@ class GaussianLloyd:
         return Cost(zcdp_epsilon(self.event(unit).rho, self.delta), self.delta)
 
 
+class SelectionMethod(enum.StrEnum):
+    """How one index is chosen by monotone counts, ε-DP."""
+
+    NOISY_MAX = "noisy-max"
+    """The largest after discrete Laplace noise (Dwork and Roth 2014, Claim 3.9)."""
+    PERMUTE_AND_FLIP = "permute-and-flip"
+    """In random order, each with a coin (McKenna and Sheldon, NeurIPS 2020)."""
+    GUMBEL = "gumbel"
+    """All at once after Gumbel noise (Durfee and Rogers, NeurIPS 2019): the exponential mechanism
+    of McSherry and Talwar (FOCS 2007), again and again."""
+
+
 @dataclass(frozen=True)
-class NoisyMax:
+class Selection:
     """Private selection of the largest counts, one after the other without replacement.
 
-    One recording raises one count by one and lowers none (monotone), so each selection is ε-DP
-    with noise of scale 1/ε: report noisy max (Dwork and Roth 2014, Claim 3.9).
+    One recording raises one count by one and lowers none (monotone), so noise of scale 1/ε, or
+    weights of exp(ε · count), make each choice ε-DP, whatever the method. Log-likelihood ratios of
+    the exponential mechanism lie in a range of ε besides: neighbours have weights that differ in
+    one factor of e^ε, and whatever normalizes them is the same for all outcomes.
 
     Attributes:
         epsilon: ε of each selection, in the recording unit.
         repeats: k*, how many are selected.
         recordings: the most recordings a phone counts.
+        method: how each is chosen.
 
     Raises:
-        InvalidParametersError: a value that is not positive, or a count that is not whole.
+        InvalidParametersError: a value that is not positive, a count that is not whole, or an
+            unknown method.
     """
 
     epsilon: float
     repeats: int
     recordings: int
+    method: SelectionMethod = SelectionMethod.NOISY_MAX
 
     def __post_init__(self) -> None:
         checks.positive("epsilon", self.epsilon)
         checks.whole("repeats", self.repeats)
         checks.whole("recordings", self.recordings)
+        if self.method not in SelectionMethod.__members__.values():
+            raise InvalidParametersError(
+                f"method={self.method!r}: give one of {', '.join(SelectionMethod)}"
+            )
 
     @property
     def name(self) -> str:
         """The method and how often it is repeated."""
-        return f"noisy-max, {self.repeats} times"
+        return f"{self.method}, {self.repeats} times"
 
-    def event(self, unit: Unit) -> Pure:
-        """Pure ε, as `cost` says."""
-        return Pure(self.cost(unit).epsilon)
+    def event(self, unit: Unit) -> Pure | BoundedRange:
+        """As many choices; of a group of recordings, ε and its range add up."""
+        epsilon = self.epsilon * _group(unit, self.recordings)
+        if self.method is SelectionMethod.GUMBEL:
+            return BoundedRange(epsilon, self.repeats)
+        return Pure(epsilon, self.repeats)
 
     def cost(self, unit: Unit) -> Cost:
         """(repeats · ε, 0) per recording; per phone `recordings` times that."""
@@ -138,6 +164,6 @@ def held_by(mechanism: Mechanism, recordings: int) -> Mechanism:
     How many a phone holds at most is the server's word, and noise depends on it alone; what all of
     a phone's recordings lose together depends on how many it really has.
     """
-    if isinstance(mechanism, LaplaceLloyd | GaussianLloyd | NoisyMax):
+    if isinstance(mechanism, LaplaceLloyd | GaussianLloyd | Selection):
         return replace(mechanism, recordings=max(mechanism.recordings, recordings))
     return mechanism

@@ -13,6 +13,7 @@ import typer
 from earshot_models.commands.output import prepare_folder
 from earshot_models.commands.progress import shown
 from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.privacy.local_mechanisms import SelectionMethod
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER, SHIPPED_ENCODERS
 from earshot_simulations.adversary.adversary import Adversary
 from earshot_simulations.learning.settings import (
@@ -140,6 +141,10 @@ def simulate(
     top_global_centroids: Annotated[
         int, typer.Option(help="Global centroids that the first vote keeps (g*).")
     ] = _DEFAULT.top_global_centroids,
+    selection_method: Annotated[
+        SelectionMethod,
+        typer.Option("--selection", help="How a phone chooses which centroids it publishes."),
+    ] = _DEFAULT.selection_method,
     centroid_votes: Annotated[
         int, typer.Option(help="Ones in a ballot of the first vote.")
     ] = _DEFAULT.centroid_votes,

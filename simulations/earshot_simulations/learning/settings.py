@@ -18,6 +18,7 @@ from earshot_protocol.phases.learning import LARGEST_RECORDINGS, Budget, PhasePa
 from earshot_protocol.phases.parameters import Parameters, parse_budget
 from earshot_protocol.privacy.accounting import total
 from earshot_protocol.privacy.calibration import noise_multipliers
+from earshot_protocol.privacy.local_mechanisms import SelectionMethod
 from earshot_protocol.start_centroids import CentroidSet
 from earshot_protocol.wire import LARGEST_DIMENSIONS
 from earshot_simulations.adversary.adversary import Adversary
@@ -117,6 +118,7 @@ class Settings:
         local_centroids: k.
         top_local_centroids: k*.
         top_global_centroids: g*.
+        selection_method: how a phone chooses which centroids it publishes.
         centroid_votes: ones in a ballot of the first vote.
         label_votes: ones in a ballot of the second vote.
     """
@@ -147,6 +149,7 @@ class Settings:
     local_centroids: int = 6
     top_local_centroids: int = 2
     top_global_centroids: int = 10
+    selection_method: SelectionMethod = SelectionMethod.NOISY_MAX
     centroid_votes: int = 3
     label_votes: int = 3
 
@@ -260,6 +263,7 @@ class Settings:
             dropout=self.dropout,
             corrupted=self.corrupted,
             budget=self.budget,
+            selection_method=self.selection_method,
         )
 
 

@@ -17,6 +17,7 @@ from earshot_protocol.geometry import Geometry
 from earshot_protocol.phases.learning import Budget, PhaseParameters
 from earshot_protocol.phases.parameters import Parameters, hierarchy_of, parse_budget
 from earshot_protocol.phases.statistics import HISTOGRAM, StatisticsParameters
+from earshot_protocol.privacy.local_mechanisms import SelectionMethod
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER, SHIPPED_ENCODERS
 from earshot_server.commands.options import DEFAULT_DATA, DEFAULT_SERVER, AsJson, Data, Server
 from earshot_server.commands.phase import prospects
@@ -91,6 +92,10 @@ def start(
     local_centroids: Annotated[int, typer.Option(help="Centroids a phone computes (k).")] = 6,
     top_local_centroids: Annotated[int, typer.Option(help="Of those, published (k*).")] = 2,
     top_global_centroids: Annotated[int, typer.Option(help="Centroids the vote keeps (g*).")] = 10,
+    selection_method: Annotated[
+        SelectionMethod,
+        typer.Option("--selection", help="How a phone chooses which centroids it publishes."),
+    ] = SelectionMethod.NOISY_MAX,
     centroid_votes: Annotated[int, typer.Option(help="Ones in a ballot of the first vote.")] = 3,
     label_votes: Annotated[int, typer.Option(help="Ones in a ballot of the second vote.")] = 3,
     name: Annotated[str, typer.Option(help="What people call the phase; not unique.")] = "",
