@@ -6,10 +6,7 @@ LiteRT, an extra: whoever brings an encoder of its own needs no more than numpy.
 
 from __future__ import annotations
 
-import hashlib
 from functools import cache
-from importlib import resources
-from importlib.resources.abc import Traversable
 from pathlib import Path
 from typing import Protocol, runtime_checkable
 
@@ -17,13 +14,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from earshot_client.lite_rt_encoder import LiteRtEncoder
-from earshot_protocol import distribution
-from earshot_protocol.encoder_file import DamagedEncoderError
-from earshot_protocol.shipped_encoders import DEFAULT_ENCODER, SHIPPED_ENCODERS
+from earshot_protocol.shipped_encoders import (
+    DEFAULT_ENCODER,
+    SHIPPED_ENCODERS,
+    packaged,
+    packaged_file,
+)
 from earshot_protocol.spectrum import NARROW
 from earshot_protocol.start_centroids import chosen
-
-_DATA = resources.files("earshot_client") / "data"
 
 
 class Encoder(Protocol):
@@ -94,7 +92,7 @@ def shipped_encoder(name: str) -> Encoder:
         DamagedEncoderError: there is none of that name, or its packaged file has been changed.
         MissingRuntimeError: LiteRT is not installed.
     """
-    return LiteRtEncoder(_packaged(name))
+    return LiteRtEncoder(packaged(name))
 
 
 def open_encoder(encoder: Encoder | str | Path | None = None) -> Encoder:
@@ -133,26 +131,5 @@ def encoder_path(encoder: str | None = None) -> Path:
     name = DEFAULT_ENCODER if encoder is None else encoder
     if name not in SHIPPED_ENCODERS:
         return Path(name)
-    _packaged(name)
-    return Path(str(_file(name)))
-
-
-def _file(name: str) -> Traversable:
-    return _DATA / f"{name}.tflite"
-
-
-def _packaged(name: str) -> bytes:
-    """The file of a shipped encoder, if it is the one that all phones share."""
-    digest = SHIPPED_ENCODERS.get(name)
-    if digest is None:
-        raise DamagedEncoderError(
-            f"there is no encoder '{name}' in {distribution.NAME}, but: "
-            f"{', '.join(SHIPPED_ENCODERS)}"
-        )
-    data = _file(name).read_bytes() if _file(name).is_file() else b""
-    if hashlib.sha256(data).hexdigest() != digest:
-        raise DamagedEncoderError(
-            f"the packaged encoder '{name}' does not have the digest {digest}; "
-            f"reinstall {distribution.NAME}"
-        )
-    return data
+    packaged(name)
+    return Path(str(packaged_file(name)))

@@ -1,9 +1,18 @@
-"""Which encoders come with every phone: their names, by which phases ask for them."""
+"""Which encoders come with every phone: their names, by which phases ask for them, and files.
+
+Phones hear with them; a server reads their start centroids.
+"""
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping
+from importlib import resources
+from importlib.resources.abc import Traversable
 from types import MappingProxyType
+
+from earshot_protocol import distribution
+from earshot_protocol.encoder_file import DamagedEncoderError
 
 DEFAULT_ENCODER = "contrast-2"
 """What a phone embeds with, and what a phase asks for, unless they are told otherwise."""
@@ -15,3 +24,35 @@ SHIPPED_ENCODERS: Mapping[str, str] = MappingProxyType(
     }
 )
 """SHA-256 of the encoder file of each name, hexadecimal: all phones share the same."""
+
+_DATA = resources.files("earshot_protocol") / "data"
+
+
+def packaged_file(name: str) -> Traversable:
+    """Where the file of a shipped encoder lies, whatever is in it; see `packaged`."""
+    return _DATA / f"{name}.tflite"
+
+
+def packaged(name: str) -> bytes:
+    """The file of a shipped encoder, if it is the one that all phones share.
+
+    Args:
+        name: one of `SHIPPED_ENCODERS`.
+
+    Raises:
+        DamagedEncoderError: there is none of that name, or its packaged file has been changed.
+    """
+    digest = SHIPPED_ENCODERS.get(name)
+    if digest is None:
+        raise DamagedEncoderError(
+            f"there is no encoder '{name}' in {distribution.NAME}, but: "
+            f"{', '.join(SHIPPED_ENCODERS)}"
+        )
+    file = packaged_file(name)
+    data = file.read_bytes() if file.is_file() else b""
+    if hashlib.sha256(data).hexdigest() != digest:
+        raise DamagedEncoderError(
+            f"the packaged encoder '{name}' does not have the digest {digest}; "
+            f"reinstall {distribution.NAME}"
+        )
+    return data

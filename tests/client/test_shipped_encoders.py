@@ -19,13 +19,13 @@ from earshot_client.encoder import (
     open_encoder,
     shipped_encoder,
 )
-from earshot_protocol import encoder_file
+from earshot_protocol import encoder_file, shipped_encoders
 from earshot_protocol.encoder_file import DamagedEncoderError
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.phases.learning import Cluster
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER, SHIPPED_ENCODERS
 
-DATA = resources.files("earshot_client") / "data"
+DATA = resources.files("earshot_protocol") / "data"
 KEY = bytes(range(32))
 RATE = 8000
 OTHER = "better-2"
@@ -48,9 +48,10 @@ def two(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
         "contrast-1": SHIPPED_ENCODERS["contrast-1"],
         OTHER: hashlib.sha256(second).hexdigest(),
     }
-    monkeypatch.setattr(encoders, "SHIPPED_ENCODERS", table)
+    for module in (encoders, shipped_encoders):
+        monkeypatch.setattr(module, "SHIPPED_ENCODERS", table)
     monkeypatch.setattr(encoders, "DEFAULT_ENCODER", "contrast-1")
-    monkeypatch.setattr(encoders, "_DATA", folder)
+    monkeypatch.setattr(shipped_encoders, "_DATA", folder)
     shipped_encoder.cache_clear()
     yield
     shipped_encoder.cache_clear()
@@ -109,7 +110,7 @@ def test_an_unknown_name_says_which_are_known(name: str) -> None:
 @pytest.mark.usefixtures("two")
 def test_a_changed_or_missing_file_is_noticed() -> None:
     for harm in (lambda file: file.write_bytes(file.read_bytes() + b"\0"), Path.unlink):
-        harm(encoders._DATA / f"{OTHER}.tflite")
+        harm(shipped_encoders._DATA / f"{OTHER}.tflite")
         for read in (open_encoder, shipped_encoder, encoder_path):
             with pytest.raises(DamagedEncoderError, match=f"'{OTHER}' does not have .* reinstall"):
                 read(OTHER)

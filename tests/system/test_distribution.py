@@ -124,9 +124,9 @@ def run(*words: str, status: int = 0) -> str:
 def test_the_wheel_holds_every_shipped_encoder_and_its_credits(wheel: Path) -> None:
     with zipfile.ZipFile(wheel) as archive:
         for name, digest in SHIPPED_ENCODERS.items():
-            data = archive.read(f"earshot_client/data/{name}.tflite")
+            data = archive.read(f"earshot_protocol/data/{name}.tflite")
             assert hashlib.sha256(data).hexdigest() == digest
-            assert archive.read(f"earshot_client/data/{name}-credits.txt")
+            assert archive.read(f"earshot_protocol/data/{name}-credits.txt")
 
 
 @pytest.mark.parametrize("extra", ["", "phone"])

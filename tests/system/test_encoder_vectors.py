@@ -57,7 +57,7 @@ def test_the_encoder_from_the_document_alone(case: dict[str, Any]) -> None:
     # In power, not in its logarithm: near the floor float32 has few digits of it.
     for frame, name in ((mel[0], "first_frame"), (mel[-1], "last_frame")):
         assert np.exp(frame) == pytest.approx(np.exp(case[name]), rel=1e-4, abs=1e-10)
-    data = FOLDER.parents[1] / "client" / "earshot_client" / "data"
+    data = FOLDER.parents[1] / "protocol" / "earshot_protocol" / "data"
     file = data / f"{case['encoder']}.tflite"
     with zipfile.ZipFile(file) as archive:
         card = json.loads(archive.read("encoder.json"))
