@@ -11,6 +11,12 @@ from earshot_protocol.api import AskTask, Enrol, Enrolled, Problem, Refuse
 from earshot_protocol.environments import LabelHierarchy
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.messages import Failed, Wait
+from earshot_protocol.phases.discovery import (
+    Discovered,
+    DiscoveryParameters,
+    LabelCells,
+    SumCells,
+)
 from earshot_protocol.phases.learning import (
     Budget,
     Cluster,
@@ -35,6 +41,7 @@ from earshot_protocol.secure_sum.messages import (
     Unmasked,
 )
 from earshot_protocol.secure_sum.parameters import SumParameters, choose
+from earshot_protocol.start_centroids import CentroidSet
 from earshot_protocol.wire import Answer, Matrix, Task, encode
 
 LABELS = ("street", "öffentlicher Verkehr", "nature")
@@ -71,10 +78,26 @@ STATISTICS = StatisticsParameters(
     since=date(2026, 1, 1),
     until=date(2026, 1, 8),
 )
+DISCOVERY = DiscoveryParameters(
+    phones=500,
+    labels=LABELS,
+    encoder="contrast-2",
+    start=CentroidSet.of(np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.6, 0.8]])),
+    sums=2,
+    cells_noise=6.5,
+    labels_noise=5.0,
+    dropout=0.1,
+    corrupted=0.05,
+)
+PUBLIC_CELLS = msgspec.structs.replace(
+    DISCOVERY, sums=0, delta=1e-7, hierarchy=CHOSEN.hierarchy, noise_crowd=200
+)
+"""Without a sum of cells: the first task is that of the labels."""
 
 _PHASE = bytes(range(16))
 _SUM = bytes(range(16, 32))
 _CENTROIDS = Matrix.of(np.array([[0.5, -0.25], [1.0, 0.0]]))
+_MOVED = Matrix.of(np.array([[0.8, 0.6], [0.0, 1.0], [-0.6, -0.8], [0.6, 0.8]]))
 _PUBLISHED = Result(
     phase=_PHASE,
     geometry=Geometry.EUCLIDEAN,
@@ -130,6 +153,41 @@ TASKS: tuple[Task, ...] = (
         privacy=(),
     ),
     Failed(phase=_PHASE, reason="stopped by an operator"),
+    SumCells(
+        phase=_PHASE,
+        repetition=1,
+        parameters=DISCOVERY,
+        advertise=_advertise(_SUM_PARAMETERS),
+    ),
+    SumCells(
+        phase=_PHASE,
+        repetition=2,
+        centroids=_MOVED,
+        advertise=_advertise(_SUM_PARAMETERS),
+    ),
+    LabelCells(phase=_PHASE, centroids=_MOVED, advertise=_advertise(_SUM_PARAMETERS)),
+    LabelCells(
+        phase=_PHASE,
+        parameters=PUBLIC_CELLS,
+        choices=_CHOICES,
+        advertise=_advertise(_SUM_PARAMETERS),
+    ),
+    Discovered(
+        phase=_PHASE,
+        geometry=Geometry.SPHERICAL,
+        centroids=_MOVED,
+        moved=(True, False, True, False),
+        environments=(0, 1, 0, 2),
+        labels=(2, -1, 2, 0),
+        label_names=LABELS,
+        label_votes=((-0.25, 1.5, 88.0), (0.0, 2.0, 1.0), (3.0, 0.5, 61.5), (40.0, -1.0, 0.0)),
+        name_p_values=(0.0, 1.0, 1e-9, 0.0005),
+        encoder="contrast-2",
+        privacy=(
+            Release("labels", Unit.RECORDING, 0.75, 1e-6, "sum of vectors"),
+            Release("labels", Unit.PHONE, 0.5, 1e-6, "sum of vectors"),
+        ),
+    ),
 )
 
 ANSWERS: tuple[Answer, ...] = (

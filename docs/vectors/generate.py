@@ -30,6 +30,7 @@ from earshot_client.encoder import open_encoder, rate_of
 from earshot_client.labels import label_counts
 from earshot_client.lite_rt_encoder import spectrum
 from earshot_protocol import api, geometry, signatures
+from earshot_protocol.phases.discovery import LabelCells, SumCells
 from earshot_protocol.phases.learning import (
     CENTROID_VOTE,
     LABEL_VOTE,
@@ -180,6 +181,11 @@ def salt_vectors() -> Vector:
         *((task, examples.LEARNING) for task in examples.TASKS if isinstance(task, VOTES)),
         *((task, examples.SPHERICAL) for task in examples.TASKS if isinstance(task, VOTES)),
         *((task, task.parameters) for task in examples.TASKS if isinstance(task, CountContacts)),
+        *(
+            (task, task.parameters or examples.DISCOVERY)
+            for task in examples.TASKS
+            if isinstance(task, SumCells | LabelCells)
+        ),
     ):
         opening = msgspec.structs.replace(task.advertise, index=0)
         told = task.told(parameters)

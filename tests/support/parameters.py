@@ -5,10 +5,13 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
+import numpy as np
 
 from earshot_protocol.geometry import Geometry
+from earshot_protocol.phases.discovery import DiscoveryParameters
 from earshot_protocol.phases.learning import Budget, PhaseParameters
 from earshot_protocol.phases.statistics import StatisticsParameters
+from earshot_protocol.start_centroids import CentroidSet
 
 _LEARNING = PhaseParameters(
     phones=100,
@@ -30,6 +33,18 @@ _STATISTICS = StatisticsParameters(
     phones=100, labels=("bus", "park"), contacts=5, epsilon=0.5, dropout=0.1, corrupted=0.05
 )
 
+_DISCOVERY = DiscoveryParameters(
+    phones=100,
+    labels=("bus", "park"),
+    encoder="points",
+    start=CentroidSet.of(np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]])),
+    sums=1,
+    cells_noise=8.0,
+    labels_noise=8.0,
+    dropout=0.1,
+    corrupted=0.05,
+)
+
 
 def learning_parameters(**changes: Any) -> PhaseParameters:
     """Of a phase over points in the plane, as `HeardPoints("points", 2)` hears them.
@@ -43,3 +58,11 @@ def learning_parameters(**changes: Any) -> PhaseParameters:
 def statistics_parameters(**changes: Any) -> StatisticsParameters:
     """Of a phase that a phone's default policy accepts; what a test counts on, it names."""
     return msgspec.structs.replace(_STATISTICS, **changes)
+
+
+def discovery_parameters(**changes: Any) -> DiscoveryParameters:
+    """Of a phase over points in the plane: three cells, two labels.
+
+    A phone's default policy accepts it; what a test counts on, it names.
+    """
+    return msgspec.structs.replace(_DISCOVERY, **changes)

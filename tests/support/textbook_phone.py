@@ -27,6 +27,8 @@ DEFAULTS = {
     "noise_crowd": 10_000,
     "hierarchy": b"",
     "choices": [],
+    "centroids": None,
+    "parameters": None,
     "delta": 1e-6,
     "precision": 0,
     "statistical_security": 40,
@@ -35,6 +37,8 @@ DEFAULTS = {
 """Of the fields of parameters and of tasks that begin a part."""
 
 # -------------------------------------------------------------------------------- MessagePack
+
+_SINGLE = {0xC0: None, 0xC2: False, 0xC3: True}
 
 
 def packed(value: Any) -> bytes:
@@ -106,6 +110,8 @@ def _unpack(data: bytes) -> tuple[Any, bytes]:
         return _unpack_list(code & 15, rest)
     if code < 0xC0:
         return rest[: code & 31].decode(), rest[code & 31 :]
+    if code in _SINGLE:
+        return _SINGLE[code], rest
     numbers = {0xCB: ">d", 0xCC: "B", 0xCD: ">H", 0xCE: ">I", 0xCF: ">Q"}
     numbers |= {0xD0: "b", 0xD1: ">h", 0xD2: ">i", 0xD3: ">q"}
     if code in numbers:

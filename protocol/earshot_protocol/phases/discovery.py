@@ -38,6 +38,8 @@ MOST_SUMS = 3
 """Of cells: further ones cost privacy and time, and move hardly anything."""
 
 PerCell = Meta(max_length=start_centroids.MOST)
+Votes = Annotated[float, Meta(ge=-1e12, le=1e12)]
+"""Far beyond what 10^8 phones and their noise add up to, and never infinite, nor not a number."""
 
 
 def cells(repetition: int) -> str:
@@ -174,7 +176,7 @@ class Discovered(NamedCentroids, frozen=True, kw_only=True, tag="discovered"):
     ]
     labels: Annotated[tuple[Annotated[int, Meta(ge=-1, lt=LARGEST_LABELS)], ...], PerCell]
     label_names: Annotated[tuple[LabelName, ...], PerLabel]
-    label_votes: Annotated[tuple[Annotated[tuple[float, ...], PerLabel], ...], PerCell]
+    label_votes: Annotated[tuple[Annotated[tuple[Votes, ...], PerLabel], ...], PerCell]
     name_p_values: Annotated[tuple[PValue, ...], PerCell]
     encoder: Annotated[str, Meta(max_length=1024)]
     privacy: Releases
