@@ -13,7 +13,7 @@ from scipy import stats
 from earshot_client import selection
 from earshot_client.selection import top_centroids
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
-from earshot_protocol.privacy.composition import renyi
+from earshot_protocol.privacy.divergences import renyi
 from earshot_protocol.privacy.events import BoundedRange, Pure
 from earshot_protocol.privacy.local_mechanisms import Selection, SelectionMethod
 from earshot_protocol.privacy.mechanisms import Unit

@@ -13,13 +13,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from earshot_protocol.errors import InvalidParametersError
-from earshot_protocol.privacy.composition import (
-    ORDERS,
-    composed_delta,
-    composed_epsilon,
-    distance,
-    renyi,
-)
+from earshot_protocol.privacy.composition import composed_delta, composed_epsilon, distance
+from earshot_protocol.privacy.divergences import ORDERS, renyi
 from earshot_protocol.privacy.events import (
     Approximate,
     BoundedRange,

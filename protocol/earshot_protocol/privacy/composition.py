@@ -3,8 +3,8 @@
 Rényi differential privacy adds up over releases, also adaptive ones (Mironov, CSF 2017), and turns
 into (ε, δ) at the end, at the best of a fixed grid of orders. Two things are set apart before and
 added after: the δ of an approximate event, and what a real secure summation differs from an ideal
-one. Adding up ε and δ is the better answer for few releases that are purely ε-private, and is taken
-then.
+one. For releases that are all purely private, adding up ε and δ or convolving their losses
+(`privacy.losses`) is the better answer, and is taken.
 """
 
 from __future__ import annotations
@@ -13,12 +13,13 @@ import functools
 import math
 from collections import Counter
 from collections.abc import Callable, Iterable
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
 from earshot_protocol import checks
 from earshot_protocol.privacy.conversions import summation_distance
+from earshot_protocol.privacy.divergences import ORDERS, Curve, renyi
 from earshot_protocol.privacy.events import (
     Approximate,
     BoundedRange,
@@ -26,57 +27,8 @@ from earshot_protocol.privacy.events import (
     Event,
     Pure,
     SkellamSum,
-    ZeroConcentrated,
 )
-
-Curve = npt.NDArray[np.float64]
-
-
-def _grid() -> Curve:
-    """Orders that leave at most 0.1 % to a better one, for costs from 10⁻⁷ to 10⁷."""
-    grid = np.concatenate([1 + np.geomspace(1e-6, 1e10, 700), np.arange(2, 65)])
-    orders = np.unique(grid)
-    orders.setflags(write=False)
-    return orders
-
-
-ORDERS = _grid()
-"""The orders α > 1 at which Rényi divergences are composed."""
-
-
-def renyi(event: Event, orders: Curve = ORDERS) -> Curve:
-    """Rényi divergence between what neighbours release, through an ideal summation.
-
-    Args:
-        event: one release.
-        orders: α, each above 1.
-
-    Returns:
-        The divergence of each order, or a bound; of an `Approximate` event what remains once its
-        δ is set apart.
-
-    Raises:
-        InvalidParametersError: a number of the event is out of range.
-    """
-    match event:
-        case Pure():
-            return _times(event) * _randomized_response(_epsilon(event.epsilon), orders)
-        case Approximate():
-            checks.share("delta", event.delta)
-            return _randomized_response(_epsilon(event.epsilon), orders)
-        case BoundedRange():
-            epsilon = _epsilon(event.epsilon)
-            concentrated = orders * epsilon**2 / 8
-            pure = _randomized_response(epsilon, orders)
-            return _times(event) * np.minimum(pure, concentrated)
-        case ZeroConcentrated():
-            return orders * checks.between("rho", event.rho, 0)
-        case DiscreteLaplaceSum():
-            scale = checks.positive("scale", event.scale)
-            sensitivity = checks.between("sensitivity", event.sensitivity, 0)
-            return _discrete_laplace(1 / scale, sensitivity, orders)
-        case SkellamSum():
-            return _skellam(event, orders)
+from earshot_protocol.privacy.losses import LARGEST_LOSS, PureLosses, dominating
 
 
 def distance(event: Event) -> float:
@@ -120,6 +72,14 @@ def composed_delta(events: Iterable[Event], epsilon: float) -> float:
     return Composition(events).delta(epsilon)
 
 
+class Bound(NamedTuple):
+    """An ε, and how it comes about: `move` + ε of ideal sums at `ideal_delta`."""
+
+    epsilon: float
+    move: float
+    ideal_delta: float
+
+
 class Composition:
     """All that some releases have lost, as a curve of (ε, δ).
 
@@ -134,8 +94,10 @@ class Composition:
        Proposition 10). On all others the real neighbour is τ times the ideal one, at least;
        so k sums move ε by k ln 1/τ and δ by Σ(d + F): where ε has grown large over many sums.
 
-    Args:
-        events: every release to be counted, against neighbours of the same unit.
+    Attributes:
+        counts: how often there is each event.
+        added_epsilon: the sum of all ε; infinite unless all are purely private.
+        added_delta: the sum of all δ at these, at most 1.
 
     Raises:
         InvalidParametersError: a number of an event is out of range.
@@ -146,8 +108,8 @@ class Composition:
         self._curve = np.zeros(len(ORDERS))
         for event, count in self.counts.items():
             self._curve += count * _shared_curve(event)
-        self._pure = self._total(_pure_epsilon)
-        self._pure_delta = self._total(_pure_delta)
+        self.added_epsilon = self._total(_pure_epsilon)
+        self.added_delta = min(1.0, self._total(_pure_delta))
         self._distance = self._total(distance)
         self._approximate = self._total(_approximate_delta)
         # What bound 3 takes of δ, for each of some moves of ε.
@@ -160,11 +122,20 @@ class Composition:
         Raises:
             InvalidParametersError: another δ.
         """
+        return self.best(delta).epsilon
+
+    def best(self, delta: float) -> Bound:
+        """The best of the three bounds at a δ from 0 to 1.
+
+        Raises:
+            InvalidParametersError: another δ.
+        """
         checks.share("delta", delta)
-        bounds = [self._pure] if delta >= self._pure_delta else []
-        bounds.append(self._epsilon_beside_sums(delta - self._approximate))
+        left = delta - self._approximate
+        bounds = [Bound(self.added_epsilon, 0.0, 0.0)] if delta >= self.added_delta else []
+        bounds.append(self._beside_sums(left))
         for move, moved in zip(self._moves.tolist(), self._moved_delta.tolist(), strict=True):
-            bounds.append(move + self.ideal_epsilon(delta - self._approximate - moved))
+            bounds.append(Bound(move + self.ideal_epsilon(left - moved), move, left - moved))
         return min(bounds)
 
     def delta(self, epsilon: float) -> float:
@@ -175,12 +146,12 @@ class Composition:
         """
         checks.between("epsilon", epsilon, 0)
         # A smaller ε implies a larger one, and costs less where real sums are most of δ.
-        tried = np.linspace(0.0, min(epsilon, self._pure), 129).tolist()
+        tried = np.linspace(0.0, min(epsilon, self.added_epsilon), 129).tolist()
         extra = [self.ideal_delta(point) + self._sums_delta(point) for point in tried]
         for move, moved in zip(self._moves.tolist(), self._moved_delta.tolist(), strict=True):
             if move <= epsilon:
                 extra.append(self.ideal_delta(epsilon - move) + moved)
-        by_addition = self._pure_delta if epsilon >= self._pure else 1.0
+        by_addition = self.added_delta if epsilon >= self.added_epsilon else 1.0
         return min(1.0, by_addition, self._approximate + min(extra))
 
     def ideal_epsilon(self, delta: float) -> float:
@@ -190,21 +161,35 @@ class Composition:
         if delta >= 1:
             return 0.0
         if delta == 0:
-            return self._pure
+            return self.added_epsilon
+        if self._losses is not None:
+            return min(self.added_epsilon, self._losses.epsilon(delta), self._by_renyi(delta))
+        return self._by_renyi(delta)
+
+    def _by_renyi(self, delta: float) -> float:
         conversion = np.log1p(-1 / ORDERS) - (math.log(delta) + np.log(ORDERS)) / (ORDERS - 1)
-        return min(self._pure, max(0.0, float(np.min(self._curve + conversion))))
+        return max(0.0, float(np.min(self._curve + conversion)))
 
     def ideal_delta(self, epsilon: float) -> float:
         """δ at this ε if every sum were ideal (the same, solved for δ)."""
-        if epsilon >= self._pure:
+        if epsilon >= self.added_epsilon:
             return 0.0
         exponents = (ORDERS - 1) * (self._curve - epsilon + np.log1p(-1 / ORDERS)) - np.log(ORDERS)
-        return math.exp(min(0.0, float(np.min(exponents))))
+        by_renyi = math.exp(min(0.0, float(np.min(exponents))))
+        return min(by_renyi, self._losses.delta(epsilon)) if self._losses else by_renyi
+
+    @functools.cached_property
+    def _losses(self) -> PureLosses | None:
+        """Worked out where it is needed, for it takes some milliseconds."""
+        if self.added_epsilon > LARGEST_LOSS:
+            return None
+        each = ((dominating(event), count) for event, count in self.counts.items())
+        return PureLosses(one._replace(times=one.times * count) for one, count in each)
 
     def _total(self, what: Callable[[Event], float]) -> float:
         return math.fsum(count * what(event) for event, count in self.counts.items())
 
-    def _epsilon_beside_sums(self, delta: float) -> float:
+    def _beside_sums(self, delta: float) -> Bound:
         """The smallest ε whose δ, (1 + e^ε) Σd included, is no more than this one (bound 2).
 
         ε rises step by step to the first that is enough. Each step reckons with a little more than
@@ -215,9 +200,9 @@ class Composition:
             epsilon = self.ideal_epsilon(delta - reckoned)
             needed = self._sums_delta(epsilon)
             if needed <= reckoned or epsilon == math.inf:
-                return epsilon
+                return Bound(epsilon, 0.0, delta - reckoned)
             reckoned = needed * _ABOVE
-        return math.inf
+        return Bound(math.inf, 0.0, 0.0)
 
     def _sums_delta(self, epsilon: float) -> float:
         """What real sums add to δ by bound 2.
@@ -277,69 +262,3 @@ def _pure_delta(event: Event) -> float:
 
 def _approximate_delta(event: Event) -> float:
     return event.delta if isinstance(event, Approximate) else 0.0
-
-
-def _epsilon(value: float) -> float:
-    return checks.between("epsilon", value, 0)
-
-
-def _times(event: Pure | BoundedRange) -> int:
-    return checks.whole("times", event.times)
-
-
-def _randomized_response(epsilon: float, orders: Curve) -> Curve:
-    """The worst of all ε-private releases: randomized response (Kairouz, Oh and Viswanath 2015).
-
-    Its divergence is Proposition 3.3 of Bun and Steinke (TCC 2016) before they simplify it. It has
-    the likelihood ratios of discrete Laplace noise of scale 1/ε against a shift by one.
-    """
-    return _discrete_laplace(epsilon, 1.0, orders)
-
-
-def _discrete_laplace(decay: float, shift: float, orders: Curve) -> Curve:
-    """Rényi divergence of discrete Laplace noise against itself, moved by `shift`.
-
-    Noise k has probability ∝ exp(−decay · |k|). Summing the geometric series left of both centres,
-    between them and right of both gives, with x = decay · shift,
-
-        exp((α − 1) D) = u · e^((α−1)x) + v · e^(−αx),   u + v = 1,
-        u = (1 − e^(−2α·decay)) / ((1 − e^(−(2α−1)·decay)) (1 + e^(−decay))) > v > 0.
-
-    That is a moment E[W^shift] of some W > 0, so its logarithm is convex in the shift (Hölder) and
-    0 at 0: it grows faster than in proportion. Entries have independent noise, so divergences add
-    up over them, and of all ways to spread an L1 distance over entries, putting all of it on one
-    is worst. The formula also bounds any smaller distance, whole or not.
-    """
-    if decay == 0 or shift == 0:
-        return np.zeros(len(orders))
-    with np.errstate(under="ignore", over="ignore", divide="ignore"):
-        between = np.expm1(-(2 * orders - 1) * decay) * (1 + math.exp(-decay))
-        up = np.expm1(-2 * orders * decay) / between
-        down = math.exp(-decay) * np.expm1(-2 * (orders - 1) * decay) / between
-        rise, fall = (orders - 1) * decay * shift, -orders * decay * shift
-        large = np.logaddexp(np.log(up) + rise, np.log(down) + fall)
-        small = np.log1p(up * np.expm1(rise) + down * np.expm1(fall))
-    # Of the two ways to write it, one overflows and the other cancels.
-    return np.where(rise > 1, large, small) / (orders - 1)
-
-
-def _skellam(event: SkellamSum, orders: Curve) -> Curve:
-    """Agarwal, Kairouz and Liu (NeurIPS 2021), Theorem 3.5, for noise of variance μ.
-
-    D ≤ αΔ₂²/2μ + min(((2α − 1)Δ₂² + 6Δ₁)/4μ², 3Δ₁/2μ) at whole orders; between them (α − 1)D is
-    convex in α (van Erven and Harremoës 2014, Corollary 2), so chords bound it. Both distances may
-    be bounds that are not whole: the formula grows with either.
-    """
-    variance = checks.positive("variance", event.variance)
-    l1 = checks.between("l1", event.l1, 0)
-    l2 = checks.between("l2", event.l2, 0)
-
-    def weighted(whole: Curve) -> Curve:
-        extra = np.minimum(
-            ((2 * whole - 1) * l2**2 + 6 * l1) / (4 * variance**2), 3 * l1 / (2 * variance)
-        )
-        return (whole - 1) * (whole * l2**2 / (2 * variance) + extra)
-
-    below = np.floor(orders)
-    part = orders - below
-    return ((1 - part) * weighted(below) + part * weighted(below + 1)) / (orders - 1)

@@ -1,0 +1,108 @@
+"""Our events, composed by Google's dp-accounting.
+
+The library adds up Rényi divergences, which every event of ours has, and convolves privacy loss
+distributions, which are known for what is purely private. The better of both is taken. What real
+secure summations add to δ is counted as a phone counts it (`privacy.composition`). Of ideal sums,
+the library knows nothing that a phone does not; it is another's code, and its figure the tighter.
+
+Importing the library takes a second, so it happens where it is used.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, NamedTuple
+
+from earshot_protocol.privacy.composition import Composition
+from earshot_protocol.privacy.divergences import ORDERS
+from earshot_protocol.privacy.events import Event
+from earshot_protocol.privacy.losses import LARGEST_LOSS, dominating
+
+if TYPE_CHECKING:
+    from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
+
+DELTA = 1e-6
+"""At which ε is shown where nobody asks for another δ."""
+
+ADDED_UP = "added up"
+BY_RENYI_DIVERGENCES = "by Rényi divergences"
+BY_LOSS_DISTRIBUTIONS = "by privacy loss distributions"
+
+_LARGEST_GRID = 400_000
+
+
+class Composed(NamedTuple):
+    """What some releases cost together.
+
+    Attributes:
+        epsilon: ε; infinite where nothing is known to hold.
+        delta: δ.
+        method: which of the methods found it.
+    """
+
+    epsilon: float
+    delta: float
+    method: str
+
+
+def composed(events: Iterable[Event], delta: float = DELTA) -> Composed:
+    """The smallest ε that is known at this δ.
+
+    Args:
+        events: every release to be counted, against neighbours of the same unit.
+        delta: δ, from 0 to 1.
+
+    Raises:
+        InvalidParametersError: δ, or a number of an event, is out of range.
+    """
+    counts = Composition(events).counts
+    return _composed(frozenset(counts.items()), delta)
+
+
+@functools.lru_cache(maxsize=1024)
+def _composed(counts: _Counts, delta: float) -> Composed:
+    composition = Composition(event for event, count in counts for _ in range(count))
+    bound = composition.best(delta)
+    added_up = Composed(composition.added_epsilon, delta, ADDED_UP)
+    found = [added_up] if composition.added_delta <= delta else []
+    if math.isfinite(bound.epsilon) and 0 < bound.ideal_delta < 1:
+        renyi = _by_renyi_divergences(counts, bound.ideal_delta)
+        found.append(Composed(bound.move + renyi, delta, BY_RENYI_DIVERGENCES))
+        if added_up.epsilon <= LARGEST_LOSS:
+            loss = _loss_distribution(counts).get_epsilon_for_delta(bound.ideal_delta)
+            found.append(Composed(bound.move + loss, delta, BY_LOSS_DISTRIBUTIONS))
+    return min(found, default=Composed(math.inf, delta, BY_RENYI_DIVERGENCES))
+
+
+_Counts = frozenset[tuple[Event, int]]
+
+
+def _by_renyi_divergences(counts: _Counts, delta: float) -> float:
+    """ε of ideal sums by the library's composition of Rényi divergences."""
+    from earshot_server.accounting.library import EventAccountant, ProtocolEvent
+
+    accountant = EventAccountant(ORDERS.tolist())
+    for event, count in counts:
+        accountant.compose(ProtocolEvent(event), count)
+    return float(accountant.get_epsilon(delta))
+
+
+@functools.lru_cache(maxsize=64)
+def _loss_distribution(counts: _Counts) -> PrivacyLossDistribution:
+    """The privacy loss of ideal sums that are all purely private, see `privacy.losses`."""
+    from dp_accounting.pld import privacy_loss_distribution as library
+
+    each = [(dominating(event), count) for event, count in counts]
+    noises = [one._replace(times=one.times * count) for one, count in each if one.largest_loss > 0]
+    largest = math.fsum(noise.largest_loss for noise in noises)
+    finest = min((noise.decay for noise in noises), default=1.0)
+    interval = max(largest / _LARGEST_GRID, min(1e-3, finest / 50))
+    together = library.identity(value_discretization_interval=interval)
+    for noise in noises:
+        one = library.from_discrete_laplace_mechanism(
+            noise.decay, noise.shift, value_discretization_interval=interval
+        )
+        together = together.compose(one.self_compose(noise.times))
+    return together

@@ -1,0 +1,97 @@
+"""Losses of purely private releases, against laws enumerated by hand."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from earshot_protocol.privacy.events import (
+    Approximate,
+    BoundedRange,
+    DiscreteLaplaceSum,
+    Pure,
+    ZeroConcentrated,
+)
+from earshot_protocol.privacy.losses import Laplace, PureLosses, dominating
+
+MARGIN = 1e-9
+
+
+def enumerated(release: Laplace) -> list[tuple[float, float]]:
+    """Loss and probability of every outcome of one time, from the law of the noise itself."""
+    decay, shift = release.decay, release.shift
+    ratio = math.exp(-decay)
+    reach = shift + math.ceil(60 / decay)
+    return [
+        (decay * (abs(k - shift) - abs(k)), (1 - ratio) / (1 + ratio) * ratio ** abs(k))
+        for k in range(-reach, reach + 1)
+    ]
+
+
+def exact_delta(releases: list[Laplace], epsilon: float) -> float:
+    together = {0.0: 1.0}
+    for release in (each for each in releases for _ in range(each.times)):
+        grown: dict[float, float] = {}
+        one: dict[float, float] = {}
+        for loss, chance in enumerated(release):
+            one[round(loss, 12)] = one.get(round(loss, 12), 0.0) + chance
+        for (loss, chance), (more, other) in itertools.product(together.items(), one.items()):
+            key = round(loss + more, 12)
+            grown[key] = grown.get(key, 0.0) + chance * other
+        together = grown
+    return sum(chance * max(0.0, -math.expm1(epsilon - loss)) for loss, chance in together.items())
+
+
+@given(
+    st.lists(
+        st.builds(Laplace, st.floats(0.05, 2), st.integers(1, 4), st.integers(1, 3)),
+        min_size=1,
+        max_size=3,
+    ),
+    st.floats(0, 1),
+)
+def test_delta_is_never_below_the_exact_one_and_close_to_it(
+    releases: list[Laplace], part: float
+) -> None:
+    largest = sum(release.largest_loss for release in releases)
+    epsilon, losses = part * largest, PureLosses(releases)
+    exact, found = exact_delta(releases, epsilon), losses.delta(epsilon)
+    assert exact <= found + 1e-11
+    slightly_less = exact_delta(releases, max(0.0, epsilon - 1e-3 * largest))
+    assert found <= slightly_less + 1e-3 * exact + MARGIN
+
+
+@given(st.floats(0.01, 5), st.integers(1, 60), st.sampled_from([1e-9, 1e-6, 1e-2]))
+def test_epsilon_and_delta_agree(epsilon: float, times: int, delta: float) -> None:
+    losses = PureLosses([Laplace(epsilon, 1, times)])
+    found = losses.epsilon(delta)
+    assert losses.delta(found * (1 + 1e-9)) <= delta
+    assert found <= epsilon * times * 1.001
+    assert found == 0 or losses.delta(found * 0.999) >= delta
+
+
+def test_what_dominates_an_event() -> None:
+    assert dominating(Pure(0.5, 3)) == (0.5, 1, 3)
+    assert dominating(BoundedRange(0.5, 3)) == (0.5, 1, 3)
+    assert dominating(Approximate(0.5, 1e-9)) == (0.5, 1, 1)
+    assert dominating(DiscreteLaplaceSum(4.0, 2.7)) == (0.25, 2, 1)
+    with pytest.raises(TypeError, match="ZeroConcentrated"):
+        dominating(ZeroConcentrated(0.1))
+
+
+def test_nothing_lost_is_nothing_lost() -> None:
+    for releases in ([], [Laplace(0.0, 1, 5)], [Laplace(1.0, 0, 5)]):
+        losses = PureLosses(releases)
+        assert losses.epsilon(1e-6) == 0.0
+        assert losses.delta(0.0) <= MARGIN
+
+
+def test_many_small_losses_beside_a_large_one() -> None:
+    losses = PureLosses([Laplace(50.0, 1, 2), Laplace(0.01, 1, 400)])
+    assert 100 < losses.epsilon(1e-6) < 101.6
+    assert np.all(np.diff([losses.delta(each) for each in np.linspace(0, 104, 200)]) <= 0)
