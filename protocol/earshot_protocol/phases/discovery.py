@@ -150,16 +150,14 @@ class LabelCells(SumPartTask, frozen=True, kw_only=True, tag="label-cells"):
 
 
 class Discovered(NamedCentroids, frozen=True, kw_only=True, tag="discovered"):
-    """The named cells, the environments that they make up, and the privacy spent.
+    """The named cells, and the privacy spent; cells of one label are one environment.
 
     Attributes:
         geometry: how distances to the centroids are taken: spherical.
         centroids: of the cells, unit rows.
-        moved: per cell, whether a sum moved it clear of the noise; the others are where the public
-            start centroids are.
-        environments: per cell, which environment it belongs to, numbered from 0.
-        labels: per cell, an index into `label_names`; -1 where it is unnamed, because no label's
-            votes stand clear of the noise.
+        moved: per cell, whether what phones heard in it stood clear of the noise in the last sum.
+        labels: per cell, an index into `label_names`: the label with the most votes, be they noise
+            or not, which `name_p_values` say; `names` are those that are clear.
         label_names: L, of the phase.
         label_votes: per cell and label, the noisy sum: a phone's labels make one vote in all, or
             little more.
@@ -171,15 +169,17 @@ class Discovered(NamedCentroids, frozen=True, kw_only=True, tag="discovered"):
     geometry: Geometry
     centroids: Matrix
     moved: Annotated[tuple[bool, ...], PerCell]
-    environments: Annotated[
-        tuple[Annotated[int, Meta(ge=0, lt=start_centroids.MOST)], ...], PerCell
-    ]
-    labels: Annotated[tuple[Annotated[int, Meta(ge=-1, lt=LARGEST_LABELS)], ...], PerCell]
+    labels: Annotated[tuple[Annotated[int, Meta(ge=0, lt=LARGEST_LABELS)], ...], PerCell]
     label_names: Annotated[tuple[LabelName, ...], PerLabel]
     label_votes: Annotated[tuple[Annotated[tuple[Votes, ...], PerLabel], ...], PerCell]
     name_p_values: Annotated[tuple[PValue, ...], PerCell]
     encoder: Annotated[str, Meta(max_length=1024)]
     privacy: Releases
+
+    @property
+    def environments(self) -> tuple[int, ...]:
+        """See `NamedCentroids.environments`."""
+        return self.labels
 
 
 DISCOVERY = Kind(DiscoveryParameters, (SumCells, LabelCells), (), Discovered)

@@ -16,8 +16,7 @@ class NamedCentroids(Outcome, frozen=True, kw_only=True):
     Attributes:
         geometry: how distances to the centroids are taken.
         centroids: float32 (centroids, dimensions).
-        labels: per centroid, an index into `label_names`; -1 where it is unnamed, because no
-            label's votes stand clear of the noise.
+        labels: per centroid, an index into `label_names`; -1 where it is unnamed.
         label_names: L, of the phase.
         label_votes: per centroid and label, the noisy sum of the votes.
         name_p_values: per centroid, whether its name may be noise.
@@ -43,6 +42,11 @@ class NamedCentroids(Outcome, frozen=True, kw_only=True):
             self.label_names[label] if label >= 0 and named else None
             for label, named in zip(self.labels, clear, strict=True)
         )
+
+    @property
+    def environments(self) -> tuple[int, ...]:
+        """Which environment each centroid belongs to: by default, one of its own."""
+        return tuple(range(len(self.labels)))
 
     @property
     def leading(self) -> tuple[int | None, ...]:

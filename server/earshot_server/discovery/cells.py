@@ -1,35 +1,78 @@
-"""What a sum of cells says of where they are, and which of them are one environment."""
+"""What a sum of cells says of where they are (docs/privacy.md, docs/decisions/0025)."""
 
 from __future__ import annotations
+
+import math
 
 import numpy as np
 import numpy.typing as npt
 
 from earshot_protocol.geometry import unit_rows
+from earshot_protocol.privacy.significance import LEVEL
 
-Cells = npt.NDArray[np.float32]
+Cells = npt.NDArray[np.float64]
+
+INERTIA = 0.5
+"""Weight of a cell's last place against the length of the noise in its sum."""
+LIGHT = 0.1
+"""A cell with less than this part of the mean is as good as empty, even where there is no noise."""
+_APART = 0.1
+"""How far from the heaviest cell another one is placed that shares it, as a tangent."""
+_SEED = 2009
+"""Of the directions in which cells are placed apart: public, so that anybody can repeat it."""
 
 
 def moved_cells(
-    total: npt.NDArray[np.int64], deviation: float, start: Cells
+    total: npt.NDArray[np.int64], deviation: float, centroids: npt.NDArray[np.floating]
 ) -> tuple[Cells, npt.NDArray[np.bool_]]:
-    """Cells in the direction of their sums, where these stand clear of the noise.
+    """Move cells to where their sums point, and those that nobody heard to where they are needed.
+
+    A cell whose sum stands clear of the noise takes its direction; the noisier the sum, the nearer
+    it stays to its last place. The others are of no use where they are. One by one they are placed
+    beside the heaviest cell, as long as half of that would still stand clear, so that the next sum
+    tells apart what shared it (as in Linde, Buzo and Gray, 1980); what is left stays in its place.
+    Nothing but public and noised values goes into it, so it costs no privacy.
 
     Args:
         total: (cells, dimensions), the noisy sum of what phones heard in each.
-        deviation: of the noise on an entry.
-        start: (cells, dimensions), unit rows: where the others stay.
+        deviation: of the noise on an entry, in the same unit.
+        centroids: (cells, dimensions), unit rows: where the cells have been.
 
     Returns:
-        Unit rows float32 (cells, dimensions), and which of them have moved, bool (cells,).
+        Unit rows float64 (cells, dimensions), and which sums stood clear, bool (cells,).
     """
-    sums = total.astype(np.float64)
-    clear = np.linalg.norm(sums, axis=1) > 2 * deviation * np.sqrt(total.shape[1])
-    return np.where(clear[:, None], unit_rows(sums), start).astype(np.float32), clear
+    sums, last = total.astype(np.float64), centroids.astype(np.float64)
+    lengths = np.linalg.norm(sums, axis=1)
+    least = max(_least_clear(deviation, sums.shape), LIGHT * float(lengths.mean()))
+    clear = lengths > least
+    noise = deviation * math.sqrt(sums.shape[1])
+    cells = np.where(clear[:, None], unit_rows(sums + INERTIA * noise * last), last)
+    weights = np.where(clear, np.sqrt(np.maximum(lengths**2 - noise**2, 0.0)), 0.0)
+    generator = np.random.default_rng(_SEED)
+    for place in np.flatnonzero(~clear):
+        heaviest = int(np.argmax(weights))
+        if weights[heaviest] / 2 <= least:
+            break
+        weights[heaviest] /= 2
+        weights[place] = weights[heaviest]
+        cells[place] = _beside(cells[heaviest], generator)
+    return cells, clear
 
 
-def environments(cells: Cells, labels: tuple[int, ...]) -> npt.NDArray[np.int64]:
-    """Which environment each cell belongs to, numbered from 0 in the order of the cells."""
-    keys = [label if label >= 0 else -1 - cell for cell, label in enumerate(labels)]
-    order = {key: place for place, key in enumerate(dict.fromkeys(keys))}
-    return np.array([order[key] for key in keys], dtype=np.int64)
+def _least_clear(deviation: float, shape: tuple[int, ...]) -> float:
+    """The length that noise alone exceeds in any of the cells with a chance of `LEVEL` at most.
+
+    The noise on many entries is all but normal, so its squared length follows a χ² law.
+    """
+    from scipy.stats import chi2
+
+    count, dimensions = shape
+    return deviation * math.sqrt(float(chi2.isf(LEVEL / count, dimensions)))
+
+
+def _beside(cell: npt.NDArray[np.float64], generator: np.random.Generator) -> Cells:
+    """A unit vector close to another one, in a random direction of its tangent plane."""
+    tangent = generator.standard_normal(len(cell))
+    tangent -= (tangent @ cell) * cell
+    placed: Cells = unit_rows((cell + _APART * tangent / (np.linalg.norm(tangent) or 1.0))[None])[0]
+    return placed

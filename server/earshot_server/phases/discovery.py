@@ -17,12 +17,12 @@ from earshot_protocol.phases.discovery import (
     SumCells,
 )
 from earshot_protocol.phases.plan import SumPartTask
-from earshot_protocol.privacy.significance import are_clear, name_p_values
+from earshot_protocol.privacy.significance import name_p_values
 from earshot_protocol.secure_sum.messages import AdvertiseKeys
 from earshot_protocol.voting import ballots
 from earshot_protocol.voting.vectors import unit_steps
 from earshot_protocol.wire import Matrix
-from earshot_server.discovery.cells import environments, moved_cells
+from earshot_server.discovery.cells import moved_cells
 from earshot_server.phases.snapshot import Snapshot, Totals
 
 
@@ -32,11 +32,10 @@ class DiscoveryPhase(Snapshot, kw_only=True):
     Attributes:
         parameters: of the phase.
         centroids: of the cells, after the last sum of them; None before the first.
-        moved: which of them a sum has moved clear of the noise.
+        moved: of which of them the last sum stood clear of the noise.
         label_votes: per cell and label, in votes.
-        labels: of each cell; -1 where no label stands clear of the noise.
+        labels: of each cell, the most frequent; what is clear of the noise, p-values say.
         name_p_values: of the cells' labels.
-        environments: of each cell.
     """
 
     parameters: DiscoveryParameters
@@ -45,7 +44,6 @@ class DiscoveryPhase(Snapshot, kw_only=True):
     label_votes: tuple[tuple[float, ...], ...] = ()
     labels: tuple[int, ...] = ()
     name_p_values: tuple[float, ...] = ()
-    environments: tuple[int, ...] = ()
 
     def shape(self, part: str) -> tuple[int, ...]:
         """See `Snapshot.shape`: a row for each cell."""
@@ -70,16 +68,13 @@ class DiscoveryPhase(Snapshot, kw_only=True):
     def take_total(self, part: str, total: Totals) -> None:
         """Cells follow what phones heard in them; then they get names, and make environments."""
         noise = self.noise(part)
-        start = self.parameters.start.centroids()
         if part != LABELS:
-            cells, clear = moved_cells(total, noise.deviation, start)
+            cells, clear = moved_cells(total, noise.deviation, self.cells())
             self.centroids, self.moved = Matrix.of(cells), tuple(clear.tolist())
             return
         self.label_votes = tuple(map(tuple, (total / unit_steps(total.size)).tolist()))
         self.name_p_values = name_p_values(total, noise)
-        named = are_clear(self.name_p_values, len(total))
-        self.labels = tuple(np.where(named, ballots.winning_labels(total), -1).tolist())
-        self.environments = tuple(environments(self.cells(), self.labels).tolist())
+        self.labels = tuple(ballots.winning_labels(total).tolist())
 
     def cells(self) -> npt.NDArray[np.float32]:
         """Centroids of the cells as far as they are known, float32 (cells, dimensions)."""
@@ -94,7 +89,6 @@ class DiscoveryPhase(Snapshot, kw_only=True):
             geometry=Geometry.SPHERICAL,
             centroids=Matrix.of(self.cells()),
             moved=self.moved or (False,) * self.parameters.cells,
-            environments=self.environments,
             labels=self.labels,
             label_names=self.parameters.labels,
             label_votes=self.label_votes,

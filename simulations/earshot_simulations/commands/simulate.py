@@ -107,7 +107,12 @@ def simulate(
     label_share: Annotated[
         float, typer.Option(help="Share of it (in ρ) that the names of cells get.")
     ] = _DEFAULT.label_share,
-    cells: Annotated[int, typer.Option(help="Start centroids (k) of it.")] = _DEFAULT.cells,
+    cells: Annotated[
+        int | None,
+        typer.Option(
+            help="Start centroids (k) of it; by default 20, or 40 where crowd and ε bear them."
+        ),
+    ] = None,
     sums: Annotated[
         int, typer.Option(help="How often it sums cells before they are named (T), 0 to 3.")
     ] = _DEFAULT.sums,
@@ -130,7 +135,7 @@ def simulate(
     seed: Annotated[int, typer.Option(help="Of everything but keys.")] = _DEFAULT.seed,
     dimensions: Annotated[
         int | None,
-        typer.Option(help="Of the projection in which sound is clustered; by default 16, or 8."),
+        typer.Option(help="Of the projection in which sound is clustered; by default 32, or 8."),
     ] = None,
     local_centroids: Annotated[
         int, typer.Option(help="Centroids that a phone computes (k).")

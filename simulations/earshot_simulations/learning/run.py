@@ -45,7 +45,6 @@ class Run:
         scenes: int (m,), the true scene of each point.
         start_centroids: float32 (k, d), where the cells of a discovery by secure sum began.
         moved: bool (k,), which of the cells a sum has moved.
-        environments: int (k,), the environment of each cell.
         local_centroids: float32 (c, d), all that phones published.
         local_clusters: int (c,), for each the global centroid that it went into; -1 for outliers.
         global_centroids: float32 (g, d).
@@ -60,6 +59,7 @@ class Run:
         ari_test: the same on held-out recordings.
         label_accuracy: fraction of held-out recordings that get the right name; a recording whose
             nearest centroid is unnamed gets none, and counts as wrong.
+        clear_label_accuracy: the same by those names alone that stand clear of the noise.
         adversary: what corrupted phones achieved; None if there were none.
         privacy: every release, in each unit.
         label_histogram: int (L,), recordings that the published centroids assign to each label
@@ -83,7 +83,6 @@ class Run:
     configuration: Mapping[str, object] = field(default_factory=dict)
     start_centroids: Floats | None = None
     moved: npt.NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, dtype=np.bool_))
-    environments: Integers = field(default_factory=_no_integers)
     local_centroids: Floats | None = None
     local_clusters: Integers = field(default_factory=_no_integers)
     global_centroids: Floats | None = None
@@ -96,6 +95,7 @@ class Run:
     ari_train: float | None = None
     ari_test: float | None = None
     label_accuracy: float | None = None
+    clear_label_accuracy: float | None = None
     adversary: Success | None = None
     privacy: tuple[Release, ...] = ()
     label_histogram: Integers = field(default_factory=_no_integers)
@@ -128,6 +128,7 @@ def result(run: Run) -> dict[str, object]:
         "ari_train": run.ari_train,
         "ari_test": run.ari_test,
         "label_accuracy": run.label_accuracy,
+        "clear_label_accuracy": run.clear_label_accuracy,
         "named": None if run.label_votes is None else len(run.names) - run.names.count(None),
         "global_centroids": None if run.global_centroids is None else len(run.global_centroids),
         "top_global_centroids": len(run.top) if len(run.top) else None,

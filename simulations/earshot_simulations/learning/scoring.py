@@ -24,6 +24,7 @@ class Scores:
         ari_test: the same on recordings that no phone has.
         label_accuracy: fraction of the latter that the published labels name rightly; what lies
             closest to an unnamed centroid is named by nothing, and counts as wrong.
+        clear_label_accuracy: the same by those labels alone that stand clear of the noise.
         label_histogram: how many of the latter each label was given to, shape (labels,).
         true_histogram: how many of the latter each label belongs to, shape (labels,).
     """
@@ -31,6 +32,7 @@ class Scores:
     ari_train: float
     ari_test: float
     label_accuracy: float
+    clear_label_accuracy: float
     label_histogram: Labels
     true_histogram: Labels
 
@@ -42,14 +44,16 @@ def score(result: NamedCentroids, heard: Recordings, held_out: Recordings) -> Sc
     centroids = result.centroids.array()
     train = nearest(heard.points, centroids, result.geometry)
     test = nearest(held_out.points, centroids, result.geometry)
-    groups = np.asarray(getattr(result, "environments", range(len(centroids))))
-    labels = [-1 if name is None else result.label_names.index(name) for name in result.names]
-    named = np.asarray(labels, dtype=np.int64)[test]
+    groups = np.asarray(result.environments)
+    named = np.asarray(result.labels, dtype=np.int64)[test]
+    clear = np.array([name is not None for name in result.names])[test]
+    right = named == held_out.scenes
     total = len(result.label_names)
     return Scores(
         ari_train=float(adjusted_rand_score(heard.scenes, groups[train])),
         ari_test=float(adjusted_rand_score(held_out.scenes, groups[test])),
-        label_accuracy=float(np.mean(named == held_out.scenes)),
+        label_accuracy=float(np.mean(right)),
+        clear_label_accuracy=float(np.mean(right & clear)),
         label_histogram=np.bincount(named[named >= 0], minlength=total),
         true_histogram=np.bincount(held_out.scenes, minlength=total),
     )

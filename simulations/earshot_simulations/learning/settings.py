@@ -13,11 +13,12 @@ from earshot_client.policy import Policy
 from earshot_protocol import checks, start_centroids
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.geometry import Geometry
-from earshot_protocol.phases.discovery import MOST_SUMS, DiscoveryParameters
+from earshot_protocol.phases import discovery_budget
+from earshot_protocol.phases.discovery import DiscoveryParameters
+from earshot_protocol.phases.discovery_budget import Noises, noises, usual_cells
 from earshot_protocol.phases.learning import LARGEST_RECORDINGS, Budget, PhaseParameters
 from earshot_protocol.phases.parameters import Parameters, parse_budget
 from earshot_protocol.privacy.accounting import total
-from earshot_protocol.privacy.calibration import noise_multipliers
 from earshot_protocol.privacy.local_mechanisms import SelectionMethod
 from earshot_protocol.start_centroids import CentroidSet
 from earshot_protocol.wire import LARGEST_DIMENSIONS
@@ -67,7 +68,7 @@ class Discovery(enum.StrEnum):
     """By what phones cluster and publish on their own: protects recordings (the thesis)."""
 
 
-_DIMENSIONS = {Discovery.SECURE_SUM: 16, Discovery.LOCAL: 8}
+_DIMENSIONS = {Discovery.SECURE_SUM: discovery_budget.DIMENSIONS, Discovery.LOCAL: 8}
 
 
 class Engine(enum.StrEnum):
@@ -106,7 +107,7 @@ class Settings:
         epsilon: ε of the whole phase by secure sums, per phone.
         delta: δ of it.
         label_share: of what that spends (as ρ of zero-concentrated privacy), for the names.
-        cells: k of it.
+        cells: k of it; None for what suits phones and budget (`usual_cells`).
         sums: T of it, how often cells are summed.
         policy: what the phones agree to.
         discovery: how global centroids are found.
@@ -134,11 +135,11 @@ class Settings:
     dropout: float = 0.0
     corrupted: float = 0.05
     budget: Budget = _POINTS_BUDGET
-    epsilon: float = 2.0
-    delta: float = 1e-6
-    label_share: float = 0.5
-    cells: int = 20
-    sums: int = 1
+    epsilon: float = discovery_budget.EPSILON
+    delta: float = discovery_budget.DELTA
+    label_share: float = discovery_budget.LABEL_SHARE
+    cells: int | None = None
+    sums: int = discovery_budget.SUMS
     policy: Agreement = Agreement.DEFAULT
     discovery: Discovery = Discovery.SECURE_SUM
     summation: Summation = Summation.REAL
@@ -190,13 +191,20 @@ class Settings:
         """Dimensions in which sound is clustered."""
         return _DIMENSIONS[self.discovery] if self.dimensions is None else self.dimensions
 
+    @property
+    def used_cells(self) -> int:
+        """Start centroids of a discovery by secure sums."""
+        if self.cells is not None:
+            return self.cells
+        return usual_cells(self.phones, self.epsilon, self.delta)
+
     def _any_parameters(self) -> Parameters:
         """Those of a phase over any population that the settings may name."""
         labels = ("any label",)
         if self.discovery is Discovery.SECURE_SUM:
-            checks.whole("cells", self.cells, 1, start_centroids.MOST)
+            checks.whole("cells", self.used_cells, 1, start_centroids.MOST)
             checks.whole("dimensions", self.projected, 1, LARGEST_DIMENSIONS)
-            start = CentroidSet.of(np.ones((self.cells, self.projected)))
+            start = CentroidSet.of(np.ones((self.used_cells, self.projected)))
             return self._discovery_parameters("", start, labels)
         geometry = Geometry.EUCLIDEAN if self.data == BLOBS else Geometry.SPHERICAL
         return self._learning_parameters("", geometry, self.projected, labels)
@@ -209,7 +217,7 @@ class Settings:
         """
         encoder, labels = population.encoder, population.labels
         if self.discovery is Discovery.SECURE_SUM:
-            return self._discovery_parameters(encoder, population.start(self.cells), labels)
+            return self._discovery_parameters(encoder, population.start(self.used_cells), labels)
         return self._learning_parameters(
             encoder, population.geometry, population.dimensions, labels
         )
@@ -217,33 +225,33 @@ class Settings:
     def _discovery_parameters(
         self, encoder: str, start: CentroidSet, labels: tuple[str, ...]
     ) -> DiscoveryParameters:
-        moving, naming = self._noise(start, len(labels))
+        noise = self._noise(start, len(labels))
         return DiscoveryParameters(
             phones=self.phones,
             labels=labels,
             encoder=encoder,
             start=start,
             sums=self.sums,
-            cells_noise=moving,
-            labels_noise=naming,
+            cells_noise=noise.cells,
+            labels_noise=noise.labels,
             delta=self.delta,
             dropout=self.dropout,
             corrupted=self.corrupted,
         )
 
-    def _noise(self, start: CentroidSet, labels: int) -> tuple[float, float]:
+    def _noise(self, start: CentroidSet, labels: int) -> Noises:
         """Noise multipliers of each sum of cells, and of that of labels."""
-        checks.whole("sums", self.sums, 0, MOST_SUMS)
         if self.epsilon >= NO_NOISE:
-            return _VANISHING, _VANISHING
-        each = (1 - checks.fraction("label_share", self.label_share)) / max(1, self.sums)
-        *moving, naming = noise_multipliers(
+            return Noises(_VANISHING, _VANISHING)
+        return noises(
             self.epsilon,
             self.delta,
-            [each] * self.sums + [self.label_share],
-            [start.count * start.dimensions] * self.sums + [start.count * labels],
+            sums=self.sums,
+            label_share=self.label_share,
+            cells=start.count,
+            dimensions=start.dimensions,
+            labels=labels,
         )
-        return moving[0] if moving else naming, naming
 
     def _learning_parameters(
         self, encoder: str, geometry: Geometry, dimensions: int, labels: tuple[str, ...]

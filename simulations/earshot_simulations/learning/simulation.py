@@ -197,15 +197,12 @@ def _learned(state: LearningPhase) -> dict[str, Any]:
 
 
 def _discovered(state: DiscoveryPhase) -> dict[str, Any]:
-    outcome: dict[str, Any] = {
+    return {
         "start_centroids": state.parameters.start.centroids(),
         "global_centroids": state.cells(),
         "moved": np.asarray(state.moved, dtype=np.bool_),
         "top": np.arange(state.parameters.cells),
-    }
-    if state.environments:
-        outcome["environments"] = np.asarray(state.environments)
-    return outcome | _named(state)
+    } | _named(state)
 
 
 def _named(state: LearningPhase | DiscoveryPhase) -> dict[str, Any]:

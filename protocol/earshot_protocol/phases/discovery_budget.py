@@ -1,0 +1,85 @@
+"""From what a discovery phase may cost to its cells and its noise, and what is usual.
+
+What is usual was chosen by simulated phases over sound that the start centroids had not met
+(docs/decisions/0025).
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from earshot_protocol import checks
+from earshot_protocol.phases.discovery import MOST_SUMS
+from earshot_protocol.privacy.calibration import noise_multipliers
+from earshot_protocol.privacy.conversions import zcdp_rho
+
+EPSILON, DELTA = 2.0, 1e-6
+"""Of a whole phase, per phone."""
+SUMS = 2
+"""Of cells, T."""
+LABEL_SHARE = 0.3
+"""Of what the phase costs, as ρ of zero-concentrated privacy, that names get."""
+DIMENSIONS = 32
+"""In which sound is sorted, d."""
+
+_FEW, _MANY = 20, 40
+_CROWDED = 400.0
+"""From this n√ρ on, phones and budget bear many cells: 2,700 phones at ε = 1, 1,350 at ε = 2."""
+_LARGEST_MEANT = 12.0
+"""Beyond this ε the cells' number is not looked up: there is hardly any noise."""
+
+
+class Noises(NamedTuple):
+    """Noise multipliers of a phase's sums."""
+
+    cells: float
+    labels: float
+
+
+def usual_cells(phones: int, epsilon: float, delta: float) -> int:
+    """How many cells are worth their noise, k: 20, or 40 where crowd and budget bear it.
+
+    Sound that is unlike what the encoder was trained on asks for more.
+
+    Raises:
+        InvalidParametersError: an ε or δ that is none.
+    """
+    checks.epsilon("epsilon", epsilon)
+    rho = zcdp_rho(min(epsilon, _LARGEST_MEANT), delta)
+    return _MANY if phones * math.sqrt(rho) >= _CROWDED else _FEW
+
+
+def noises(
+    epsilon: float,
+    delta: float,
+    *,
+    sums: int,
+    label_share: float,
+    cells: int,
+    dimensions: int,
+    labels: int,
+) -> Noises:
+    """The least noise with which a whole phase is (ε, δ)-private per phone.
+
+    Args:
+        epsilon: ε.
+        delta: δ.
+        sums: T, of cells.
+        label_share: of the cost, as ρ, for the names; above 0 and below 1.
+        cells: k.
+        dimensions: d.
+        labels: L.
+
+    Raises:
+        InvalidParametersError: a value out of range, or a δ that secure sums use up.
+    """
+    checks.whole("sums", sums, 0, MOST_SUMS)
+    each = (1 - checks.probability("label_share", label_share)) / max(1, sums)
+    *moving, naming = noise_multipliers(
+        epsilon,
+        delta,
+        [each] * sums + [label_share],
+        [cells * dimensions] * sums + [cells * labels],
+    )
+    return Noises(moving[0] if moving else naming, naming)

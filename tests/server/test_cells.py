@@ -1,0 +1,122 @@
+"""Where a sum of cells moves them: only what stands clear of the noise, and never for nothing."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from earshot_protocol.geometry import unit_rows
+from earshot_protocol.privacy.significance import LEVEL
+from earshot_server.discovery.cells import INERTIA, moved_cells
+
+COUNT, DIMENSIONS = 20, 32
+
+
+def start(count: int = COUNT, dimensions: int = DIMENSIONS) -> npt.NDArray[np.float32]:
+    rows = np.random.default_rng(1).standard_normal((count, dimensions))
+    return unit_rows(rows).astype(np.float32)
+
+
+def heard(lengths: npt.ArrayLike, directions: npt.NDArray[np.floating]) -> npt.NDArray[np.int64]:
+    """Sums of these lengths in these directions."""
+    return np.rint(np.asarray(lengths)[:, None] * directions.astype(np.float64)).astype(np.int64)
+
+
+def test_noise_alone_moves_a_cell_in_one_of_twenty_sums_at_most() -> None:
+    random, moved = np.random.default_rng(2), 0
+    for _ in range(2000):
+        total = np.rint(1000 * random.standard_normal((COUNT, DIMENSIONS))).astype(np.int64)
+        cells, clear = moved_cells(total, 1000.0, start())
+        np.testing.assert_allclose(cells[~clear], start()[~clear], atol=1e-6)
+        moved += bool(clear.any())
+    # 2,000 · 0.05 ± four deviations: the test could fail on either side.
+    assert 61 < moved < 139
+    assert LEVEL == 0.05
+
+
+def test_a_clear_cell_takes_the_direction_of_its_sum_but_for_the_noise_in_it() -> None:
+    directions = unit_rows(np.random.default_rng(3).standard_normal((COUNT, DIMENSIONS)))
+    total = heard(np.full(COUNT, 1e6), directions)
+    for deviation in (0.0, 1e3, 1e4):
+        cells, clear = moved_cells(total, deviation, start())
+        assert clear.all()
+        weight = INERTIA * deviation * math.sqrt(DIMENSIONS)
+        expected = unit_rows(1e6 * directions + weight * start())
+        np.testing.assert_allclose(cells, expected, atol=1e-5)
+
+
+def test_what_nobody_heard_is_placed_beside_the_heaviest_cells() -> None:
+    lengths = np.zeros(COUNT)
+    lengths[3], lengths[11] = 8e6, 3e6
+    cells, clear = moved_cells(heard(lengths, start()), 1e4, start())
+    assert np.flatnonzero(clear).tolist() == [3, 11]
+    # 8, 3 → 4, 4, 3 → 2, 2, 4, 3 …: halves go where most is, until all others are placed.
+    beside = {
+        heavy: int(np.sum(cells @ start()[heavy].astype(np.float64) > 0.9)) for heavy in (3, 11)
+    }
+    assert sum(beside.values()) == COUNT
+    assert beside[3] > beside[11] >= 4
+    np.testing.assert_allclose(np.linalg.norm(cells, axis=1), 1)
+    for first in range(COUNT):
+        others = np.delete(cells, first, axis=0)
+        assert (others @ cells[first] < 1 - 1e-6).all(), "two cells in one place tell nothing apart"
+
+
+def test_a_cell_is_shared_only_while_half_of_it_stands_clear() -> None:
+    noise = 1e4 * math.sqrt(DIMENSIONS)
+    lengths = np.zeros(COUNT)
+    lengths[5] = 2.2 * noise  # clear, but a half would not be
+    cells, clear = moved_cells(heard(lengths, start()), 1e4, start())
+    assert np.flatnonzero(clear).tolist() == [5]
+    np.testing.assert_allclose(np.delete(cells, 5, 0), np.delete(start(), 5, 0), atol=1e-6)
+
+
+def test_without_noise_and_without_anything_heard_all_stays() -> None:
+    cells, clear = moved_cells(np.zeros((COUNT, DIMENSIONS), dtype=np.int64), 0.0, start())
+    assert not clear.any()
+    np.testing.assert_allclose(cells, start(), atol=1e-6)
+
+
+@given(
+    st.integers(1, 12),
+    st.integers(1, 9),
+    st.floats(0, 1e5),
+    st.integers(0, 2**32 - 1),
+    st.sampled_from([0, 10, 10**4, 2**40]),
+)
+def test_whatever_comes_out_of_a_sum_cells_are_unit_rows(
+    count: int, dimensions: int, deviation: float, seed: int, most: int
+) -> None:
+    total = np.random.default_rng(seed).integers(-most, most, (count, dimensions), endpoint=True)
+    cells, clear = moved_cells(total, deviation, start(count, dimensions))
+    assert cells.shape == (count, dimensions)
+    assert clear.shape == (count,)
+    np.testing.assert_allclose(np.linalg.norm(cells, axis=1), 1)
+
+
+def test_it_is_the_same_at_every_call() -> None:
+    total = np.random.default_rng(4).integers(-(10**6), 10**6, (COUNT, DIMENSIONS))
+    total[::2] = 0
+    first, second = (moved_cells(total, 1e4, start())[0] for _ in range(2))
+    assert first.tobytes() == second.tobytes()
+
+
+@pytest.mark.parametrize("half", [0.45, 0.55])
+def test_two_places_in_one_cell_are_told_apart_by_the_next_sum(half: float) -> None:
+    random = np.random.default_rng(6)
+    places = unit_rows(start(1, 8) + half * random.standard_normal((2, 8)))
+    points = unit_rows(np.repeat(places, 500, axis=0) + 0.1 * random.standard_normal((1000, 8)))
+    cells = np.vstack([unit_rows(places.mean(axis=0, keepdims=True)), -start(1, 8)])
+    for _ in range(4):
+        owner = np.argmax(points @ cells.T, axis=1)
+        sums = np.stack([points[owner == cell].sum(axis=0) for cell in range(2)])
+        cells, _ = moved_cells(np.rint(1000 * sums).astype(np.int64), 10.0, cells)
+    owner = np.argmax(points @ cells.T, axis=1)
+    assert set(owner[:500]) | set(owner[500:]) == {0, 1}
+    assert np.mean(owner[:500] == owner[0]) > 0.97
+    assert np.mean(owner[500:] != owner[0]) > 0.97
