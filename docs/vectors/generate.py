@@ -21,6 +21,7 @@ from unittest import mock
 import examples
 import msgspec
 import numpy as np
+from cells import cell_vectors
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
@@ -551,6 +552,7 @@ VECTORS = {
     "secure_sum.json": sum_vectors,
     "parameters.json": parameter_vectors,
     "ballots.json": ballot_vectors,
+    "cells.json": cell_vectors,
     "encoder.json": encoder_vectors,
 }
 

@@ -26,24 +26,6 @@ _ROUNDOFF = 2.0**-20
 """Steps; far more than the errors of doubles between a point and its step."""
 
 
-def bounded_sums(
-    points: npt.NDArray[np.float64], cells: npt.NDArray[np.int64], count: int
-) -> npt.NDArray[np.float64]:
-    """Sums of points by cell over the norm of the numbers of points by cell.
-
-    Args:
-        points: float64 (points, dimensions), rows of length one at most.
-        cells: int64 (points,), the cell of each, from 0.
-        count: of the cells, k.
-
-    Returns:
-        Float64 (count, dimensions), of norm 1 at most; zeros without points.
-    """
-    sums = np.zeros((count, points.shape[1]))
-    np.add.at(sums, cells, points)
-    return bounded(sums, np.bincount(cells, minlength=count))
-
-
 def bounded(
     values: npt.NDArray[np.float64], counts: npt.NDArray[np.int64]
 ) -> npt.NDArray[np.float64]:

@@ -1,0 +1,168 @@
+"""Test vectors of what phones put into sums over cells, and of the noise that they add to it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import examples
+import msgspec
+import numpy as np
+import numpy.typing as npt
+
+from earshot_client.phases.discovery import DISCOVERY as PHONE
+from earshot_client.phases.memory import Memory
+from earshot_client.store.memory import MemoryStore
+from earshot_protocol.environments import LabelHierarchy
+from earshot_protocol.phases.discovery import LABELS, DiscoveryParameters, LabelCells, SumCells
+from earshot_protocol.phases.plan import SecureSum, SumPartTask
+from earshot_protocol.privacy import noise
+from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, VectorSum
+from earshot_protocol.secure_sum.messages import AdvertiseKeys
+from earshot_protocol.voting.vectors import quantized, unit_steps
+from earshot_protocol.wire import Matrix
+
+Vector = dict[str, Any]
+Points = list[tuple[float, float]]
+
+_HEARD: Points = [
+    *((0.9, 0.1), (2.0, 0.5), (0.25, 0.75), (-0.5, 0.125), (0.625, 0.5), (0.7, 0.2)),
+    *((-3.0, -4.0), (0.0, 0.0)),
+]
+"""Of any length; the last one has no direction, and lies in the first cell."""
+_LABELS = (0, 0, 2, 1, -1, 2, 0, 1)
+_MOVED = [[0.96, 0.28], [0.0, 1.0], [-0.6, -0.8], [0.6, 0.8]]
+_LONG = [[0.8, 0.6], [0.0, 0.125]]
+
+
+class _Projected:
+    """An encoder in name: what it is given is projected already."""
+
+    name, dimensions = examples.DISCOVERY.encoder, 2
+
+    def embed(self, samples: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+        raise NotImplementedError
+
+    def project(
+        self, embeddings: npt.NDArray[np.float32], dimensions: int
+    ) -> npt.NDArray[np.float32]:
+        return embeddings
+
+
+def cell_vectors() -> Vector:
+    """What phones put into sums, how it is rounded, and which noise they add."""
+    return {
+        "inputs": [
+            _input(points, labels, task)
+            for points, labels in ((_HEARD, _LABELS), (_HEARD[4:5], (1,)), ([], ()))
+            for task in (None, _MOVED)
+        ],
+        "rounded": [_rounded(vector) for vector in ([[0.8, 0.6]], [[-0.5, 0.5], [0.5, -0.5]])],
+        "too_long": _LONG,
+        "noise": [
+            _noise(variance, shares)
+            for variance, shares in ((0.5, 3), (1000.0, 40), (7.0e8, 425), (1.5e9, 10_000))
+        ],
+        "sums": [
+            _sum(parameters, part.name)
+            for parameters in (examples.DISCOVERY, examples.PUBLIC_CELLS)
+            for part in parameters.plan().parts
+        ],
+    }
+
+
+def _input(points: Points, labels: tuple[int, ...], moved: list[list[float]] | None) -> Vector:
+    """Into the first sum of cells and, if cells have moved, into the later ones."""
+    parameters = examples.DISCOVERY
+    names = [None if label < 0 else parameters.labels[label] for label in labels]
+    store = MemoryStore(np.array(points, dtype=np.float32).reshape(-1, 2), names)
+    memory = Memory(store, _Projected(), LabelHierarchy.flat(parameters.labels), _no_noise)
+    advertise = AdvertiseKeys(
+        sum_id=bytes(16), index=0, parameters=_sum_parameters(parameters, LABELS)
+    )
+    first = moved is None
+    told: Vector = {
+        "phase": bytes(16),
+        "parameters": parameters if first else None,
+        "centroids": None if first else Matrix.of(np.array(moved)),
+        "advertise": advertise,
+    }
+    tasks: list[SumPartTask] = [SumCells(repetition=1 if first else 2, **told), LabelCells(**told)]
+    inputs = [PHONE.contribute[type(task)](memory, parameters, task) for task in tasks]
+    return {
+        "start": json.loads(msgspec.json.encode(parameters.start)) if first else None,
+        "centroids": moved,
+        "points": points,
+        "labels": labels,
+        "label_names": len(parameters.labels),
+        "sum_cells": np.asarray(inputs[0]).tolist(),
+        "label_cells": np.asarray(inputs[1]).tolist(),
+    }
+
+
+def _no_noise(size: int) -> bytes:
+    raise NotImplementedError
+
+
+def _rounded(vector: list[list[float]]) -> Vector:
+    array = np.array(vector)
+    return {
+        "vector": vector,
+        "unit_steps": unit_steps(array.size),
+        "steps": quantized(array).tolist(),
+    }
+
+
+def _noise(variance: float, shares: int) -> Vector:
+    rate = noise.skellam_rate(variance, shares)
+    table = noise._poisson_table(rate)
+    size = len(table.above.high)
+    mode = int(rate) - table.least
+    places = sorted({0, 1, mode, mode + 1, size - 2, size - 1})
+    return {
+        "variance": variance,
+        "shares": shares,
+        "rate": rate,
+        "least": table.least,
+        "largest": table.least + size - 1,
+        "thresholds": {table.least + i: f"{table.above.value(i):032x}" for i in places},
+        "bounds": {
+            bits: noise.skellam_share_bound(variance, shares, 2.0**-bits) for bits in (20, 60, 100)
+        },
+    }
+
+
+def _sum(parameters: DiscoveryParameters, part: str) -> Vector:
+    mechanism = _mechanism(parameters, part)
+    return {
+        "parameters": json.loads(msgspec.json.encode(parameters)),
+        "part": part,
+        "honest_survivors": mechanism.honest_survivors,
+        "variance": mechanism.variance,
+        "distances": {
+            unit: {"l1": event.l1, "l2": event.l2}
+            for unit in LEDGER_UNITS
+            for event in (mechanism.event(unit),)
+        },
+        "sum": msgspec.to_builtins(_sum_parameters(parameters, part)),
+    }
+
+
+def _mechanism(parameters: DiscoveryParameters, part: str) -> VectorSum:
+    mechanism = _part(parameters, part).mechanism
+    if not isinstance(mechanism, VectorSum):
+        raise TypeError(part)
+    return mechanism
+
+
+def _part(parameters: DiscoveryParameters, part: str) -> SecureSum:
+    found = parameters.plan().part(part)
+    if not isinstance(found, SecureSum):
+        raise TypeError(part)
+    return found
+
+
+def _sum_parameters(parameters: DiscoveryParameters, part: str) -> Any:
+    columns = len(parameters.labels) if part == LABELS else parameters.dimensions
+    shape = (parameters.cells, columns)
+    return parameters.sum_parameters(_part(parameters, part), shape)
