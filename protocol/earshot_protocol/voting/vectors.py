@@ -40,9 +40,11 @@ def quantized(vector: npt.NDArray[np.float64]) -> npt.NDArray[np.int64]:
     Raises:
         InvalidInputError: the vector is longer, or not finite; nothing of it may be released.
     """
-    steps = np.rint(vector * unit_steps(vector.size))
-    # Sums of squares of whole numbers below 2^53 are exact, so this comparison is, too.
-    if not float(np.square(steps).sum()) <= GRID**2:
+    with np.errstate(over="ignore", invalid="ignore"):  # what overflows is longer than 1
+        steps = np.rint(vector * unit_steps(vector.size))
+        # Sums of squares of whole numbers below 2^53 are exact, so this comparison is, too.
+        fits = float(np.square(steps).sum()) <= GRID**2
+    if not fits:
         raise InvalidInputError("a vector that is longer than 1, or not finite, is not summed")
     return steps.astype(np.int64)
 

@@ -1,0 +1,237 @@
+"""What a phone adds to a sum of vectors, whoever it is and whatever it heard: worst cases."""
+
+from __future__ import annotations
+
+import itertools
+import math
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.privacy.mechanisms import GRID, Unit, VectorSum
+from earshot_protocol.voting.vectors import bounded, quantized, unit_steps
+
+Sums = tuple[np.ndarray, np.ndarray]
+
+
+def summed(points: np.ndarray, cells: np.ndarray, count: int) -> Sums:
+    """Row by row: sums of points by cell, and how many there are."""
+    sums, counts = np.zeros((count, points.shape[1])), np.zeros(count, dtype=np.int64)
+    for point, cell in zip(points, cells, strict=True):
+        sums[cell] += point
+        counts[cell] += 1
+    return sums, counts
+
+
+def sensitivity(unit: Unit, length: int) -> float:
+    return VectorSum(1.0, length, 1e-6, 1).sensitivity(unit)
+
+
+def distance(one: np.ndarray, other: np.ndarray) -> float:
+    """In steps; exact but for the root."""
+    return math.sqrt(sum(int(x) ** 2 for x in (one - other).flat))
+
+
+@st.composite
+def phones(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, int]:
+    """Recordings of length one at most, among them none, zeros and all that doubles can do."""
+    count, dimensions = draw(st.integers(1, 6)), draw(st.integers(1, 9))
+    number = draw(st.integers(0, 10))
+    entries = st.floats(-1, 1) | st.sampled_from([0.0, -0.0, 5e-324, 1.0, -1.0, 2**-26, 0.5])
+    rows = draw(
+        st.lists(
+            st.lists(entries, min_size=dimensions, max_size=dimensions),
+            min_size=number,
+            max_size=number,
+        )
+    )
+    points = np.array(rows, dtype=np.float64).reshape(number, dimensions)
+    lengths = np.linalg.norm(points, axis=1, keepdims=True)
+    if draw(st.booleans()):
+        points = np.where(lengths > 0, points / np.where(lengths > 0, lengths, 1), 0)
+    else:
+        points = points / np.maximum(lengths, 1)
+    cells = draw(st.lists(st.integers(0, count - 1), min_size=number, max_size=number))
+    return points, np.array(cells, dtype=np.int64), count
+
+
+@settings(max_examples=120, deadline=None)
+@given(phones(), phones())
+def test_no_phone_adds_more_than_the_grid(
+    phone: tuple[np.ndarray, np.ndarray, int], other: tuple[np.ndarray, np.ndarray, int]
+) -> None:
+    points, cells, count = phone
+    steps = quantized(bounded(*summed(points, cells, count)))
+    assert steps.dtype == np.int64
+    assert sum(int(x) ** 2 for x in steps.flat) <= GRID**2
+    assert np.abs(steps).max() <= VectorSum(1.0, steps.size, 1e-6, 1).largest_entry
+    assert abs(int(steps.sum())) <= VectorSum(1.0, steps.size, 1e-6, 1).largest_sum
+    assert distance(steps, np.zeros_like(steps)) <= sensitivity(Unit.PHONE, steps.size)
+    # Another phone in its place, in as many dimensions.
+    theirs = np.resize(other[0], (len(other[0]), points.shape[1])) / math.sqrt(points.shape[1])
+    replaced = quantized(bounded(*summed(theirs, other[1] % count, count)))
+    assert distance(steps, replaced) <= sensitivity(Unit.REPLACED_PHONE, steps.size)
+
+
+@settings(max_examples=120, deadline=None)
+@given(phones())
+def test_one_recording_moves_the_steps_by_no_more_than_is_claimed(
+    phone: tuple[np.ndarray, np.ndarray, int],
+) -> None:
+    points, cells, count = phone
+    whole = bounded(*summed(points, cells, count))
+    for left_out in range(len(points)):
+        rest = np.delete(points, left_out, axis=0), np.delete(cells, left_out)
+        without = bounded(*summed(*rest, count))
+        assert np.linalg.norm(whole - without) <= 1 + 1e-12
+        moved = distance(quantized(whole), quantized(without))
+        assert moved <= sensitivity(Unit.RECORDING, whole.size)
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.data())
+def test_one_label_moves_a_table_of_labels_by_no_more(data: st.DataObject) -> None:
+    shape = data.draw(st.tuples(st.integers(1, 5), st.integers(1, 5)))
+    counts = st.integers(0, 3) | st.sampled_from([0, 10**6])
+    numbers = data.draw(st.lists(counts, min_size=math.prod(shape), max_size=math.prod(shape)))
+    table = np.array(numbers, dtype=np.int64).reshape(shape)
+    more = table.copy()
+    more[data.draw(st.integers(0, shape[0] - 1)), data.draw(st.integers(0, shape[1] - 1))] += 1
+    with_it, without = (bounded(each.astype(np.float64), each) for each in (more, table))
+    assert np.linalg.norm(with_it - without) <= 1 + 1e-12
+    steps = quantized(with_it)
+    assert (steps >= 0).all()
+    assert sum(int(x) ** 2 for x in steps.flat) <= GRID**2
+    assert distance(steps, quantized(without)) <= sensitivity(Unit.RECORDING, table.size)
+    if not table.any():
+        assert distance(steps, quantized(without)) == pytest.approx(unit_steps(table.size), abs=1)
+
+
+# ----------------------------------------------------------------------- the proof, and its limits
+
+
+def farthest(counts: tuple[int, ...], cell: int) -> float:
+    """The most that one recording in a cell moves S/‖c‖, of all phones with these counts."""
+    a = math.sqrt(sum(c * c for c in counts))
+    fewer = [c - (place == cell) for place, c in enumerate(counts)]
+    b = math.sqrt(sum(c * c for c in fewer))
+    if b == 0:
+        return 1.0
+    # Only the recording's own row adds up with it: opposite to the c − 1 others in its cell, all
+    # in line. The rows of other cells shrink at a right angle to it.
+    own = 1 / a + fewer[cell] * (1 / b - 1 / a)
+    others = math.sqrt(b * b - fewer[cell] ** 2) * (1 / b - 1 / a)
+    return math.hypot(own, others)
+
+
+def test_of_all_phones_with_few_recordings_none_moves_farther_than_one() -> None:
+    """Every table of counts with up to 6 in each of up to 4 cells: the proof's cases, by hand."""
+    reached: dict[tuple[int, ...], float] = {}
+    for counts in itertools.product(range(7), repeat=4):
+        for cell in range(4):
+            if counts[cell]:
+                worst = farthest(counts, cell)
+                key = (counts[cell], *sorted(c for i, c in enumerate(counts) if i != cell))
+                reached[key] = max(worst, reached.get(key, 0.0))
+    assert max(reached.values()) == pytest.approx(1.0, abs=1e-12)
+    tight = {key for key, worst in reached.items() if worst > 1 - 1e-9}
+    assert tight == {(1, 0, 0, 0), (2, 0, 0, 0)}
+    # Where the general bound 2/a is of no use: ones in cells of their own.
+    assert reached[1, 0, 0, 1] == pytest.approx(math.sqrt(0.5 + (1 - math.sqrt(0.5)) ** 2))
+    assert round(reached[1, 0, 0, 1], 2) == 0.77
+    assert reached[1, 0, 1, 1] < 0.77
+
+
+def test_the_bound_is_reached_by_two_opposite_recordings_of_one_cell() -> None:
+    one = np.array([[0.6, 0.8]])
+    both = np.concatenate([one, -one])
+    alone = bounded(*summed(one, np.array([0]), 1))
+    together = bounded(*summed(both, np.array([0, 0]), 1))
+    assert np.linalg.norm(alone - together) == 1.0
+    assert distance(quantized(alone), quantized(together)) >= unit_steps(2) - 1
+
+
+def test_random_search_comes_close_to_one_and_not_beyond() -> None:
+    random = np.random.default_rng(7)
+    best = 0.0
+    for _ in range(4000):
+        count, dimensions, number = random.integers(1, [4, 4, 5])
+        points = random.standard_normal((number, dimensions))
+        points /= np.linalg.norm(points, axis=1, keepdims=True)
+        cells = random.integers(0, count, number)
+        whole = bounded(*summed(points, cells, count))
+        without = bounded(*summed(points[1:], cells[1:], count))
+        best = max(best, float(np.linalg.norm(whole - without)))
+    assert 0.99 < best <= 1 + 1e-12
+
+
+def test_the_room_for_rounding_is_needed_in_the_recording_unit() -> None:
+    """Two recordings all but opposite: alone and together are rounded away from each other."""
+    size = 64
+    unit = unit_steps(size)
+    signs = np.random.default_rng(4).choice([-1.0, 1.0], size)
+    one = signs * np.append(np.full(size - 1, 511.6), math.sqrt(unit**2 - (size - 1) * 511.6**2))
+    one /= unit
+    # Of what is left of both, 30 entries are rounded outwards and 34 to nothing.
+    left = -signs * np.where(np.arange(size) < 30, 0.52, -0.45) / unit
+    other = 2 * left - one
+    other /= np.linalg.norm(other)
+    alone = quantized(one[None])
+    together = quantized(bounded(*summed(np.array([one, other]), np.array([0, 0]), 1)))
+    assert GRID + 2 < distance(alone, together) <= sensitivity(Unit.RECORDING, size)
+
+
+def test_a_vector_normalized_by_its_own_length_would_move_by_two() -> None:
+    """Why counts and not the sums themselves: S/‖S‖ of what all but cancels turns around."""
+    rows = np.array([[1.0, 0.0], [-1.0, 0.001], [-0.002, 0.0]])
+
+    def by_length(points: np.ndarray) -> np.ndarray:
+        total = points.sum(axis=0)
+        return np.asarray(total / np.linalg.norm(total))
+
+    assert np.linalg.norm(by_length(rows) - by_length(rows[:2])) > 1
+    ours = [bounded(*summed(each, np.zeros(len(each), int), 1)) for each in (rows, rows[:2])]
+    assert np.linalg.norm(ours[0] - ours[1]) < 0.2
+
+
+# ------------------------------------------------------------------------------------ odd vectors
+
+
+def test_phones_that_heard_nothing_add_nothing() -> None:
+    nothing = bounded(*summed(np.empty((0, 5)), np.empty(0, int), 3))
+    assert nothing.shape == (3, 5)
+    assert not quantized(nothing).any()
+    silence = bounded(*summed(np.zeros((4, 5)), np.zeros(4, int), 3))
+    assert not quantized(silence).any()
+
+
+@pytest.mark.parametrize(
+    "bad",
+    [
+        *([math.nan, 0.0], [0.0, math.inf], [-math.inf, math.inf], [1e300, 0.0], [-1.7e308, 1.0]),
+        *([1.001, 0.0], [0.71, 0.71], [2.0, 0.0], [-1.0005, 0.0]),
+    ],
+)
+def test_what_is_too_long_or_no_number_is_refused(bad: list[float]) -> None:
+    with pytest.raises(InvalidInputError, match="longer than 1, or not finite"):
+        quantized(np.array([bad]))
+
+
+@pytest.mark.parametrize("length", [1, 2, 7, 64, 1000, 2**14, 2**18])
+def test_the_longest_vector_is_never_refused(length: int) -> None:
+    """However its entries round: equal ones, one alone, and random ones of length one."""
+    random = np.random.default_rng(length)
+    for vector in (
+        np.full(length, 1 / math.sqrt(length)),
+        np.eye(1, length, length // 2)[0],
+        *(random.standard_normal((3, length)) ** 3),
+    ):
+        whole = vector / np.linalg.norm(vector)
+        steps = quantized(whole)
+        assert sum(int(x) ** 2 for x in steps) <= GRID**2
+        # Hardly anything is lost: half a step in each entry.
+        assert np.abs(steps - whole * unit_steps(length)).max() <= 0.5
+    assert unit_steps(length) + math.sqrt(length) / 2 < GRID
