@@ -23,14 +23,14 @@ class Optics:
 
     The least number of points in a cluster grows with the square root of all points, as chance
     accumulations do. It is kept low on purpose: a cluster too many costs one candidate, which the
-    vote throws out; a cluster missed is an environment lost.
+    vote throws out or `merging` joins to its neighbour; a cluster missed is an environment lost.
 
     Attributes:
         least_per_root: least points of a cluster, per square root of the number of all points.
         xi: the steepness that bounds a cluster, between 0 and 1.
     """
 
-    least_per_root: float = 0.3
+    least_per_root: float = 0.25
     xi: float = 0.02
 
     def discover(self, points: npt.NDArray[np.float32], geometry: Geometry) -> Discovered:

@@ -18,11 +18,13 @@ from earshot_protocol.phases.learning import (
     TopCentroids,
 )
 from earshot_protocol.phases.plan import PartTask, SumPartTask
+from earshot_protocol.privacy.laws import NoiseLaw
 from earshot_protocol.privacy.significance import are_clear, count_p_values, name_p_values
 from earshot_protocol.secure_sum.messages import AdvertiseKeys
 from earshot_protocol.voting import ballots
 from earshot_protocol.wire import Matrix
 from earshot_server.discovery.interface import Discovery
+from earshot_server.discovery.merging import merged
 from earshot_server.phases.snapshot import Snapshot, Totals
 
 
@@ -90,10 +92,20 @@ class LearningPhase(Snapshot, kw_only=True):
             clear = are_clear(self.name_p_values, len(total))
             self.labels = tuple(np.where(clear, ballots.winning_labels(total), -1).tolist())
         else:
-            most = min(self.parameters.top_global_centroids, len(total))
             self.centroid_votes = tuple(total.tolist())
-            self.top = tuple(ballots.top_candidates(total, most).tolist())
+            self.top = tuple(self._kept(total, noise).tolist())
             self.centroid_p_values = count_p_values(total[list(self.top)], noise, len(total))
+
+    def _kept(self, total: Totals, noise: NoiseLaw) -> npt.NDArray[np.int64]:
+        """The candidates with the most votes; of more than fit that are no noise, merged ones.
+
+        Other than in the thesis: an environment that was found in two parts takes one place.
+        """
+        most = min(self.parameters.top_global_centroids, len(total))
+        clear = np.flatnonzero(are_clear(count_p_values(total, noise), len(total)))
+        if len(clear) <= most:
+            return ballots.top_candidates(total, most)
+        return clear[merged(self.candidates().array()[clear], total[clear], most)]
 
     def published(self) -> Result:
         """See `Snapshot.published`."""

@@ -1,0 +1,57 @@
+"""Candidates that share an environment are merged, by what phones voted."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+
+def merged(
+    places: npt.NDArray[np.float32], votes: npt.NDArray[np.int64], groups: int
+) -> npt.NDArray[np.int64]:
+    """Candidates in so many groups, as one candidate of each: the one with the most votes.
+
+    Ward's method (1963) with votes as weights: again and again the two groups are merged that it costs
+    least to have at one place, W_a W_b / (W_a + W_b) · |a − b|². What lies close together goes
+    first, and what hardly anybody voted for.
+
+    Args:
+        places: (candidates, dimensions).
+        votes: of each candidate, above 0.
+        groups: how many are left; with fewer candidates, all of them.
+
+    Returns:
+        Indices of candidates, int64, those with the most votes first.
+    """
+    centres, weights = places.astype(np.float64), votes.astype(np.float64)
+    owner = np.arange(len(centres))
+    alive = np.ones(len(centres), dtype=bool)
+
+    def nearest(one: int) -> tuple[int, float]:
+        """The group that it costs least to merge with."""
+        shared = weights[one] * weights / (weights[one] + weights)
+        costs = shared * np.square(centres - centres[one]).sum(axis=1)
+        costs[~alive] = np.inf
+        costs[one] = np.inf
+        other = int(np.argmin(costs))
+        return other, float(costs[other])
+
+    # A merged group is never nearer to a third than the nearer of its parts was, so only those
+    # whose nearest was one of the two have to look again.
+    closest = [nearest(one) for one in range(len(centres))]
+    for _ in range(len(centres) - groups):
+        living = np.flatnonzero(alive)
+        kept = int(min(living, key=lambda one: closest[one][1]))
+        gone = closest[kept][0]
+        weight = weights[kept] + weights[gone]
+        moved = weights[kept] * centres[kept] + weights[gone] * centres[gone]
+        centres[kept] = moved / weight
+        weights[kept] = weight
+        alive[gone] = False
+        owner[owner == gone] = kept
+        for one in np.flatnonzero(alive):
+            if one == kept or closest[one][0] in (kept, gone):
+                closest[one] = nearest(int(one))
+    groups_left = [np.flatnonzero(owner == group) for group in np.flatnonzero(alive)]
+    kept_ones = np.array([group[np.argmax(votes[group])] for group in groups_left], dtype=np.int64)
+    return kept_ones[np.argsort(-votes[kept_ones], kind="stable")]
