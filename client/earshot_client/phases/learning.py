@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 from earshot_client import selection
-from earshot_client.clustering import DPLloyd, LocalClustering, SphericalDPLloyd
 from earshot_client.phases import centroids as shared
 from earshot_client.phases.kind import Input, PhoneKind
 from earshot_client.phases.memory import Memory
-from earshot_protocol.geometry import Geometry, counts
+from earshot_client.private_runs import clustering_by
+from earshot_protocol.geometry import counts
 from earshot_protocol.phases import learning
 from earshot_protocol.phases.learning import (
     Cluster,
@@ -22,18 +21,12 @@ from earshot_protocol.phases.learning import (
 from earshot_protocol.voting import ballots
 from earshot_protocol.wire import Matrix
 
-_CLUSTERINGS: dict[Geometry, Callable[[int, Any], LocalClustering]] = {
-    Geometry.EUCLIDEAN: DPLloyd,
-    Geometry.SPHERICAL: SphericalDPLloyd,
-}
-
 
 def _local_centroids(memory: Memory, parameters: PhaseParameters, task: Cluster) -> LocalCentroids:
     """Steps 3 to 5: cluster privately, choose the top centroids privately, publish them."""
     points, _ = memory.points(parameters.dimensions)
     mechanisms: dict[str, Any] = dict(parameters.plan().mechanisms)
-    clustering_of = _CLUSTERINGS[parameters.geometry]
-    clustering = clustering_of(parameters.local_centroids, mechanisms[learning.CLUSTER])
+    clustering = clustering_by(mechanisms[learning.CLUSTER], parameters.local_centroids)
     centroids = clustering.cluster(points, memory.random)
     numbers = counts(points, centroids, parameters.geometry)
     top = selection.top_centroids(numbers, mechanisms[learning.SELECT], memory.random)

@@ -30,6 +30,8 @@ from earshot_protocol.phases.plan import (
     SumPartTask,
 )
 from earshot_protocol.privacy.local_mechanisms import (
+    BestGaussianLloyd,
+    BestLaplaceLloyd,
     GaussianLloyd,
     LaplaceLloyd,
     Selection,
@@ -51,6 +53,8 @@ SELECT = "select"
 LARGEST_RECORDINGS = 10**6
 LARGEST_LOCAL_CENTROIDS = 256
 LARGEST_GLOBAL_CENTROIDS = 4096
+LARGEST_RUNS = 16
+"""In the mean; a phone computes 28 times as many, so that time does not tell how many count."""
 
 PerCentroid = Meta(max_length=LARGEST_GLOBAL_CENTROIDS)
 
@@ -102,6 +106,7 @@ class PhaseParameters(Parameters, frozen=True, kw_only=True, tag="learning"):
         budget: ε1 to ε4.
         delta: δ of the clustering step, used where its noise is Gaussian (spherical geometry).
         selection_method: how the published centroids are chosen.
+        clustering_runs: how often a phone clusters, in the mean, to keep the best; 1 is just once.
         step_seconds: how long a step waits for phones, in seconds.
         noise_crowd: the most phones on whose noise a sum counts.
     """
@@ -118,6 +123,7 @@ class PhaseParameters(Parameters, frozen=True, kw_only=True, tag="learning"):
     budget: Budget
     delta: float = 1e-6
     selection_method: SelectionMethod = SelectionMethod.NOISY_MAX
+    clustering_runs: int = 1
 
     @property
     def reads(self) -> Embeddings:
@@ -127,11 +133,6 @@ class PhaseParameters(Parameters, frozen=True, kw_only=True, tag="learning"):
     def plan(self) -> Plan:
         """Local centroids, the vote for centroids, the vote for labels."""
         budget, recordings = self.budget, self.recordings
-        clustering: Mechanism = (
-            GaussianLloyd(budget.clustering, self.delta, recordings)
-            if self.geometry is Geometry.SPHERICAL
-            else LaplaceLloyd(budget.clustering, recordings)
-        )
         selection = Selection(
             budget.selection, self.top_local_centroids, recordings, self.selection_method
         )
@@ -140,11 +141,24 @@ class PhaseParameters(Parameters, frozen=True, kw_only=True, tag="learning"):
         label_vote = BallotSum(budget.label_vote, self.label_votes, survivors)
         return Plan(
             (
-                LocalRelease(LOCAL_CENTROIDS, Cluster, {CLUSTER: clustering, SELECT: selection}),
+                LocalRelease(
+                    LOCAL_CENTROIDS, Cluster, {CLUSTER: self._clustering(), SELECT: selection}
+                ),
                 SecureSum(CENTROID_VOTE, GlobalCentroids, centroid_vote),
                 SecureSum(LABEL_VOTE, TopCentroids, label_vote),
             )
         )
+
+    def _clustering(self) -> Mechanism:
+        """By geometry; one run, or the best of several."""
+        epsilon, recordings, runs = self.budget.clustering, self.recordings, self.clustering_runs
+        if self.geometry is Geometry.SPHERICAL:
+            if runs > 1:
+                return BestGaussianLloyd(epsilon, self.delta, recordings, runs)
+            return GaussianLloyd(epsilon, self.delta, recordings)
+        if runs > 1:
+            return BestLaplaceLloyd(epsilon, recordings, runs)
+        return LaplaceLloyd(epsilon, recordings)
 
     def check(self) -> None:
         """Refuse parameters under which no phase should run.
@@ -162,6 +176,7 @@ class PhaseParameters(Parameters, frozen=True, kw_only=True, tag="learning"):
         checks.whole("centroid_votes", self.centroid_votes, 1, self.top_global_centroids)
         checks.whole("label_votes", self.label_votes, 1, self.top_global_centroids)
         checks.probability("delta", self.delta)
+        checks.whole("clustering_runs", self.clustering_runs, 1, LARGEST_RUNS)
 
 
 class Cluster(ReleaseTask, frozen=True, kw_only=True, tag="cluster"):

@@ -14,6 +14,7 @@ from earshot_protocol.privacy.events import (
     DiscreteLaplaceSum,
     Event,
     Pure,
+    SelectedRuns,
     SkellamSum,
     ZeroConcentrated,
 )
@@ -60,6 +61,8 @@ def renyi(event: Event, orders: Curve = ORDERS) -> Curve:
             return _times(event) * np.minimum(pure, concentrated)
         case ZeroConcentrated():
             return orders * checks.between("rho", event.rho, 0)
+        case SelectedRuns():
+            return _selected_runs(event, orders)
         case DiscreteLaplaceSum():
             scale = checks.positive("scale", event.scale)
             sensitivity = checks.between("sensitivity", event.sensitivity, 0)
@@ -132,3 +135,21 @@ def _skellam(event: SkellamSum, orders: Curve) -> Curve:
     below = np.floor(orders)
     part = orders - below
     return ((1 - part) * weighted(below) + part * weighted(below + 1)) / (orders - 1)
+
+
+def _selected_runs(event: SelectedRuns, orders: Curve) -> Curve:
+    """Papernot and Steinke (ICLR 2022), Theorem 2, for η = 1 and runs that are ρ-zCDP.
+
+    With m runs in the mean, D ≤ αρ + ln(m) / (α − 1) + 2(β − 1)ρ + 2 ln(m) / β for every β ≥ 1. As
+    D grows with α, a bound at a larger order is one at a smaller, too: the best of those is taken.
+    """
+    rho = checks.between("rho", event.rho, 0)
+    logarithm = math.log(checks.whole("mean", event.mean))
+    if rho == 0:
+        return np.zeros(len(orders))
+    root = math.sqrt(logarithm / rho)
+    other = max(1.0, root)
+    constant = 2 * (other - 1) * rho + 2 * logarithm / other
+    best = np.maximum(orders, 1 + root)
+    # Without a second run both logarithms vanish, and what remains is the one run's own curve.
+    return best * rho + logarithm / (best - 1) + constant

@@ -50,6 +50,20 @@ class ZeroConcentrated(_Event, frozen=True, tag="zcdp"):
     rho: float
 
 
+class SelectedRuns(_Event, frozen=True, tag="selected-runs"):
+    """The best of several ρ-zCDP runs, by a score that each released: the others stay secret.
+
+    Their number is geometric and secret too (Papernot and Steinke, ICLR 2022, Theorem 2, η = 1).
+
+    Attributes:
+        rho: ρ of one run, its score included.
+        mean: of the number of runs.
+    """
+
+    rho: float
+    mean: int
+
+
 class DiscreteLaplaceSum(_Event, frozen=True, tag="discrete-laplace-sum"):
     """Discrete Laplace noise on a sum that a secure summation reveals.
 
@@ -98,4 +112,12 @@ class Approximate(_Event, frozen=True, tag="approximate"):
     delta: float
 
 
-Event = Pure | BoundedRange | ZeroConcentrated | DiscreteLaplaceSum | SkellamSum | Approximate
+Event = (
+    Pure
+    | BoundedRange
+    | ZeroConcentrated
+    | SelectedRuns
+    | DiscreteLaplaceSum
+    | SkellamSum
+    | Approximate
+)

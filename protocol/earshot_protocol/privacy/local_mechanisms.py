@@ -8,14 +8,20 @@ little above ε ≈ 10: it is vacuous for all but a handful of recordings.
 from __future__ import annotations
 
 import enum
+import functools
+import math
+import os
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidParametersError
+from earshot_protocol.privacy.composition import composed_epsilon
 from earshot_protocol.privacy.conversions import zcdp_epsilon, zcdp_rho
-from earshot_protocol.privacy.events import BoundedRange, Pure, ZeroConcentrated
+from earshot_protocol.privacy.events import BoundedRange, Pure, SelectedRuns, ZeroConcentrated
 from earshot_protocol.privacy.mechanisms import Cost, Mechanism, Unit
+from earshot_protocol.privacy.noise import discrete_gaussian, discrete_laplace
+from earshot_protocol.randomness import RandomBytes
 
 
 @dataclass(frozen=True)
@@ -90,6 +96,135 @@ class GaussianLloyd:
         return Cost(zcdp_epsilon(self.event(unit).rho, self.delta), self.delta)
 
 
+QUALITY_SHARE = 0.25
+"""Of the budget of each of several runs: what its score takes."""
+
+
+@dataclass(frozen=True)
+class BestLaplaceLloyd:
+    """The best of several runs of DPLloyd-Impr by a private score (Liu and Talwar, STOC 2019).
+
+    The number of runs K is geometric, P(K = j) = γ(1 − γ)^(j − 1) with γ = 1 / `runs`; a run that
+    clusters and scores is ε₀-DP; the best is released, the others and K stay secret. That is 3ε₀-DP
+    (their Theorem 3.2; Papernot and Steinke, ICLR 2022, Corollary 3): an outcome y, scored s, that
+    one run has with probability q(y) is released with probability
+
+        γ q(y) / ((γ + (1 − γ) P(score > s)) (γ + (1 − γ) P(score ≥ s))),
+
+    three factors each of which changes by e^ε₀ at most. It needs K to be secret: of the best of j
+    runs, known to be j, nothing better than jε₀ is known.
+
+    Attributes:
+        epsilon: ε of the release, 3ε₀.
+        recordings: the most recordings a phone clusters.
+        runs: the mean number of runs, at least 2.
+
+    Raises:
+        InvalidParametersError: a value that is not positive, or a count that is not whole.
+    """
+
+    epsilon: float
+    recordings: int
+    runs: int
+
+    def __post_init__(self) -> None:
+        checks.positive("epsilon", self.epsilon)
+        checks.whole("recordings", self.recordings)
+        checks.whole("runs", self.runs, 2)
+
+    @property
+    def name(self) -> str:
+        """What is repeated, and how often in the mean."""
+        return f"{LaplaceLloyd.name}, the best of {self.runs} runs in the mean"
+
+    @property
+    def each(self) -> LaplaceLloyd:
+        """One run, without its score."""
+        return LaplaceLloyd((1 - QUALITY_SHARE) * self.epsilon / 3, self.recordings)
+
+    def quality_noise(self, sensitivity: int, random: RandomBytes = os.urandom) -> int:
+        """Noise for one run's score, which a recording moves by `sensitivity` at most."""
+        return int(discrete_laplace(3 * sensitivity / (QUALITY_SHARE * self.epsilon), 1, random)[0])
+
+    def event(self, unit: Unit) -> Pure:
+        """Pure ε, as `cost` says."""
+        return Pure(self.cost(unit).epsilon)
+
+    def cost(self, unit: Unit) -> Cost:
+        """(ε, 0) per recording; per phone (recordings · ε, 0)."""
+        return Cost(self.epsilon * _group(unit, self.recordings), 0.0)
+
+
+@dataclass(frozen=True)
+class BestGaussianLloyd:
+    """The best of several runs of spherical DPLloyd by a private score.
+
+    As `BestLaplaceLloyd`, for runs that are ρ-zCDP (Papernot and Steinke, ICLR 2022, Theorem 2).
+
+    Attributes:
+        epsilon: ε of the release, at `delta`.
+        delta: δ, between 0 and 1.
+        recordings: the most recordings a phone clusters.
+        runs: the mean number of runs, at least 2.
+
+    Raises:
+        InvalidParametersError: a value out of range, or a count that is not whole.
+    """
+
+    epsilon: float
+    delta: float
+    recordings: int
+    runs: int
+
+    def __post_init__(self) -> None:
+        checks.positive("epsilon", self.epsilon)
+        checks.probability("delta", self.delta)
+        checks.whole("recordings", self.recordings)
+        checks.whole("runs", self.runs, 2)
+
+    @property
+    def name(self) -> str:
+        """What is repeated, and how often in the mean."""
+        return f"{GaussianLloyd.name}, the best of {self.runs} runs in the mean"
+
+    @property
+    def rho(self) -> float:
+        """The largest ρ of one run for which the best of them is (ε, δ)-DP."""
+        return _rho_of_runs(self.epsilon, self.delta, self.runs)
+
+    @property
+    def each(self) -> GaussianLloyd:
+        """One run, without its score."""
+        rho = (1 - QUALITY_SHARE) * self.rho
+        return GaussianLloyd(zcdp_epsilon(rho, self.delta), self.delta, self.recordings)
+
+    def quality_noise(self, sensitivity: int, random: RandomBytes = os.urandom) -> int:
+        """Noise for one run's score, which a recording moves by `sensitivity` at most."""
+        sigma = sensitivity / math.sqrt(2 * QUALITY_SHARE * self.rho)
+        return int(discrete_gaussian(sigma, 1, random)[0])
+
+    def event(self, unit: Unit) -> SelectedRuns:
+        """As many runs of `rho` per recording, and (recordings² · rho) per phone."""
+        return SelectedRuns(self.rho * _group(unit, self.recordings) ** 2, self.runs)
+
+    def cost(self, unit: Unit) -> Cost:
+        """(ε, δ) per recording; per phone the ε of its event at the same δ."""
+        if unit is Unit.RECORDING:
+            return Cost(self.epsilon, self.delta)
+        return Cost(composed_epsilon((self.event(unit),), self.delta), self.delta)
+
+
+@functools.lru_cache(maxsize=256)
+def _rho_of_runs(epsilon: float, delta: float, runs: int) -> float:
+    low, high = 0.0, zcdp_rho(epsilon, delta)
+    for _ in range(60):
+        middle = (low + high) / 2
+        enough = composed_epsilon((SelectedRuns(middle, runs),), delta) <= epsilon
+        low, high = (middle, high) if enough else (low, middle)
+    # What one run is made for is computed from its ε, which rounds.
+    return low * (1 - 1e-9)
+
+
 class SelectionMethod(enum.StrEnum):
     """How one index is chosen by monotone counts, ε-DP."""
 
@@ -158,12 +293,15 @@ def _group(unit: Unit, recordings: int) -> int:
     return {Unit.RECORDING: 1, Unit.PHONE: recordings, Unit.REPLACED_PHONE: 2 * recordings}[unit]
 
 
+_LOCAL = LaplaceLloyd | GaussianLloyd | BestLaplaceLloyd | BestGaussianLloyd | Selection
+
+
 def held_by(mechanism: Mechanism, recordings: int) -> Mechanism:
     """The mechanism as it costs a phone that holds so many recordings.
 
     How many a phone holds at most is the server's word, and noise depends on it alone; what all of
     a phone's recordings lose together depends on how many it really has.
     """
-    if isinstance(mechanism, LaplaceLloyd | GaussianLloyd | Selection):
+    if isinstance(mechanism, _LOCAL):
         return replace(mechanism, recordings=max(mechanism.recordings, recordings))
     return mechanism

@@ -186,6 +186,7 @@ _PARAMETERS = {
     "centroid_votes": ("Votes for centroids, per phone", "v"),
     "label_votes": ("Votes for labels, per phone", "v"),
     "clustering": ("Budget of the clustering", "ε₁"),
+    "clustering_runs": ("Times a phone clusters, in the mean", ""),
     "selection_method": ("Method of each selection", ""),
     "selection": ("Budget of each selection", "ε₂"),
     "centroid_vote": ("Budget of the centroid vote", "ε₃"),

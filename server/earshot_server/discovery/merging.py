@@ -11,9 +11,9 @@ def merged(
 ) -> npt.NDArray[np.int64]:
     """Candidates in so many groups, as one candidate of each: the one with the most votes.
 
-    Ward's method (1963) with votes as weights: again and again the two groups are merged that it costs
-    least to have at one place, W_a W_b / (W_a + W_b) · |a − b|². What lies close together goes
-    first, and what hardly anybody voted for.
+    Ward's method (1963) with votes as weights: again and again the two groups are merged that it
+    costs least to have at one place, W_a W_b / (W_a + W_b) · |a − b|². What lies close together
+    goes first, and what hardly anybody voted for.
 
     Args:
         places: (candidates, dimensions).

@@ -150,6 +150,9 @@ def simulate(
         SelectionMethod,
         typer.Option("--selection", help="How a phone chooses which centroids it publishes."),
     ] = _DEFAULT.selection_method,
+    clustering_runs: Annotated[
+        int, typer.Option(help="How often a phone clusters, in the mean, to keep the best.")
+    ] = _DEFAULT.clustering_runs,
     centroid_votes: Annotated[
         int, typer.Option(help="Ones in a ballot of the first vote.")
     ] = _DEFAULT.centroid_votes,

@@ -120,6 +120,7 @@ class Settings:
         top_local_centroids: k*.
         top_global_centroids: g*.
         selection_method: how a phone chooses which centroids it publishes.
+        clustering_runs: how often a phone clusters, in the mean, to keep the best.
         centroid_votes: ones in a ballot of the first vote.
         label_votes: ones in a ballot of the second vote.
     """
@@ -151,6 +152,7 @@ class Settings:
     top_local_centroids: int = 2
     top_global_centroids: int = 10
     selection_method: SelectionMethod = SelectionMethod.NOISY_MAX
+    clustering_runs: int = 1
     centroid_votes: int = 3
     label_votes: int = 3
 
@@ -272,6 +274,7 @@ class Settings:
             corrupted=self.corrupted,
             budget=self.budget,
             selection_method=self.selection_method,
+            clustering_runs=self.clustering_runs,
         )
 
 

@@ -96,6 +96,9 @@ def start(
         SelectionMethod,
         typer.Option("--selection", help="How a phone chooses which centroids it publishes."),
     ] = SelectionMethod.NOISY_MAX,
+    clustering_runs: Annotated[
+        int, typer.Option(help="How often a phone clusters, in the mean, to keep the best.")
+    ] = 1,
     centroid_votes: Annotated[int, typer.Option(help="Ones in a ballot of the first vote.")] = 3,
     label_votes: Annotated[int, typer.Option(help="Ones in a ballot of the second vote.")] = 3,
     name: Annotated[str, typer.Option(help="What people call the phase; not unique.")] = "",

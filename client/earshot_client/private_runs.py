@@ -1,0 +1,127 @@
+"""The best of several private clusterings, by a private score (Liu and Talwar, STOC 2019)."""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from earshot_client.clustering import (
+    GRID,
+    DPLloyd,
+    LocalClustering,
+    SphericalDPLloyd,
+    box_grid,
+    sphere_grid,
+)
+from earshot_protocol.geometry import Geometry, nearest
+from earshot_protocol.privacy.coins import geometric
+from earshot_protocol.privacy.local_mechanisms import (
+    BestGaussianLloyd,
+    BestLaplaceLloyd,
+    GaussianLloyd,
+    LaplaceLloyd,
+)
+from earshot_protocol.randomness import RandomBytes
+
+_SECRET_BITS = 40
+"""The work done tells of the number of runs with a probability of 2^-40 at most."""
+
+
+def clustering_by(
+    mechanism: LaplaceLloyd | GaussianLloyd | BestLaplaceLloyd | BestGaussianLloyd,
+    local_centroids: int,
+) -> LocalClustering:
+    """What a mechanism pays for.
+
+    Raises:
+        InvalidParametersError: `local_centroids` is no whole number above 0.
+    """
+    match mechanism:
+        case LaplaceLloyd():
+            return DPLloyd(local_centroids, mechanism)
+        case GaussianLloyd():
+            return SphericalDPLloyd(local_centroids, mechanism)
+        case _:
+            return BestOfRuns(clustering_by(mechanism.each, local_centroids), mechanism)
+
+
+@dataclass(frozen=True)
+class BestOfRuns:
+    """Runs of a private clustering, of which the one with the best noisy score is released.
+
+    Attributes:
+        each: one run.
+        mechanism: the cost of all, the noise on the scores, and how many runs there are.
+    """
+
+    each: LocalClustering
+    mechanism: BestLaplaceLloyd | BestGaussianLloyd
+
+    @property
+    def computed(self) -> int:
+        """How many runs are computed at least, though most count for nothing.
+
+        How long a phone takes would tell how many runs its answer is the best of, and the proof
+        wants that secret. So many are exceeded with probability 2^-40, and only then is it longer.
+        """
+        return math.ceil(_SECRET_BITS * math.log(2) / -math.log1p(-1 / self.mechanism.runs))
+
+    def cluster(
+        self, points: npt.ArrayLike, random: RandomBytes = os.urandom
+    ) -> npt.NDArray[np.float32]:
+        """See `LocalClustering.cluster`: the run with the largest noisy score, of equals the first.
+
+        A score is a whole number that one recording moves by at most `GRID`.
+        """
+        runs = geometric(self.mechanism.runs, random)
+        best, highest = self._run(points, random)
+        for number in range(1, max(runs, self.computed)):
+            centroids, score = self._run(points, random)
+            if number < runs and score > highest:
+                best, highest = centroids, score
+        return best
+
+    def _run(
+        self, points: npt.ArrayLike, random: RandomBytes
+    ) -> tuple[npt.NDArray[np.float32], int]:
+        centroids = self.each.cluster(points, random)
+        geometry = (
+            Geometry.SPHERICAL
+            if isinstance(self.mechanism, BestGaussianLloyd)
+            else Geometry.EUCLIDEAN
+        )
+        return centroids, quality(points, centroids, geometry) + self.mechanism.quality_noise(
+            GRID, random
+        )
+
+
+def quality(points: npt.ArrayLike, centroids: npt.ArrayLike, geometry: Geometry) -> int:
+    """How well centroids describe points: each adds from 0 (far) to `GRID` (at its centroid).
+
+    On the sphere what a point adds falls with the cosine of its angle to the nearest centroid, and
+    is 0 from a right angle on. In the box [−1, 1]^d it falls with the squared distance, and is 0
+    beyond half the side of the cells into which k centroids would cut the box evenly.
+
+    Args:
+        points: shape (recordings, dimensions); none is fine.
+        centroids: shape (centroids, dimensions), of length one where the geometry is spherical.
+        geometry: how distances are taken.
+
+    Raises:
+        InvalidInputError: points that are not a finite matrix.
+    """
+    spherical = geometry is Geometry.SPHERICAL
+    rows = (sphere_grid if spherical else box_grid)(points) / GRID
+    places = np.asarray(centroids, dtype=np.float64)
+    reach = 2.0 if spherical else len(places) ** (-2 / places.shape[1])
+    owner = nearest(rows, places, geometry)
+    squares = np.zeros(len(rows))
+    # Element by element, so that what a point adds does not depend on which others there are.
+    for row, place in zip(rows.T, places.T, strict=True):
+        squares += (row - place[owner]) ** 2
+    each = np.rint(GRID * np.clip(1 - squares / reach, 0, 1))
+    return int(each.sum())
