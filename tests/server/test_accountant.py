@@ -154,7 +154,8 @@ def test_the_phone_says_never_less_and_little_more(
 ) -> None:
     phone = composed_epsilon(events * times, delta)
     library = composed(events * times, delta)
-    assert library.epsilon * (1 - 1e-6) <= phone
+    # Losses that are no multiples of each other are rounded up by the library, too.
+    assert library.epsilon * (1 - 1e-4) <= phone
     assert phone <= 1.02 * library.epsilon + 1e-9
 
 

@@ -1,29 +1,72 @@
-"""From a budget to noise: what is the least noise with which sums together cost no more."""
+"""From a budget to noise: the least noise with which releases together cost no more.
+
+Noise is found by halving an interval until doubles tell no more apart, and on the safe side of
+what is left: what it costs is never above the budget.
+"""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.privacy.composition import composed_epsilon
-from earshot_protocol.privacy.mechanisms import Unit, VectorSum
+from earshot_protocol.privacy.events import Event
+from earshot_protocol.privacy.mechanisms import BallotSum, Unit, VectorSum
 
 _SEARCHED = 60
 """Halvings of an interval: more than doubles tell apart."""
+_SMALLEST, _LARGEST = 2.0**-60, 2.0**40
+
+
+def largest_scale(
+    events: Callable[[float], Iterable[Event]], epsilon: float, delta: float
+) -> float:
+    """The most that releases may be scaled up so that together they are (ε, δ)-private.
+
+    Args:
+        events: what is released at a scale; a larger scale costs more.
+        epsilon: ε, at least 10⁻⁹.
+        delta: δ, above 0 and below 1.
+
+    Returns:
+        The scale, at most 2⁴⁰.
+
+    Raises:
+        InvalidParametersError: an ε or δ out of range, or no scale costs so little: a δ that is no
+            more than what secure sums may fail by.
+    """
+    checks.epsilon("epsilon", epsilon)
+    checks.probability("delta", delta)
+    low, high = _SMALLEST, _LARGEST
+    if composed_epsilon(events(low), delta) > epsilon:
+        raise InvalidParametersError(
+            f"epsilon={epsilon:g} with delta={delta:g} is out of reach: what the releases fail by, "
+            "such as secure sums, costs more however much noise there is; give a larger delta"
+        )
+    for _ in range(_SEARCHED):
+        middle = math.sqrt(low * high)
+        within = composed_epsilon(events(middle), delta) <= epsilon
+        low, high = (middle, high) if within else (low, middle)
+    return low
 
 
 def noise_multipliers(
-    epsilon: float, delta: float, weights: Sequence[float], lengths: Sequence[int]
+    epsilon: float,
+    delta: float,
+    weights: Sequence[float],
+    lengths: Sequence[int],
+    unit: Unit = Unit.PHONE,
 ) -> tuple[float, ...]:
-    """Noise of several `VectorSum`s that together are (ε, δ)-private per phone, and hardly less.
+    """Noise of several `VectorSum`s that together are (ε, δ)-private, and hardly less.
 
     Args:
         epsilon: ε, at least 10⁻⁹.
         delta: δ.
         weights: how the sums share the cost, as ρ of zero-concentrated privacy; positive.
         lengths: entries of a vector of each sum.
+        unit: what neighbours differ in.
 
     Returns:
         The noise multiplier of each.
@@ -32,25 +75,75 @@ def noise_multipliers(
         InvalidParametersError: a value out of range, or a δ that is no more than what the secure
             sums spend of it.
     """
-    checks.epsilon("epsilon", epsilon)
-    checks.probability("delta", delta)
-    shares = [checks.positive("weight", weight) for weight in weights]
+    shares = _shares(weights, "lengths", len(lengths))
 
     def multipliers(scale: float) -> tuple[float, ...]:
-        return tuple(scale / math.sqrt(share / sum(shares)) for share in shares)
+        return tuple(1 / (scale * math.sqrt(share)) for share in shares)
 
-    def costs(scale: float) -> float:
+    def events(scale: float) -> list[Event]:
         noises = zip(multipliers(scale), lengths, strict=True)
-        sums = (VectorSum(noise, length, delta, 1) for noise, length in noises)
-        return composed_epsilon(tuple(each.event(Unit.PHONE) for each in sums), delta)
+        return [VectorSum(noise, length, delta, 1).event(unit) for noise, length in noises]
 
-    low, high = 2.0**-40, 2.0**60
-    if costs(high) > epsilon:
+    return multipliers(largest_scale(events, epsilon, delta))
+
+
+def ballot_budgets(
+    epsilon: float,
+    delta: float,
+    weights: Sequence[float],
+    votes: Sequence[int],
+    unit: Unit = Unit.PHONE,
+) -> tuple[float, ...]:
+    """ε of several `BallotSum`s that together are (ε, δ)-private, and hardly less.
+
+    Args:
+        epsilon: ε, at least 10⁻⁹.
+        delta: δ.
+        weights: how the sums share the cost, as ε of one by itself; positive.
+        votes: the most ones in a ballot of each sum.
+        unit: what neighbours differ in.
+
+    Returns:
+        ε of each as `BallotSum` takes it, in the recording unit.
+
+    Raises:
+        InvalidParametersError: a value out of range, or a δ that is no more than what the secure
+            sums spend of it.
+    """
+    shares = _shares(weights, "votes", len(votes))
+
+    def budgets(scale: float) -> tuple[float, ...]:
+        # Of one vote, so that a share is what the sum costs in this unit.
+        worth = (BallotSum(1.0, most, 1).sensitivity(unit) / 2 for most in votes)
+        return tuple(scale * share / each for share, each in zip(shares, worth, strict=True))
+
+    def events(scale: float) -> list[Event]:
+        ballots = zip(budgets(scale), votes, strict=True)
+        return [BallotSum(each, most, 1).event(unit) for each, most in ballots]
+
+    return budgets(largest_scale(events, epsilon, delta))
+
+
+def check_delta(delta: float, phones: int) -> None:
+    """Refuse a δ with which a phase may expose one of its phones and keep its word.
+
+    Raises:
+        InvalidParametersError: δ is no probability, or 1/phones or more.
+    """
+    checks.probability("delta", delta)
+    if delta * checks.whole("phones", phones) >= 1:
         raise InvalidParametersError(
-            f"epsilon={epsilon:g} with delta={delta:g} is out of reach for {len(shares)} secure "
-            "sums: what they may fail by costs more; give a larger delta"
+            f"delta={delta:g}: must be below 1/phones = {1 / phones:g}, or everything about one of "
+            f"{phones} phones may come out"
         )
-    for _ in range(_SEARCHED):
-        middle = math.sqrt(low * high)
-        low, high = (low, middle) if costs(middle) <= epsilon else (middle, high)
-    return multipliers(high)
+
+
+def _shares(weights: Sequence[float], others: str, count: int) -> list[float]:
+    """Weights that add up to 1."""
+    if not weights or len(weights) != count:
+        raise InvalidParametersError(
+            f"weights: one for each of {others} is needed, of which there are {count}, not "
+            f"{len(weights)}"
+        )
+    each = [checks.positive("weight", weight) for weight in weights]
+    return [weight / math.fsum(each) for weight in each]

@@ -112,9 +112,6 @@ class Composition:
         self.added_delta = min(1.0, self._total(_pure_delta))
         self._distance = self._total(distance)
         self._approximate = self._total(_approximate_delta)
-        # What bound 3 takes of δ, for each of some moves of ε.
-        self._moves = np.geomspace(1e-6, 1.0, 49) if self._distance else np.zeros(1)
-        self._moved_delta = self._set_apart()
 
     def epsilon(self, delta: float) -> float:
         """ε at a δ from 0 to 1; infinite where nothing is known to hold.
@@ -134,8 +131,9 @@ class Composition:
         left = delta - self._approximate
         bounds = [Bound(self.added_epsilon, 0.0, 0.0)] if delta >= self.added_delta else []
         bounds.append(self._beside_sums(left))
-        for move, moved in zip(self._moves.tolist(), self._moved_delta.tolist(), strict=True):
-            bounds.append(Bound(move + self.ideal_epsilon(left - moved), move, left - moved))
+        if self._sums_delta(min(bounds).epsilon) > _LITTLE * delta:
+            for move, moved in self._set_apart:
+                bounds.append(Bound(move + self.ideal_epsilon(left - moved), move, left - moved))
         return min(bounds)
 
     def delta(self, epsilon: float) -> float:
@@ -148,7 +146,7 @@ class Composition:
         # A smaller ε implies a larger one, and costs less where real sums are most of δ.
         tried = np.linspace(0.0, min(epsilon, self.added_epsilon), 129).tolist()
         extra = [self.ideal_delta(point) + self._sums_delta(point) for point in tried]
-        for move, moved in zip(self._moves.tolist(), self._moved_delta.tolist(), strict=True):
+        for move, moved in self._set_apart:
             if move <= epsilon:
                 extra.append(self.ideal_delta(epsilon - move) + moved)
         by_addition = self.added_delta if epsilon >= self.added_epsilon else 1.0
@@ -211,19 +209,23 @@ class Composition:
         """
         return _capped(self._distance, epsilon)
 
-    def _set_apart(self) -> Curve:
-        """What real sums add to δ by bound 3, for each of `_moves`."""
+    @functools.cached_property
+    def _set_apart(self) -> tuple[tuple[float, float], ...]:
+        """Some moves of ε by bound 3, and what real sums add to δ for each."""
         sums = {event: count for event, count in self.counts.items() if distance(event)}
-        spent = np.zeros(len(self._moves))
+        moves = np.geomspace(1e-6, 1.0, 49) if sums else np.empty(0)
+        less = -np.expm1(-moves / max(1, sum(sums.values())))
+        spent = np.zeros(len(moves))
         for event, count in sums.items():
-            less = -np.expm1(-self._moves / sum(sums.values()))
             rare = np.log(distance(event) / less)[:, np.newaxis]
             chances = (1 - 1 / ORDERS) * (_shared_curve(event) + rare)
             spent += count * (distance(event) + np.exp(np.minimum(0.0, chances.min(axis=1))))
-        return spent
+        return tuple(zip(moves.tolist(), spent.tolist(), strict=True))
 
 
 _ABOVE = 1 + 1e-9
+_LITTLE = 1e-4
+"""Of δ, that is not worth looking for a better bound."""
 _LARGEST_NUMBER_OF_STEPS = 100
 
 

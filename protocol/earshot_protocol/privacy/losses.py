@@ -31,7 +31,12 @@ from earshot_protocol.privacy.events import (
 
 LARGEST_LOSS = 500.0
 """Beyond it, nothing is gained that would be worth a promise."""
-_GRID = 2**18
+Curve = npt.NDArray[np.float64]
+
+_GRID, _LARGEST_GRID = 2**13, 2**17
+"""Points between no loss and the largest: for each release, and in all."""
+_ROUNDING = 1e-9
+"""Of a number of points."""
 
 
 class Laplace(NamedTuple):
@@ -83,7 +88,8 @@ class PureLosses:
     def __init__(self, releases: Iterable[Laplace]) -> None:
         releases = [each for each in releases if each.largest_loss > 0]
         largest = math.fsum(each.largest_loss for each in releases)
-        self._step = 4 * largest / _GRID if releases else 1.0
+        times = sum(each.times for each in releases)
+        self._step = largest / min(_GRID * times, _LARGEST_GRID) if releases else 1.0
         laws = [self._on_grid(each) for each in releases]
         reach = sum(law.size // 2 * each.times for law, each in zip(laws, releases, strict=True))
         size = 2 ** (2 * reach).bit_length()
@@ -96,22 +102,35 @@ class PureLosses:
         at_least = np.cumsum(chances[::-1])[::-1]
         of_neighbour = np.cumsum((chances * np.exp(-losses))[::-1])[::-1]
         margin = size * 2.0**-52
-        self._deltas = (at_least - np.exp(losses) * of_neighbour).clip(0) + margin
-        self._deltas = np.minimum.accumulate(self._deltas)
+        deltas = (at_least - np.exp(losses) * of_neighbour).clip(0) + margin
+        self._deltas: Curve = np.minimum.accumulate(deltas)
 
     def epsilon(self, delta: float) -> float:
-        """The smallest ε on the grid that holds at this δ; infinite if there is none."""
+        """The smallest ε known to hold at this δ; infinite if there is none.
+
+        δ is convex in e^ε, so chords between points of the grid bound it.
+        """
         enough = self._deltas.size - int(np.searchsorted(self._deltas[::-1], delta, side="right"))
-        return enough * self._step if enough < self._deltas.size else math.inf
+        if enough == self._deltas.size:
+            return math.inf
+        if enough == 0:
+            return 0.0
+        before, after = float(self._deltas[enough - 1]), float(self._deltas[enough])
+        part = (before - delta) / (before - after)
+        return (enough - 1) * self._step + math.log1p(part * math.expm1(self._step))
 
     def delta(self, epsilon: float) -> float:
         """δ at an ε of at least 0."""
-        place = min(int(epsilon / self._step), self._deltas.size - 1)
-        return float(self._deltas[place])
+        place = int(epsilon / self._step)
+        if place >= self._deltas.size - 1:
+            return float(self._deltas[-1])
+        before, after = float(self._deltas[place]), float(self._deltas[place + 1])
+        part = math.expm1(epsilon - place * self._step) / math.expm1(self._step)
+        return before + part * (after - before)
 
-    def _on_grid(self, release: Laplace) -> npt.NDArray[np.float64]:
+    def _on_grid(self, release: Laplace) -> Curve:
         """Probabilities of the losses from −m to m times the decay, of which every other occurs."""
-        points = math.ceil(release.decay / self._step)
+        points = math.ceil(release.decay / self._step - _ROUNDING)
         decay, shift = points * self._step, release.shift
         kept = np.exp(-decay * np.arange(shift + 1)) / (1 + math.exp(-decay))
         kept[1:-1] *= -math.expm1(-decay)

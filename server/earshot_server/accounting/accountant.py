@@ -30,7 +30,7 @@ ADDED_UP = "added up"
 BY_RENYI_DIVERGENCES = "by Rényi divergences"
 BY_LOSS_DISTRIBUTIONS = "by privacy loss distributions"
 
-_LARGEST_GRID = 400_000
+_LARGEST_GRID = 1_000_000
 
 
 class Composed(NamedTuple):
@@ -96,9 +96,10 @@ def _loss_distribution(counts: _Counts) -> PrivacyLossDistribution:
 
     each = [(dominating(event), count) for event, count in counts]
     noises = [one._replace(times=one.times * count) for one, count in each if one.largest_loss > 0]
-    largest = math.fsum(noise.largest_loss for noise in noises)
+    largest = math.fsum(noise.largest_loss for noise in noises) or 1.0
     finest = min((noise.decay for noise in noises), default=1.0)
-    interval = max(largest / _LARGEST_GRID, min(1e-3, finest / 50))
+    # Of which the smallest loss is a multiple to the last bit, so that none of it is rounded.
+    interval = finest / 2 ** max(0, math.floor(math.log2(finest * _LARGEST_GRID / largest)))
     together = library.identity(value_discretization_interval=interval)
     for noise in noises:
         one = library.from_discrete_laplace_mechanism(

@@ -1,0 +1,136 @@
+"""From (ε, δ) to noise, and back: within 10⁻⁶, and never above what was asked for."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from earshot_protocol.errors import InvalidParametersError
+from earshot_protocol.privacy.calibration import (
+    ballot_budgets,
+    check_delta,
+    largest_scale,
+    noise_multipliers,
+)
+from earshot_protocol.privacy.composition import composed_epsilon
+from earshot_protocol.privacy.events import Pure, ZeroConcentrated
+from earshot_protocol.privacy.mechanisms import BallotSum, Unit, VectorSum
+
+DELTAS = st.sampled_from([1e-8, 1e-6, 1e-4])
+UNITS = st.sampled_from(list(Unit))
+
+
+@settings(max_examples=12)
+@given(
+    epsilon=st.floats(0.01, 5),
+    delta=DELTAS,
+    sums=st.integers(0, 3),
+    share=st.floats(0.05, 0.95),
+    unit=UNITS,
+)
+def test_a_whole_phase_of_vector_sums_costs_what_was_asked_for(
+    epsilon: float, delta: float, sums: int, share: float, unit: Unit
+) -> None:
+    weights = [(1 - share) / max(1, sums)] * sums + [share]
+    lengths = [640] * sums + [200]
+    noises = noise_multipliers(epsilon, delta, weights, lengths, unit)
+    made = [
+        VectorSum(noise, length, delta, 50) for noise, length in zip(noises, lengths, strict=True)
+    ]
+    cost = composed_epsilon([each.event(unit) for each in made], delta)
+    assert epsilon * (1 - 1e-6) <= cost <= epsilon
+    # ρ of each is its share of all.
+    for noise, weight in zip(noises, weights, strict=True):
+        assert noise**-2 * sum(weights) == pytest.approx(
+            weight * sum(each**-2 for each in noises), rel=1e-9
+        )
+
+
+@settings(max_examples=12)
+@given(
+    epsilon=st.floats(0.01, 5),
+    delta=DELTAS,
+    ballots=st.lists(st.tuples(st.floats(0.1, 3), st.integers(1, 9)), min_size=1, max_size=6),
+    unit=UNITS,
+)
+def test_ballots_cost_what_was_asked_for(
+    epsilon: float, delta: float, ballots: list[tuple[float, int]], unit: Unit
+) -> None:
+    weights, votes = zip(*ballots, strict=True)
+    budgets = ballot_budgets(epsilon, delta, weights, votes, unit)
+    made = [BallotSum(each, most, 50) for each, most in zip(budgets, votes, strict=True)]
+    cost = composed_epsilon([each.event(unit) for each in made], delta)
+    assert epsilon * (1 - 1e-6) <= cost <= epsilon
+    for each, weight in zip(made, weights, strict=True):
+        alone = each.cost(unit).epsilon / made[0].cost(unit).epsilon
+        assert alone == pytest.approx(weight / weights[0], rel=1e-9)
+
+
+def test_one_ballot_costs_its_own_epsilon() -> None:
+    (recording,) = ballot_budgets(0.5, 1e-9, [1], [3], Unit.RECORDING)
+    assert recording == pytest.approx(0.5, rel=1e-6)
+    (phone,) = ballot_budgets(0.75, 1e-9, [1], [3], Unit.PHONE)
+    assert phone == pytest.approx(0.5, rel=1e-6)
+
+
+def test_one_step_is_that_of_its_own_curve() -> None:
+    scale = largest_scale(lambda scale: [ZeroConcentrated(scale)], 1.0, 1e-6)
+    assert composed_epsilon([ZeroConcentrated(scale)], 1e-6) == pytest.approx(1.0, rel=1e-6)
+    assert largest_scale(lambda scale: [Pure(scale), Pure(3 * scale)], 2.0, 1e-12) == pytest.approx(
+        0.5, rel=1e-5
+    )
+
+
+def test_more_budget_is_less_noise() -> None:
+    noises = [noise_multipliers(epsilon, 1e-6, [1], [100])[0] for epsilon in (0.1, 1, 10)]
+    assert noises == sorted(noises, reverse=True)
+    assert noise_multipliers(1, 1e-8, [1], [100]) > noise_multipliers(1, 1e-4, [1], [100])
+
+
+# -------------------------------------------------------------------------------------- bad input
+
+
+@pytest.mark.parametrize("wrong", [math.nan, math.inf, -1.0, 0.0])
+def test_what_is_no_budget_is_named(wrong: float) -> None:
+    for calibrated in (
+        lambda: noise_multipliers(wrong, 1e-6, [1], [10]),
+        lambda: ballot_budgets(wrong, 1e-6, [1], [1]),
+    ):
+        with pytest.raises(InvalidParametersError, match=r"^epsilon="):
+            calibrated()
+    for calibrated in (
+        lambda: noise_multipliers(1, wrong, [1], [10]),
+        lambda: ballot_budgets(1, wrong, [1], [1]),
+        lambda: check_delta(wrong, 100),
+    ):
+        with pytest.raises(InvalidParametersError, match=r"^delta="):
+            calibrated()
+    with pytest.raises(InvalidParametersError, match=r"^weight="):
+        noise_multipliers(1, 1e-6, [1, wrong], [10, 10])
+
+
+def test_sums_that_do_not_fit_together_are_named() -> None:
+    for weights, lengths in (([], []), ([1], [10, 20]), ([1, 1], [10])):
+        with pytest.raises(InvalidParametersError, match=r"^weights: one for each of lengths"):
+            noise_multipliers(1, 1e-6, weights, lengths)
+    with pytest.raises(InvalidParametersError, match=r"^length="):
+        noise_multipliers(1, 1e-6, [1], [0])
+    with pytest.raises(InvalidParametersError, match=r"^votes="):
+        ballot_budgets(1, 1e-6, [1], [0])
+
+
+def test_a_delta_that_sums_use_up_is_named() -> None:
+    with pytest.raises(InvalidParametersError, match=r"out of reach: .*give a larger delta$"):
+        noise_multipliers(1, 1e-12, [1], [10])
+    with pytest.raises(InvalidParametersError, match=r"out of reach"):
+        ballot_budgets(1, 3 * 2.0**-40, [1], [1])
+
+
+def test_a_delta_of_one_over_phones_is_refused() -> None:
+    check_delta(0.9e-3, 1000)
+    for delta in (1e-3, 0.5):
+        with pytest.raises(InvalidParametersError, match=r"^delta=.*1/phones = 0\.001"):
+            check_delta(delta, 1000)
