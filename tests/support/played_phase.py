@@ -25,7 +25,6 @@ from earshot_server.store.memory import MemoryPhaseStore
 from earshot_simulations.engine.ideal import IDEAL
 from earshot_simulations.engine.interface import HeardPoints
 from support.parameters import learning_parameters
-from support.steps import Step
 
 PHONES = 12
 CENTRES = np.array([[-0.6, -0.5], [0.6, 0.4]])
@@ -108,7 +107,7 @@ class Play:
         assert self.coordinator.advance(self.now)
         self.coordinator = self.disturb(self.coordinator)
 
-    def until(self, step: Step) -> None:
+    def until(self, step: str) -> None:
         while self.coordinator.step != step:
             self.step()
 
