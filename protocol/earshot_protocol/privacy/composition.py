@@ -53,6 +53,12 @@ def composed_epsilon(events: Iterable[Event], delta: float) -> float:
     Raises:
         InvalidParametersError: δ, or a number of an event, is out of range.
     """
+    return _epsilon(tuple(events), delta)
+
+
+@functools.lru_cache(maxsize=1024)
+def _epsilon(events: tuple[Event, ...], delta: float) -> float:
+    """Kept, because a phone asks for the same at every step, and so do a simulation's phones."""
     return Composition(events).epsilon(delta)
 
 
