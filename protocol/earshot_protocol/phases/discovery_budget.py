@@ -24,8 +24,8 @@ DIMENSIONS = 32
 """In which sound is sorted, d."""
 
 _FEW, _MANY = 20, 40
-_CROWDED = 400.0
-"""From this n√ρ on, phones and budget bear many cells: 2,700 phones at ε = 1, 1,350 at ε = 2."""
+_CROWDED = 600.0
+"""From this n√ρ on, phones and budget bear many cells: 3,900 phones at ε = 1, 2,050 at ε = 2."""
 _LARGEST_MEANT = 12.0
 """Beyond this ε the cells' number is not looked up: there is hardly any noise."""
 
