@@ -31,6 +31,9 @@ SUB_COMMANDS = {
     "simulate": SubCommand("simulations", "One learning phase over simulated phones."),
     "serve": SubCommand("server", "The server: API, driver and dashboard on PostgreSQL."),
     "phase": SubCommand("server", "Operator actions: start, list, show, stop and export phases."),
+    "budget": SubCommand(
+        "server", "Splits a privacy budget over the steps of a phase, and says what it buys."
+    ),
     "invite": SubCommand("server", "An invitation code with which phones may enrol."),
     "operator": SubCommand(
         "server", "Who may operate the server: add, list, remove, rotate; the audit log."

@@ -13,6 +13,7 @@ from earshot_protocol import checks
 from earshot_protocol.phases.discovery import MOST_SUMS
 from earshot_protocol.privacy.calibration import noise_multipliers
 from earshot_protocol.privacy.conversions import zcdp_rho
+from earshot_protocol.privacy.mechanisms import Unit
 
 EPSILON, DELTA = 2.0, 1e-6
 """Of a whole phase, per phone."""
@@ -59,8 +60,9 @@ def noises(
     cells: int,
     dimensions: int,
     labels: int,
+    unit: Unit = Unit.PHONE,
 ) -> Noises:
-    """The least noise with which a whole phase is (ε, δ)-private per phone.
+    """The least noise with which a whole phase is (ε, δ)-private.
 
     Args:
         epsilon: ε.
@@ -70,6 +72,7 @@ def noises(
         cells: k.
         dimensions: d.
         labels: L.
+        unit: what neighbours differ in.
 
     Raises:
         InvalidParametersError: a value out of range, or a δ that secure sums use up.
@@ -81,5 +84,6 @@ def noises(
         delta,
         [each] * sums + [label_share],
         [cells * dimensions] * sums + [cells * labels],
+        unit,
     )
     return Noises(moving[0] if moving else naming, naming)

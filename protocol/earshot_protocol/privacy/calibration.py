@@ -17,11 +17,14 @@ from earshot_protocol.privacy.mechanisms import BallotSum, Unit, VectorSum
 
 _SEARCHED = 60
 """Halvings of an interval: more than doubles tell apart."""
-_SMALLEST, _LARGEST = 2.0**-60, 2.0**40
 
 
 def largest_scale(
-    events: Callable[[float], Iterable[Event]], epsilon: float, delta: float
+    events: Callable[[float], Iterable[Event]],
+    epsilon: float,
+    delta: float,
+    least: float = 2.0**-60,
+    most: float = 2.0**40,
 ) -> float:
     """The most that releases may be scaled up so that together they are (ε, δ)-private.
 
@@ -29,9 +32,11 @@ def largest_scale(
         events: what is released at a scale; a larger scale costs more.
         epsilon: ε, at least 10⁻⁹.
         delta: δ, above 0 and below 1.
+        least: the smallest scale that is tried, above 0.
+        most: the largest one.
 
     Returns:
-        The scale, at most 2⁴⁰.
+        The scale, from `least` to `most`.
 
     Raises:
         InvalidParametersError: an ε or δ out of range, or no scale costs so little: a δ that is no
@@ -39,7 +44,7 @@ def largest_scale(
     """
     checks.epsilon("epsilon", epsilon)
     checks.probability("delta", delta)
-    low, high = _SMALLEST, _LARGEST
+    low, high = least, most
     if composed_epsilon(events(low), delta) > epsilon:
         raise InvalidParametersError(
             f"epsilon={epsilon:g} with delta={delta:g} is out of reach: what the releases fail by, "

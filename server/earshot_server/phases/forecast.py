@@ -7,11 +7,10 @@ it here and not after days of gathering. Nothing of it needs a server or a phone
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from typing import NamedTuple
 
 import msgspec
-import numpy as np
-import numpy.typing as npt
 
 from earshot_protocol.api import StartPhase
 from earshot_protocol.encoder_file import DIMENSIONS
@@ -238,7 +237,7 @@ def _outlook(parameters: Parameters, ballot: _Ballot, noise: NoiseLaw) -> Outloo
     honest = parameters.honest_survivors
     # A name has to be clear of its runner-up as well, whose noise is another.
     laws = (noise, noise.of_difference) if len(ballot.shape) == 2 else (noise,)
-    needed = _needed(laws, math.prod(ballot.shape))
+    needed = least_clear(laws, math.prod(ballot.shape))
     reachable = honest * ballot.most >= needed
     return Outlook(
         environments=ballot.environments,
@@ -248,19 +247,25 @@ def _outlook(parameters: Parameters, ballot: _Ballot, noise: NoiseLaw) -> Outloo
     )
 
 
-def _needed(laws: tuple[NoiseLaw, ...], looked_at: int) -> int:
-    """The fewest votes that all of these noises reach with a chance of `LEVEL` at most."""
+def least_clear(laws: Sequence[NoiseLaw], looked_at: int) -> int:
+    """The least sum that all of these noises reach with a chance of `LEVEL` at most.
 
-    def clear(first: int, last: int) -> npt.NDArray[np.bool_]:
-        votes = np.arange(first, last + 1)
-        chances = np.max([law.at_least(votes) for law in laws], axis=0)
-        return np.asarray(chances * looked_at <= LEVEL)
+    Args:
+        laws: of the noise on it, and of what else it has to be clear of.
+        looked_at: among how many sums it is found.
+    """
+
+    def clear(value: int) -> bool:
+        return max(float(law.at_least([value])[0]) for law in laws) * looked_at <= LEVEL
 
     most = 1
-    while not clear(most, most)[0]:
+    while not clear(most):
         most *= 2
-    least = most // 2 + 1
-    return least + int(np.argmax(clear(least, most)))
+    least = most // 2
+    while most - least > 1:
+        middle = (least + most) // 2
+        least, most = (least, middle) if clear(middle) else (middle, most)
+    return most
 
 
 def _sum_bytes(chosen: SumParameters) -> int:

@@ -1,0 +1,148 @@
+"""`earshot budget`."""
+
+from __future__ import annotations
+
+import math
+from typing import Annotated
+
+import msgspec
+import typer
+
+from earshot_protocol.phases import discovery_budget
+from earshot_protocol.phases.parameters import Parameters
+from earshot_protocol.privacy.mechanisms import Unit
+from earshot_server.commands.options import AsJson
+from earshot_server.commands.phase.hierarchy import asked as asked_hierarchy
+from earshot_server.dashboard.wording import counted, real
+from earshot_server.phases.proposal import Discovery, Proposal, StepShare, Wanted, proposed
+
+app = typer.Typer(add_completion=False)
+
+_UNITS = {
+    Unit.PHONE: "one phone (its part against zeros)",
+    Unit.RECORDING: "one recording",
+    Unit.REPLACED_PHONE: "one phone (its part against another's)",
+}
+
+
+@app.callback(invoke_without_command=True)
+def budget(
+    phones: Annotated[int, typer.Option(help="Phones of the phase.")],
+    epsilon: Annotated[
+        float, typer.Option(help="ε of the whole phase, in the unit of --unit.")
+    ] = discovery_budget.EPSILON,
+    delta: Annotated[
+        float, typer.Option(help="δ of the whole phase; below 1/phones.")
+    ] = discovery_budget.DELTA,
+    unit: Annotated[
+        Unit | None,
+        typer.Option(
+            help="What is to be protected; default: a phone, with --discovery local a recording."
+        ),
+    ] = None,
+    discovery: Annotated[
+        Discovery, typer.Option(help="How environments are found.")
+    ] = Discovery.SECURE_SUM,
+    recordings: Annotated[
+        int, typer.Option(help="With --discovery local: recordings of a phone, on average.")
+    ] = 100,
+    labels: Annotated[
+        str | None,
+        typer.Option(help="Classes of environments, by commas; default: everyday ones."),
+    ] = None,
+    cells: Annotated[
+        int | None, typer.Option(help="Cells; default: as many as phones and budget bear.")
+    ] = None,
+    sums: Annotated[int, typer.Option(help="How often cells are summed.")] = discovery_budget.SUMS,
+    label_share: Annotated[
+        float, typer.Option(help="Of the budget, what names get: above 0 and below 1.")
+    ] = discovery_budget.LABEL_SHARE,
+    dropout: Annotated[float, typer.Option(help="Largest fraction that may vanish.")] = 0.2,
+    corrupted: Annotated[
+        float, typer.Option(help="Fraction of phones an adversary may control.")
+    ] = 0.05,
+    any_delta: Annotated[
+        bool, typer.Option("--any-delta", help="Accept a δ of 1/phones or more.")
+    ] = False,
+    as_json: AsJson = False,
+) -> None:
+    """Split a privacy budget over the steps of a phase, and say what it buys."""
+    local = discovery is Discovery.LOCAL
+    wanted = Wanted(
+        phones=phones,
+        epsilon=epsilon,
+        delta=delta,
+        unit=unit or (Unit.RECORDING if local else Unit.PHONE),
+        discovery=discovery,
+        recordings=recordings,
+        labels=asked_hierarchy(labels, None)[0],
+        dropout=dropout,
+        corrupted=corrupted,
+        cells=cells,
+        sums=sums,
+        label_share=label_share,
+        any_delta=any_delta,
+    )
+    parameters, proposal = proposed(wanted)
+    if as_json:
+        said = {"wanted": wanted, "proposal": proposal}
+        typer.echo(msgspec.json.encode(said).decode())
+    else:
+        typer.echo("\n".join(_lines(wanted, parameters, proposal)))
+
+
+def _lines(wanted: Wanted, parameters: Parameters, proposal: Proposal) -> list[str]:
+    """The proposal, for a terminal."""
+    return [
+        f"{counted(wanted.phones, 'phone')}, {parameters.honest_survivors} of them counted on to "
+        "stay and be honest (--dropout, --corrupted)",
+        f"ε = {real(wanted.epsilon)} at δ = {real(wanted.delta)}, for {_UNITS[wanted.unit]}, is "
+        "split so:",
+        *(_step(each) for each in proposal.steps),
+        f"a phase costs, and {proposal.phases_a_year} of them in a year together",
+        *(
+            f"  {_UNITS[unit]:<40}  ε = {_real(price.epsilon):<9}  "
+            f"ε = {_real(price.yearly_epsilon)}"
+            for unit, price in ((unit, proposal.prices[unit.value]) for unit in _UNITS)
+        ),
+        *_sight(wanted, proposal),
+        *_refusals(proposal),
+    ]
+
+
+def _step(each: StepShare) -> str:
+    line = f"  {each.step:<22}  {each.setting} {real(each.value):<9}  ε = {_real(each.epsilon):<9}"
+    if each.deviation is None:
+        return f"{line}  noise on the phone itself"
+    return f"{line}  noise on an entry as of {real(each.deviation)} phones"
+
+
+def _sight(wanted: Wanted, proposal: Proposal) -> list[str]:
+    if proposal.needed is None:
+        return [
+            "no environment stands clear of the noise: more phones (--phones) or a larger --epsilon"
+        ]
+    said = [
+        f"an environment is seen if {counted(proposal.needed, 'phone')} or more heard it and "
+        "nothing else"
+    ]
+    if wanted.discovery is Discovery.SECURE_SUM:
+        said.append(
+            f"  of phones that heard four environments alike, {2 * proposal.needed} are needed; "
+            "of those that heard e, √e times as many"
+        )
+    shared = counted(proposal.environments, "environment")
+    return [*said, f"  {shared} can be seen at once, if every phone heard all of them alike"]
+
+
+def _refusals(proposal: Proposal) -> list[str]:
+    if not proposal.refusals:
+        return ["a default phone accepts this phase"]
+    return [
+        "a default phone refuses this phase:",
+        *(f"  {refusal.reason}" for refusal in proposal.refusals),
+    ]
+
+
+def _real(epsilon: float | None) -> str:
+    return real(math.inf if epsilon is None else epsilon)

@@ -1,0 +1,284 @@
+"""From what a phase may cost to its parameters, and what that buys: `earshot budget`.
+
+Nothing of it needs a server or a phone.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Iterable
+
+import msgspec
+import numpy as np
+
+from earshot_protocol import checks
+from earshot_protocol.geometry import Geometry
+from earshot_protocol.phases import discovery_budget
+from earshot_protocol.phases.acceptance import default_refusals
+from earshot_protocol.phases.discovery import LABELS, DiscoveryParameters
+from earshot_protocol.phases.learning import CENTROID_VOTE, Budget, PhaseParameters
+from earshot_protocol.phases.parameters import Parameters
+from earshot_protocol.privacy.calibration import check_delta, largest_scale
+from earshot_protocol.privacy.composition import composed_epsilon
+from earshot_protocol.privacy.events import Event
+from earshot_protocol.privacy.mechanisms import GRID, BallotSum, Unit, VectorSum
+from earshot_protocol.shipped_encoders import DEFAULT_ENCODER
+from earshot_protocol.start_centroids import CentroidSet
+from earshot_server.phases.forecast import Refusal, least_clear
+
+PHASES_A_YEAR = 12
+
+
+_Route = DiscoveryParameters | PhaseParameters
+
+
+class Discovery(enum.StrEnum):
+    """How global centroids are found."""
+
+    SECURE_SUM = "secure-sum"
+    """By secure sums over cells: protects phones."""
+    LOCAL = "local"
+    """By what phones cluster and publish on their own: protects recordings."""
+
+
+class Wanted(msgspec.Struct, frozen=True, kw_only=True):
+    """What a phase is to be like.
+
+    Attributes:
+        phones: n.
+        epsilon: ε of the whole phase.
+        delta: δ of it.
+        unit: in which it is to cost that.
+        discovery: how global centroids are found.
+        recordings: N, where phones cluster.
+        labels: the classes of environments.
+        dropout: ρ.
+        corrupted: γ.
+        cells: k of a discovery by secure sums; None for what is usual.
+        sums: T of it.
+        label_share: of its cost, as ρ of zero-concentrated privacy, for the names.
+        any_delta: accept a δ of 1/phones or more.
+    """
+
+    phones: int
+    epsilon: float
+    delta: float
+    unit: Unit
+    discovery: Discovery
+    recordings: int
+    labels: tuple[str, ...]
+    dropout: float
+    corrupted: float
+    cells: int | None = None
+    sums: int = discovery_budget.SUMS
+    label_share: float = discovery_budget.LABEL_SHARE
+    any_delta: bool = False
+
+
+class Price(msgspec.Struct, frozen=True, kw_only=True):
+    """What the phase costs in one unit, at the δ that was asked for.
+
+    Attributes:
+        epsilon: of one phase.
+        yearly_epsilon: of a year of such phases, at the same δ; None where nothing holds.
+    """
+
+    epsilon: float | None
+    yearly_epsilon: float | None
+
+
+class StepShare(msgspec.Struct, frozen=True, kw_only=True):
+    """One private step.
+
+    Attributes:
+        step: its name.
+        setting: what sets its noise: a noise multiplier, or ε.
+        value: of that.
+        epsilon: by itself, in the unit that was asked for; None where nothing holds.
+        deviation: standard deviation of the noise on an entry of a sum when no more phones stay
+            than are counted on, over the most that one phone adds to it; None where phones release
+            on their own.
+    """
+
+    step: str
+    setting: str
+    value: float
+    epsilon: float | None
+    deviation: float | None
+
+
+class Proposal(msgspec.Struct, frozen=True, kw_only=True):
+    """A split of a budget, and what it buys.
+
+    Attributes:
+        steps: the private steps.
+        prices: by unit.
+        phases_a_year: how many phases the yearly ε is of.
+        needed: phones that must have heard an environment, and nothing else, so that it stands
+            clear of the noise; None: more than there are.
+        environments: how many environments the phones that are counted on can share evenly, each
+            of them clear of the noise.
+        refusals: what a phone with the default policy refuses; empty: it accepts the phase.
+    """
+
+    steps: tuple[StepShare, ...]
+    prices: dict[str, Price]
+    phases_a_year: int
+    needed: int | None
+    environments: int
+    refusals: tuple[Refusal, ...]
+
+
+def proposed(wanted: Wanted) -> tuple[Parameters, Proposal]:
+    """Parameters of such a phase, and what they buy.
+
+    Raises:
+        InvalidParametersError: a value is out of range, or no such phase can run; says which and
+            what would be accepted.
+    """
+    checks.whole("phones", wanted.phones, 3)
+    checks.epsilon("epsilon", wanted.epsilon)
+    checks.probability("delta", wanted.delta)
+    if not wanted.any_delta:
+        check_delta(wanted.delta, wanted.phones)
+    checks.fraction("dropout", wanted.dropout)
+    checks.fraction("corrupted", wanted.corrupted)
+    checks.whole("recordings", wanted.recordings)
+    by_secure_sum = wanted.discovery is Discovery.SECURE_SUM
+    parameters: _Route = _discovery(wanted) if by_secure_sum else _learning(wanted)
+    parameters.check_feasible()
+    needed = _phones_needed(parameters)
+    honest = parameters.honest_survivors
+    return parameters, Proposal(
+        steps=_steps(parameters, wanted.unit, wanted.delta),
+        prices={unit.value: _price(parameters, unit, wanted.delta) for unit in Unit},
+        phases_a_year=PHASES_A_YEAR,
+        needed=needed if needed <= honest else None,
+        environments=_at_once(parameters, needed),
+        refusals=tuple(
+            Refusal(refused.rule.value, str(refused)) for refused in default_refusals(parameters)
+        ),
+    )
+
+
+def _discovery(wanted: Wanted) -> DiscoveryParameters:
+    cells = wanted.cells
+    if cells is None:
+        cells = discovery_budget.usual_cells(wanted.phones, wanted.epsilon, wanted.delta)
+    dimensions = discovery_budget.DIMENSIONS
+    noise = discovery_budget.noises(
+        wanted.epsilon,
+        wanted.delta,
+        sums=wanted.sums,
+        label_share=wanted.label_share,
+        cells=checks.whole("cells", cells, 1, 1024),
+        dimensions=dimensions,
+        labels=len(wanted.labels),
+        unit=wanted.unit,
+    )
+    return DiscoveryParameters(
+        phones=wanted.phones,
+        labels=wanted.labels,
+        encoder=DEFAULT_ENCODER,
+        # Nothing that is said here depends on where they are.
+        start=CentroidSet.of(np.ones((cells, dimensions))),
+        sums=wanted.sums,
+        cells_noise=noise.cells,
+        labels_noise=noise.labels,
+        delta=wanted.delta,
+        dropout=wanted.dropout,
+        corrupted=wanted.corrupted,
+    )
+
+
+_USUAL = Budget(clustering=1.0, selection=0.25, centroid_vote=0.5, label_vote=0.5)
+
+
+def _learning(wanted: Wanted) -> PhaseParameters:
+    def parameters(scale: float) -> PhaseParameters:
+        return PhaseParameters(
+            phones=wanted.phones,
+            recordings=wanted.recordings,
+            dimensions=8,
+            geometry=Geometry.SPHERICAL,
+            encoder=DEFAULT_ENCODER,
+            labels=wanted.labels,
+            local_centroids=6,
+            top_local_centroids=2,
+            top_global_centroids=10,
+            centroid_votes=3,
+            label_votes=3,
+            dropout=wanted.dropout,
+            corrupted=wanted.corrupted,
+            budget=Budget(*(scale * each for each in msgspec.structs.astuple(_USUAL))),
+            delta=wanted.delta,
+        )
+
+    def events(scale: float) -> Iterable[Event]:
+        return _events(parameters(scale), wanted.unit)
+
+    scale = largest_scale(events, wanted.epsilon, wanted.delta, least=1e-7, most=1e4)
+    return parameters(scale)
+
+
+def _events(parameters: Parameters, unit: Unit) -> list[Event]:
+    return [each.event(unit) for each in parameters.plan().mechanisms.values()]
+
+
+def _price(parameters: Parameters, unit: Unit, delta: float) -> Price:
+    events = _events(parameters, unit)
+    return Price(
+        epsilon=_known(composed_epsilon(events, delta)),
+        yearly_epsilon=_known(composed_epsilon(events * PHASES_A_YEAR, delta)),
+    )
+
+
+def _known(epsilon: float) -> float | None:
+    return epsilon if math.isfinite(epsilon) else None
+
+
+def _steps(parameters: Parameters, unit: Unit, delta: float) -> tuple[StepShare, ...]:
+    found = []
+    for step, mechanism in parameters.plan().mechanisms.items():
+        deviation = None
+        if isinstance(mechanism, VectorSum | BallotSum):
+            noise = mechanism.noise(parameters.noise_survivors)
+            deviation = noise.deviation / mechanism.largest_entry
+        by_noise = isinstance(mechanism, VectorSum)
+        found.append(
+            StepShare(
+                step=step,
+                setting="noise multiplier" if by_noise else "ε per recording",
+                value=float(getattr(mechanism, "noise_multiplier" if by_noise else "epsilon")),
+                epsilon=_known(composed_epsilon([mechanism.event(unit)], delta)),
+                deviation=deviation,
+            )
+        )
+    return tuple(found)
+
+
+def _phones_needed(parameters: _Route) -> int:
+    """Phones whose whole part in a sum goes to one environment, so that it is clear of noise."""
+    mechanisms = parameters.plan().mechanisms
+    if isinstance(parameters, DiscoveryParameters):
+        mechanism, looked_at = mechanisms[LABELS], parameters.cells * len(parameters.labels)
+    else:
+        mechanism, looked_at = mechanisms[CENTROID_VOTE], parameters.top_global_centroids
+    if isinstance(mechanism, VectorSum):
+        noise = mechanism.noise(parameters.phones)
+        # A name has to be clear of its runner-up as well, whose noise is another.
+        return math.ceil(least_clear((noise, noise.of_difference), looked_at) / GRID)
+    if isinstance(mechanism, BallotSum):
+        return least_clear((mechanism.noise(parameters.phones),), looked_at)
+    raise TypeError(f"{mechanism.name} is no sum")
+
+
+def _at_once(parameters: _Route, needed: int) -> int:
+    """How many environments can be heard by everybody alike and still be clear of the noise."""
+    honest = parameters.honest_survivors
+    if isinstance(parameters, DiscoveryParameters):
+        # Of e environments in one cell each, a phone adds 1/√e to each.
+        return min(parameters.cells, int((honest / needed) ** 2))
+    clear = honest * parameters.centroid_votes // needed if honest >= needed else 0
+    return min(parameters.top_global_centroids, clear)

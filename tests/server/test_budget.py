@@ -1,0 +1,161 @@
+"""`earshot budget`: what it proposes costs what was asked for, and says what it buys."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any
+
+import msgspec
+import pytest
+from typer.testing import CliRunner
+
+from earshot_protocol.errors import InvalidParametersError
+from earshot_protocol.phases.discovery import DiscoveryParameters
+from earshot_protocol.privacy.composition import composed_epsilon
+from earshot_protocol.privacy.laws import DiscreteLaplaceNoise, SkellamNoise
+from earshot_protocol.privacy.mechanisms import GRID, Unit
+from earshot_protocol.privacy.significance import LEVEL
+from earshot_server.commands.budget import app
+from earshot_server.phases.forecast import least_clear
+from earshot_server.phases.proposal import Discovery, Wanted, proposed
+
+LABELS = ("café", "office", "station")
+
+
+def wanted(**changes: Any) -> Wanted:
+    usual = Wanted(
+        phones=3000,
+        epsilon=1.0,
+        delta=1e-6,
+        unit=Unit.PHONE,
+        discovery=Discovery.SECURE_SUM,
+        recordings=100,
+        labels=LABELS,
+        dropout=0.2,
+        corrupted=0.05,
+    )
+    return msgspec.structs.replace(usual, **changes)
+
+
+@pytest.mark.parametrize(
+    ("discovery", "unit", "epsilon"),
+    [
+        (Discovery.SECURE_SUM, Unit.PHONE, 1.0),
+        (Discovery.SECURE_SUM, Unit.RECORDING, 0.3),
+        (Discovery.SECURE_SUM, Unit.REPLACED_PHONE, 2.0),
+        (Discovery.LOCAL, Unit.RECORDING, 2.5),
+        (Discovery.LOCAL, Unit.PHONE, 8.0),
+    ],
+)
+def test_a_phase_costs_what_was_asked_for(discovery: Discovery, unit: Unit, epsilon: float) -> None:
+    parameters, proposal = proposed(wanted(discovery=discovery, unit=unit, epsilon=epsilon))
+    events = [each.event(unit) for each in parameters.plan().mechanisms.values()]
+    cost = composed_epsilon(events, 1e-6)
+    assert epsilon * (1 - 1e-6) <= cost <= epsilon
+    price = proposal.prices[unit.value]
+    assert price.epsilon == cost
+    assert price.yearly_epsilon is None or epsilon < price.yearly_epsilon < 12 * epsilon
+    assert [each.step for each in proposal.steps] == list(parameters.plan().mechanisms)
+    assert all(each.epsilon is not None and each.epsilon < epsilon for each in proposal.steps)
+
+
+def test_prices_are_of_the_same_phase() -> None:
+    _, proposal = proposed(wanted())
+    by_unit = {unit: proposal.prices[unit.value].epsilon or math.inf for unit in Unit}
+    assert by_unit[Unit.PHONE] < by_unit[Unit.RECORDING] < 1.02 * by_unit[Unit.PHONE]
+    assert by_unit[Unit.REPLACED_PHONE] > 2 * by_unit[Unit.PHONE]
+    _, local = proposed(wanted(discovery=Discovery.LOCAL, unit=Unit.RECORDING))
+    assert (local.prices["phone"].epsilon or math.inf) > 50
+
+
+def test_an_environment_is_seen_by_phones_enough() -> None:
+    parameters, proposal = proposed(wanted())
+    assert isinstance(parameters, DiscoveryParameters)
+    assert proposal.needed is not None
+    assert proposal.steps[-1].deviation == pytest.approx(parameters.labels_noise)
+    # Some four to eight standard deviations of the noise of all phones that stay.
+    deviation = parameters.labels_noise * math.sqrt(3000 / parameters.noise_survivors)
+    assert 4 < proposal.needed / deviation < 8
+    _, few = proposed(wanted(epsilon=0.4, phones=110))
+    assert few.needed is None
+    assert few.environments == 0
+    _, many = proposed(wanted(phones=30_000))
+    assert many.environments > proposal.environments or many.environments == 40
+
+
+@pytest.mark.parametrize(
+    "law", [DiscreteLaplaceNoise(3.0, 1.2), SkellamNoise(30.0), SkellamNoise((5.0 * GRID) ** 2)]
+)
+def test_the_least_clear_sum_is_the_first_one(law: DiscreteLaplaceNoise | SkellamNoise) -> None:
+    least = least_clear((law,), 50)
+    assert law.at_least([least])[0] * 50 <= LEVEL
+    assert law.at_least([least - 1])[0] * 50 > LEVEL
+
+
+def test_what_default_phones_refuse_is_told() -> None:
+    _, accepted = proposed(wanted(epsilon=0.5))
+    assert accepted.refusals == ()
+    _, thin = proposed(wanted(phones=60, corrupted=0.0))
+    assert {refusal.rule for refusal in thin.refusals} >= {"least_phones", "least_corrupted"}
+
+
+# ------------------------------------------------------------------------------------ the command
+
+
+def run(*options: str) -> str:
+    result = CliRunner().invoke(app, options, catch_exceptions=False)
+    assert result.exit_code == 0
+    return result.output
+
+
+def test_the_table_says_what_the_json_says() -> None:
+    text = run("--phones", "3000", "--epsilon", "1", "--labels", "café,office")
+    told = json.loads(
+        run("--phones", "3000", "--epsilon", "1", "--labels", "café,office", "--json")
+    )
+    proposal = told["proposal"]
+    assert "3 000 phones, 2250 of them counted on" in text.replace("\u202f", " ")
+    for step in proposal["steps"]:
+        assert step["step"] in text
+    assert f"an environment is seen if {proposal['needed']} phones or more" in text
+    assert "a default phone accepts this phase" in text
+    assert "12 of them in a year" in text
+    assert told["wanted"]["labels"] == ["café", "office"]
+    assert proposal["prices"]["phone"]["epsilon"] == pytest.approx(1.0, rel=1e-6)
+
+
+def test_the_unit_follows_the_route() -> None:
+    local = json.loads(run("--phones", "500", "--discovery", "local", "--json"))
+    assert local["wanted"]["unit"] == "recording"
+    assert "noise on the phone itself" in run("--phones", "500", "--discovery", "local")
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"epsilon": math.nan}, r"^epsilon="),
+        ({"epsilon": math.inf}, r"^epsilon="),
+        ({"epsilon": -1.0}, r"^epsilon="),
+        ({"delta": math.nan}, r"^delta="),
+        ({"delta": -1e-6}, r"^delta="),
+        ({"delta": 1 / 3000}, r"^delta=.*1/phones"),
+        ({"delta": 1e-12}, r"out of reach"),
+        ({"phones": 0}, r"^phones="),
+        ({"dropout": math.nan}, r"^dropout="),
+        ({"corrupted": math.inf}, r"^corrupted="),
+        ({"label_share": math.nan}, r"^label_share="),
+        ({"label_share": 1.0}, r"^label_share="),
+        ({"sums": 9}, r"^sums="),
+        ({"cells": 0}, r"^cells="),
+        ({"recordings": 0}, r"^recordings="),
+    ],
+)
+def test_a_value_out_of_range_is_named(change: dict[str, Any], said: str) -> None:
+    with pytest.raises(InvalidParametersError, match=said):
+        proposed(wanted(**change))
+
+
+def test_a_large_delta_can_be_forced() -> None:
+    _, forced = proposed(wanted(delta=0.01, any_delta=True))
+    assert forced.prices["phone"].epsilon == pytest.approx(1.0, rel=1e-6)
