@@ -37,6 +37,7 @@ from earshot_protocol.errors import (
 from earshot_protocol.messages import AnyParameters, Wait, decode_answer
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import PartTask, SecureSum, SumPartTask
+from earshot_protocol.privacy.ledger import Ledger
 from earshot_protocol.randomness import RandomBytes
 from earshot_protocol.rules import Rule
 from earshot_protocol.secure_sum.bell import BELL
@@ -232,9 +233,13 @@ class Phone(Listener):
         parameters.check()
         if task.index >= parameters.phones:
             raise RefusedError(f"phone {task.index} in a phase of {parameters.phones} phones")
+        ledger, present = self.ledger, self._membership()
+        _check_unreleased(ledger, task.phase, parameters.plan().mechanisms)
+        if present is not None and present.phase == task.phase:
+            _check_unchanged(present, task.index, parameters)
         hierarchy = parameters.agreed_hierarchy(getattr(task, "choices", ()))
         kind_of(parameters).check(self._memory, parameters)
-        self._policy.check_phase(parameters, parameters.plan().releases(), self.ledger)
+        self._policy.check_phase(parameters, ledger, self._today(), self._held)
         member = _Membership(task.phase, task.index, parameters)
         self._store.put(_MEMBERSHIP, msgspec.msgpack.encode(member))
         self._store.delete(_SUM)
@@ -245,13 +250,8 @@ class Phone(Listener):
         self, member: _Membership, part: SecureSum, values: Input, begins: SumPartTask
     ) -> Answer:
         parameters, task = member.parameters, begins.advertise
-        released = self.ledger.releases_in(member.phase)
-        if any(release.step in part.mechanisms for release in released):
-            raise RefusedError(
-                f"this phone has voted: the {part.name} of a phase is cast once", Rule.REPEATED
-            )
-        if task.index != member.index:
-            raise RefusedError("this phone's number changed within a phase")
+        _check_unreleased(self.ledger, member.phase, part.mechanisms)
+        _check_unchanged(member, task.index, parameters)
         self._policy.check_sum(parameters, task.parameters)
         if task.parameters != parameters.sum_parameters(part, values.shape):
             raise RefusedError(
@@ -339,16 +339,48 @@ class Phone(Listener):
             raise UnexpectedMessageError("a vote of a phase that this phone is not in")
         return membership
 
+    @property
+    def _held(self) -> int:
+        """How many recordings this phone holds."""
+        return len(self._store.descriptions())
+
     def _record(self, member: _Membership, steps: Collection[str]) -> None:
         """Write releases to the ledger; the transaction around it ends before the answer leaves."""
-        held = len(self._store.recordings()[0])
-        expenses = member.parameters.plan().expenses(held)
-        try:
-            entries = self.ledger.append(
-                member.phase, [expense for expense in expenses if expense.release.step in steps]
-            )
-        except WrongStateError as error:
-            raise RefusedError(str(error), Rule.REPEATED) from error
-        for entry in entries:
+        expenses = tuple(
+            expense
+            for expense in member.parameters.plan().expenses(self._held)
+            if expense.release.step in steps
+        )
+        ledger, today = self.ledger, self._today()
+        _check_unreleased(ledger, member.phase, steps)
+        self._policy.check_release(member.phase, expenses, ledger, today)
+        for entry in ledger.append(member.phase, expenses, today):
             self._store.append_ledger(entry)
         kind_of(member.parameters).released(self._memory)
+
+
+def _check_unreleased(ledger: Ledger, phase: bytes, steps: Collection[str]) -> None:
+    try:
+        ledger.check_unreleased(phase, steps)
+    except WrongStateError as error:
+        raise RefusedError(str(error), Rule.REPEATED) from error
+
+
+def _check_unchanged(member: _Membership, index: int, parameters: Parameters) -> None:
+    if index != member.index:
+        raise RefusedError(
+            f"changed: this phone's number was {member.index} and is {index} now; it stays the "
+            "same within a phase",
+            Rule.CHANGED,
+        )
+    changed = [
+        name
+        for name in (*parameters.__struct_fields__, "kind")
+        if getattr(parameters, name) != getattr(member.parameters, name, None)
+    ]
+    if changed:
+        raise RefusedError(
+            f"changed: {', '.join(changed)} of the phase; parameters stay as this phone agreed to "
+            "them",
+            Rule.CHANGED,
+        )

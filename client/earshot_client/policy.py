@@ -9,10 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from datetime import date
 
 from earshot_protocol.phases.acceptance import Limits, Refusals
 from earshot_protocol.phases.parameters import Parameters
-from earshot_protocol.privacy.accounting import Release, total
+from earshot_protocol.privacy.accounting import Expense
 from earshot_protocol.privacy.ledger import Ledger
 from earshot_protocol.secure_sum.parameters import SumParameters
 
@@ -32,19 +33,36 @@ class Policy(Limits):
     tell_refusals: bool = True
 
     def check_phase(
-        self, parameters: Parameters, planned: Sequence[Release], ledger: Ledger
+        self, parameters: Parameters, ledger: Ledger, today: date, recordings: int = 0
     ) -> None:
         """Refuse a phase before anything of it is released.
 
         Args:
             parameters: what the server proposes.
-            planned: everything that this phone would release in the phase, as it computed itself.
             ledger: everything that this phone ever released.
+            today: in UTC.
+            recordings: that this phone holds.
 
         Raises:
             RefusedError: names the rule, the value and what would be accepted.
         """
-        _raise_first(self.refusals_of_phase(parameters, total(planned), ledger.spent()))
+        _raise_first(self.refusals_of_phase(parameters, ledger, today, recordings))
+
+    def check_release(
+        self, phase: bytes, expenses: Sequence[Expense], ledger: Ledger, today: date
+    ) -> None:
+        """Refuse to release more than is left, whatever was agreed to when the phase began.
+
+        Args:
+            phase: in which it would be released.
+            expenses: what it costs, in every unit.
+            ledger: everything that this phone ever released.
+            today: in UTC.
+
+        Raises:
+            RefusedError: names the rule, the value and what would be accepted.
+        """
+        _raise_first(self.refusals_of_cost(expenses, ledger, today, phase))
 
     def check_sum(self, parameters: Parameters, sum_parameters: SumParameters) -> None:
         """Refuse a secure sum that is weaker than the phase or this policy asks for.

@@ -1,7 +1,8 @@
 """The names of the rules by which a phone refuses: all that it may say of a refusal.
 
 The list is closed: what is not on it does not cross the wire. No rule depends on what a phone has
-heard, so that its name tells nothing of it.
+heard, so that its name tells nothing of it; budgets that grow with the number of recordings are
+decided for a number that hardly any phone exceeds (`acceptance.COUNTED_RECORDINGS`).
 """
 
 from __future__ import annotations
@@ -17,8 +18,18 @@ class Rule(enum.StrEnum):
     LARGEST_NOISE_CROWD = "largest_noise_crowd"
     LARGEST_EPSILON = "largest_epsilon"
     LARGEST_DELTA = "largest_delta"
+    LARGEST_YEARLY_EPSILON = "largest_yearly_epsilon"
+    LARGEST_YEARLY_DELTA = "largest_yearly_delta"
     LARGEST_LIFETIME_EPSILON = "largest_lifetime_epsilon"
     LARGEST_LIFETIME_DELTA = "largest_lifetime_delta"
+    LARGEST_PHONE_EPSILON = "largest_phone_epsilon"
+    LARGEST_PHONE_DELTA = "largest_phone_delta"
+    LARGEST_YEARLY_PHONE_EPSILON = "largest_yearly_phone_epsilon"
+    LARGEST_YEARLY_PHONE_DELTA = "largest_yearly_phone_delta"
+    LARGEST_LIFETIME_PHONE_EPSILON = "largest_lifetime_phone_epsilon"
+    LARGEST_LIFETIME_PHONE_DELTA = "largest_lifetime_phone_delta"
+    DELTA = "delta"
+    """One of the phase's phones may well be exposed: its δ is no smaller than 1/phones."""
     LARGEST_DROPOUT = "largest_dropout"
     LEAST_CORRUPTED = "least_corrupted"
     LEAST_THRESHOLD = "least_threshold"
@@ -32,6 +43,8 @@ class Rule(enum.StrEnum):
     """Of the phase: no phase can run under them."""
     SUM = "sum"
     """Parameters of a secure sum that are not those of its phase, or under which none is safe."""
+    CHANGED = "changed"
+    """What the phone agreed to changes between two steps of a phase."""
     REPEATED = "repeated"
     """It is in the ledger already: nothing is released twice."""
     PROTOCOL = "protocol"

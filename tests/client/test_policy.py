@@ -3,10 +3,13 @@ from __future__ import annotations
 import dataclasses
 import math
 import re
+from datetime import date, timedelta
 from typing import Any
 
 import msgspec
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 from support.parameters import learning_parameters, statistics_parameters
 
 from earshot_client.encoder import default_encoder
@@ -16,15 +19,18 @@ from earshot_client.store.memory import MemoryStore
 from earshot_protocol.encoder_file import DIMENSIONS
 from earshot_protocol.errors import InvalidParametersError, RefusedError
 from earshot_protocol.geometry import Geometry
-from earshot_protocol.phases.acceptance import Limits, default_refusals
-from earshot_protocol.phases.learning import Budget, Cluster, PhaseParameters
+from earshot_protocol.phases.acceptance import COUNTED_RECORDINGS, Limits, default_refusals
+from earshot_protocol.phases.learning import Budget as PhaseBudget
+from earshot_protocol.phases.learning import Cluster, PhaseParameters
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.phases.statistics import CountContacts, StatisticsParameters
-from earshot_protocol.privacy.accounting import Expense, Release
-from earshot_protocol.privacy.events import Approximate
+from earshot_protocol.privacy.accounting import Expense, Release, expenses
+from earshot_protocol.privacy.budgets import BUDGETS, Budget, Span
+from earshot_protocol.privacy.conversions import zcdp_rho
+from earshot_protocol.privacy.events import Approximate, Pure, ZeroConcentrated
 from earshot_protocol.privacy.ledger import Ledger
-from earshot_protocol.privacy.mechanisms import Unit
+from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, BallotSum, Unit
 from earshot_protocol.rules import Rule
 from earshot_protocol.secure_sum.messages import AdvertiseKeys
 from earshot_protocol.secure_sum.parameters import SumParameters, choose
@@ -33,25 +39,27 @@ from earshot_protocol.wire import Task
 
 PHASE = learning_parameters(phones=100, dropout=0.1, corrupted=0.05)
 SUM = choose(100, (5,), 50, 0.1, 0.05)
+TODAY = date(2026, 3, 2)
+OTHER = b"the second phase"
+Expenses = tuple[Expense, ...]
 
 
 def phase(**changes: Any) -> PhaseParameters:
     return msgspec.structs.replace(PHASE, **changes)
 
 
-def planned(epsilon: float, delta: float = 0.0) -> tuple[Release, ...]:
-    return (
-        Release("all of it", Unit.RECORDING, epsilon, delta, "some noise"),
-        Release("all of it", Unit.PHONE, 1e6, 1.0, "some noise"),
+def planned(epsilon: float, delta: float = 0.0, unit: Unit = Unit.RECORDING) -> Expenses:
+    """An expense in this unit, and next to nothing in the other."""
+    return tuple(
+        Expense(Release("all of it", each, *cost, "some noise"), Approximate(*cost))
+        for each in LEDGER_UNITS
+        for cost in [(epsilon, delta) if each is unit else (1e-3, 0.0)]
     )
 
 
-def spent(epsilon: float, delta: float = 0.0) -> Ledger:
+def spent(*costs: float, unit: Unit = Unit.RECORDING, day: date | None = TODAY) -> Ledger:
     ledger = Ledger()
-    expenses = [
-        Expense(each, Approximate(each.epsilon, each.delta)) for each in planned(epsilon, delta)
-    ]
-    ledger.append(bytes(16), expenses)
+    ledger.append(bytes(16), planned(*costs, unit=unit), day)
     return ledger
 
 
@@ -60,52 +68,16 @@ def just_above(value: float) -> float:
 
 
 # Per rule: its limit, and what is checked against it, at the limit and just beyond.
-PHASE_RULES: dict[str, tuple[float, dict[str, Any], dict[str, Any]]] = {
-    "least_phones": (
-        100,
-        {"parameters": phase(phones=100)},
-        {"parameters": phase(phones=99)},
-    ),
-    "largest_phones": (
-        1000,
-        {"parameters": phase(phones=1000)},
-        {"parameters": phase(phones=1001)},
-    ),
+CROWD_RULES: dict[str, tuple[float, dict[str, Any], dict[str, Any]]] = {
+    "least_phones": (100, {"phones": 100}, {"phones": 99}),
+    "largest_phones": (1000, {"phones": 1000}, {"phones": 1001}),
     "largest_noise_crowd": (
         85,
-        {"parameters": phase(phones=10**6, noise_crowd=85)},
-        {"parameters": phase(phones=10**6, noise_crowd=86)},
+        {"phones": 10**5, "noise_crowd": 85},
+        {"phones": 10**5, "noise_crowd": 86},
     ),
-    "largest_epsilon": (
-        2.5,
-        {"releases": planned(2.5)},
-        {"releases": planned(just_above(2.5))},
-    ),
-    "largest_delta": (
-        1e-6,
-        {"releases": planned(1.0, 1e-6)},
-        {"releases": planned(1.0, just_above(1e-6))},
-    ),
-    "largest_lifetime_epsilon": (
-        10.0,
-        {"releases": planned(1.0), "ledger": spent(9.0)},
-        {"releases": planned(1.0), "ledger": spent(just_above(9.0))},
-    ),
-    "largest_lifetime_delta": (
-        5e-6,
-        {"releases": planned(1.0, 1e-6), "ledger": spent(1.0, 4e-6)},
-        {"releases": planned(1.0, 1e-6), "ledger": spent(1.0, just_above(4e-6))},
-    ),
-    "largest_dropout": (
-        0.2,
-        {"parameters": phase(dropout=0.2)},
-        {"parameters": phase(dropout=just_above(0.2))},
-    ),
-    "least_corrupted": (
-        0.05,
-        {"parameters": phase(corrupted=0.05)},
-        {"parameters": phase(corrupted=0.05 - 1e-6)},
-    ),
+    "largest_dropout": (0.2, {"dropout": 0.2}, {"dropout": just_above(0.2)}),
+    "least_corrupted": (0.05, {"corrupted": 0.05}, {"corrupted": 0.05 - 1e-6}),
 }
 SUM_RULES = {
     "least_statistical_security": 40,
@@ -114,26 +86,111 @@ SUM_RULES = {
 }
 
 
-def check_phase(
-    policy: Policy,
-    parameters: PhaseParameters = PHASE,
-    releases: tuple[Release, ...] = planned(1.0),
-    ledger: Ledger | None = None,
+def check_phase(policy: Policy, parameters: Parameters = PHASE, recordings: int = 0) -> None:
+    policy.check_phase(parameters, Ledger(), TODAY, recordings)
+
+
+def check_release(
+    policy: Policy, expenses: Expenses, ledger: Ledger | None = None, phase: bytes = OTHER
 ) -> None:
-    policy.check_phase(parameters, releases, ledger or Ledger())
+    policy.check_release(phase, expenses, ledger or Ledger(), TODAY)
 
 
 def test_every_rule_of_the_policy_is_tested() -> None:
-    assert {rule.name for rule in dataclasses.fields(Limits)} == {*PHASE_RULES, *SUM_RULES}
+    budgets = {rule.value for budget in BUDGETS for rule in (budget.epsilon, budget.delta)}
+    named = {limit.name for limit in dataclasses.fields(Limits)} - {"any_delta"}
+    assert named == {*CROWD_RULES, *budgets, *SUM_RULES}
 
 
-@pytest.mark.parametrize("rule", PHASE_RULES)
+@pytest.mark.parametrize("rule", CROWD_RULES)
 def test_a_phase_is_accepted_at_the_limit_and_refused_beyond(rule: str) -> None:
-    limit, at, beyond = PHASE_RULES[rule]
-    policy = Policy(**{rule: limit})  # type: ignore[arg-type]
-    check_phase(policy, **at)
+    limit, at, beyond = CROWD_RULES[rule]
+    policy = Policy.per_recording(**{rule: limit})
+    check_phase(policy, phase(**at))
     with pytest.raises(RefusedError, match=f"^{rule}: .* (at least|at most) {limit} is accepted"):
-        check_phase(policy, **beyond)
+        check_phase(policy, phase(**beyond))
+
+
+@pytest.mark.parametrize("budget", BUDGETS, ids=lambda budget: budget.epsilon.value)
+def test_a_budget_is_spent_up_to_its_limit_and_no_further(budget: Budget) -> None:
+    """Per phase, per year and for life, in either unit: and the other unit is not touched."""
+    policy = Policy(**{budget.epsilon: 1.5, budget.delta: 5e-6})  # type: ignore[arg-type]
+    before = None if budget.span is Span.PHASE else spent(0.5, 4e-6, unit=budget.unit)
+    left = (1.5, 5e-6) if before is None else (1.0, 1e-6)
+    check_release(policy, planned(*left, unit=budget.unit), before)
+    for rule, more in (
+        (budget.epsilon, (just_above(left[0]), left[1])),
+        (budget.delta, (left[0], just_above(left[1]))),
+    ):
+        with pytest.raises(RefusedError, match=f"^{rule}: .* per {budget.unit}.*=") as caught:
+            check_release(policy, planned(*more, unit=budget.unit), before)
+        assert caught.value.rule is rule
+        limit = getattr(policy, rule)
+        assert f"at most {limit} is accepted" in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    ("days", "counts"),
+    [(0, True), (365, True), (366, False), (5000, False), (-1, True), (-5000, True), (None, True)],
+)
+def test_a_release_counts_for_a_year(days: int | None, counts: bool) -> None:
+    """One of a day to come counts as well, and one of which no day is known, as made today."""
+    day = None if days is None else TODAY - timedelta(days=days)
+    policy = Policy(largest_yearly_epsilon=3.0)
+    ledger = spent(2.0, day=day)
+    check_release(policy, planned(1.0), ledger)
+    if not counts:
+        check_release(policy, planned(1.5), ledger)
+        return
+    with pytest.raises(RefusedError, match=r"largest_yearly_epsilon: ε of this year.* the 1\.99"):
+        check_release(policy, planned(1.5), ledger)
+
+
+def test_a_clock_that_is_set_back_frees_nothing() -> None:
+    """Nor does one that was set back when a release was made: none is older than the last."""
+    ledger = Ledger()
+    ledger.append(bytes(16), planned(1.0), TODAY)
+    ledger.append(OTHER, planned(1.0), TODAY - timedelta(days=3000))
+    policy = Policy(largest_yearly_epsilon=3.0)
+    for today in (TODAY, TODAY - timedelta(days=3000), TODAY + timedelta(days=365)):
+        with pytest.raises(RefusedError, match="largest_yearly_epsilon"):
+            policy.check_release(b"third" + bytes(11), planned(1.5), ledger, today)
+    later = TODAY + timedelta(days=366)
+    policy.check_release(b"third" + bytes(11), planned(1.5), ledger, later)
+
+
+def test_what_a_phase_has_spent_counts_when_it_releases_more() -> None:
+    policy = Policy(largest_epsilon=3.0)
+    check_release(policy, planned(1.0), spent(2.5))
+    with pytest.raises(RefusedError, match=r"largest_epsilon: .* the 2\.49\d+ already spent=3\.49"):
+        check_release(policy, planned(1.0), spent(2.5), phase=bytes(16))
+
+
+def test_a_year_is_composed_from_events_and_not_added_up() -> None:
+    """Twelve phases of (2, 10⁻⁶) are 24 by adding up, and fit into a year of 8."""
+    ledger = Ledger()
+    for number in range(12):
+        event = ZeroConcentrated(zcdp_rho(2.0, 1e-6))
+        release = Release("sum", Unit.PHONE, 2.0, 1e-6, "some noise")
+        if number < 11:
+            ledger.append(bytes(15) + bytes([number]), [Expense(release, event)], TODAY)
+    check_release(Policy(), (Expense(release, event),), ledger)
+    assert ledger.spent()[Unit.PHONE].epsilon == 22.0
+    pure = (Expense(release, Pure(2.0)),)
+    with pytest.raises(RefusedError, match="largest_yearly_phone_epsilon"):
+        check_release(Policy(largest_yearly_phone_epsilon=7.0), pure, ledger)
+
+
+def test_many_phases_of_small_sums_are_no_worse_than_added_up() -> None:
+    """How far secure sums are from ideal ones weighs e^ε, of all or of each: the less counts."""
+    ledger = Ledger()
+    for number in range(60):
+        for step in ("one vote", "another"):
+            ledger.append(bytes([number]) + bytes(15), expenses(step, BallotSum(0.5, 3, 75)), TODAY)
+    standing = {(each.span, each.unit): each for each in Policy().standing(ledger, TODAY)}
+    life = standing[Span.LIFE, Unit.RECORDING]
+    assert 0 < life.epsilon <= 60.0 + 1e-9
+    assert life.left == pytest.approx(100 - life.epsilon)
 
 
 @pytest.mark.parametrize("rule", SUM_RULES)
@@ -175,46 +232,92 @@ def test_a_phase_that_its_own_conditions_forbid_is_refused() -> None:
 
 
 def test_a_phase_without_honest_survivors_is_refused() -> None:
-    check_phase(Policy(), phase(dropout=0.2, corrupted=0.79))
+    check_phase(Policy.per_recording(), phase(dropout=0.2, corrupted=0.79))
     with pytest.raises(RefusedError, match="no honest phone"):
-        check_phase(Policy(), phase(dropout=0.2, corrupted=0.8))
+        check_phase(Policy.per_recording(), phase(dropout=0.2, corrupted=0.8))
 
 
-def test_costs_are_added_over_the_steps_of_a_phase() -> None:
-    tenths = planned(0.1) * 30
-    check_phase(Policy(largest_epsilon=3.0), releases=tenths)
+def test_the_steps_of_a_phase_count_together() -> None:
+    check_release(Policy(largest_epsilon=1.0), planned(0.9))
     with pytest.raises(RefusedError, match="largest_epsilon"):
-        check_phase(Policy(largest_epsilon=3.0), releases=tenths + planned(1e-6))
+        check_release(Policy(largest_epsilon=1.0), planned(0.9) + planned(0.2))
+    # Thirty steps of 0.1 are 3 by adding up, and less at a δ of 10⁻⁵.
+    check_release(Policy(largest_epsilon=2.8), planned(0.1) * 30)
 
 
-@pytest.mark.parametrize("epsilon", [math.inf, math.nan])
-def test_what_has_no_bound_is_refused(epsilon: float) -> None:
-    with pytest.raises(RefusedError, match="largest_epsilon"):
-        check_phase(Policy(), releases=planned(epsilon))
+@pytest.mark.parametrize("unit", LEDGER_UNITS)
+def test_what_has_no_bound_is_refused(unit: Unit) -> None:
+    with pytest.raises(RefusedError, match=r"largest_(phone_)?epsilon: .*=inf; at most"):
+        check_release(Policy(), planned(math.inf, unit=unit))
+    with pytest.raises(InvalidParametersError, match="nan"):
+        check_release(Policy(), planned(math.nan, unit=unit))
 
 
 def test_the_refusal_says_what_was_spent() -> None:
-    with pytest.raises(RefusedError, match=r"99\.5 already spent=100\.5; at most 100\.0"):
-        check_phase(Policy(), releases=planned(1.0), ledger=spent(99.5))
+    with pytest.raises(RefusedError, match=r"99\.49\d+ already spent=100\.49\d+; at most 100\.0"):
+        check_release(Policy(largest_yearly_epsilon=200), planned(1.0), spent(99.5))
 
 
-def test_the_default_policy_takes_a_phase_of_the_default_kind() -> None:
-    check_phase(Policy(), releases=planned(3.0, 1e-5))
+@pytest.mark.parametrize("delta", [1e-2, 0.5])
+def test_a_delta_that_may_expose_a_phone_is_refused_unless_the_policy_forces_it(
+    delta: float,
+) -> None:
+    lenient = {"largest_delta": 1.0, "largest_yearly_delta": 1.0, "largest_lifetime_delta": 1.0}
+    asked = phase(geometry=Geometry.SPHERICAL, delta=delta)
+    with pytest.raises(RefusedError, match=r"^delta: .* with 100 phones; below 1/phones") as caught:
+        check_phase(Policy.per_recording(**lenient), asked)
+    assert caught.value.rule is Rule.DELTA
+    check_phase(Policy.per_recording(**lenient, any_delta=True), asked)
+    check_phase(Policy.per_recording(**lenient), phase(geometry=Geometry.SPHERICAL, delta=9e-3))
+
+
+def test_a_phone_as_it_comes_refuses_to_be_spent_for_its_recordings() -> None:
+    with pytest.raises(RefusedError, match=r"^largest_phone_epsilon: .* per phone=.*at most 2\.0"):
+        check_phase(Policy())
+    check_phase(Policy.per_recording())
+    check_phase(Policy(), statistics_parameters(contacts=8, epsilon=0.5))
     Policy().check_sum(PHASE, SUM)
+
+
+@given(st.integers(0, COUNTED_RECORDINGS), st.integers(1, 300), st.floats(1e-4, 1))
+def test_what_is_agreed_to_does_not_depend_on_what_the_phone_holds(
+    held: int, named: int, epsilon: float
+) -> None:
+    """Or a server could find the number out, by phases that it never begins."""
+    budget = PhaseBudget(epsilon, epsilon / 8, 1e-3, 1e-3)
+    asked = phase(recordings=named, budget=budget)
+
+    def said(recordings: int) -> list[str]:
+        return [
+            str(each) for each in Policy().refusals_of_phase(asked, Ledger(), TODAY, recordings)
+        ]
+
+    assert said(held) == said(0)
+
+
+def test_a_server_that_names_fewer_recordings_than_there_are_gains_nothing() -> None:
+    """With N = 1 and 200 recordings, 1.25 was believed where 6.0 was measured."""
+    one = phase(recordings=1, budget=PhaseBudget(0.5, 0.125, 0.25, 0.25))
+    for held in (0, 1, 200, 5000):
+        with pytest.raises(
+            RefusedError, match=r"^largest_phone_epsilon: .* reckoned for"
+        ) as caught:
+            check_phase(Policy(), one, held)
+        assert f"for {max(held, 1000)} recordings" in str(caught.value)
 
 
 @pytest.mark.parametrize("rule", [rule.name for rule in dataclasses.fields(Limits)])
 def test_limits_are_numbers(rule: str) -> None:
     for value in (-1, math.nan):
         with pytest.raises(InvalidParametersError, match=rule):
-            Policy(**{rule: value})
+            Policy(**{rule: value})  # type: ignore[arg-type]
 
 
 # ------------------------------------------------------------------- what operators are told of it
 
 
 def test_every_limit_has_a_name_that_may_cross_the_wire() -> None:
-    names = {limit.name for limit in dataclasses.fields(Limits)}
+    names = {limit.name for limit in dataclasses.fields(Limits)} - {"any_delta"}
     assert names == {rule.value for rule in Rule if rule.value.startswith(("least_", "largest_"))}
 
 
@@ -225,12 +328,32 @@ def test_the_encoder_of_a_default_phone_is_the_shipped_one() -> None:
 USUAL = learning_parameters(
     geometry=Geometry.SPHERICAL, encoder=DEFAULT_ENCODER, dimensions=8, dropout=0.2
 )
+TINY = 1e-6
 REFUSED: dict[str, tuple[Parameters, list[Rule]]] = {
-    "nothing is wrong": (USUAL, []),
+    "a phone pays for its recordings": (USUAL, [Rule.LARGEST_PHONE_EPSILON]),
     "nothing is wrong with statistics": (statistics_parameters(), []),
-    "unknown encoder": (msgspec.structs.replace(USUAL, encoder="mine-1"), [Rule.ENCODER]),
-    "500 dimensions": (msgspec.structs.replace(USUAL, dimensions=500), [Rule.DIMENSIONS]),
-    "few phones": (msgspec.structs.replace(USUAL, phones=50), [Rule.LEAST_PHONES]),
+    "unknown encoder": (
+        msgspec.structs.replace(USUAL, encoder="mine-1"),
+        [Rule.ENCODER, Rule.LARGEST_PHONE_EPSILON],
+    ),
+    "500 dimensions": (
+        msgspec.structs.replace(USUAL, dimensions=500),
+        [Rule.DIMENSIONS, Rule.LARGEST_PHONE_EPSILON],
+    ),
+    "few phones": (
+        msgspec.structs.replace(USUAL, phones=50),
+        [Rule.LEAST_PHONES, Rule.LARGEST_PHONE_EPSILON],
+    ),
+    "few recordings, as the server says": (
+        msgspec.structs.replace(USUAL, recordings=1, budget=PhaseBudget(0.5, 0.1, 0.5, 0.5)),
+        [Rule.LARGEST_PHONE_EPSILON],
+    ),
+    "next to nothing for a phone": (
+        msgspec.structs.replace(
+            USUAL, geometry=Geometry.EUCLIDEAN, budget=PhaseBudget(TINY, TINY, 0.5, 0.5)
+        ),
+        [],
+    ),
     "too much of everything": (
         msgspec.structs.replace(
             USUAL,
@@ -238,7 +361,7 @@ REFUSED: dict[str, tuple[Parameters, list[Rule]]] = {
             dropout=0.35,
             corrupted=0.0,
             delta=1e-4,
-            budget=Budget(clustering=3.0, selection=0.25, centroid_vote=0.5, label_vote=0.5),
+            budget=PhaseBudget(clustering=3.0, selection=0.25, centroid_vote=0.5, label_vote=0.5),
         ),
         [
             Rule.LEAST_PHONES,
@@ -246,11 +369,17 @@ REFUSED: dict[str, tuple[Parameters, list[Rule]]] = {
             Rule.LEAST_CORRUPTED,
             Rule.LARGEST_EPSILON,
             Rule.LARGEST_DELTA,
+            Rule.LARGEST_PHONE_EPSILON,
+            Rule.LARGEST_PHONE_DELTA,
         ],
     ),
     "statistics that cost too much": (
-        statistics_parameters(epsilon=3.5),
+        statistics_parameters(epsilon=3.5, contacts=1),
         [Rule.LARGEST_EPSILON],
+    ),
+    "statistics that cost a phone too much": (
+        statistics_parameters(epsilon=0.5, contacts=9),
+        [Rule.LARGEST_PHONE_EPSILON],
     ),
 }
 

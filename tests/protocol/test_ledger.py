@@ -4,6 +4,7 @@ import hashlib
 import json
 import math
 from collections.abc import Callable
+from datetime import date, timedelta
 
 import msgspec
 import pytest
@@ -18,6 +19,7 @@ from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, Unit
 
 PHASE = bytes(range(16))
 OTHER = bytes(16)
+DAY = date(2026, 3, 2)
 
 
 def both_units(step: str, epsilon: float, delta: float = 0.0) -> tuple[Expense, ...]:
@@ -30,9 +32,9 @@ def both_units(step: str, epsilon: float, delta: float = 0.0) -> tuple[Expense, 
 def three_steps() -> tuple[bytes, ...]:
     ledger = Ledger()
     return (
-        *ledger.append(PHASE, both_units("cluster", 1.0, 1e-6)),
-        *ledger.append(PHASE, both_units("select", 0.5)),
-        *ledger.append(OTHER, both_units("cluster", 2.0, 1e-6)),
+        *ledger.append(PHASE, both_units("cluster", 1.0, 1e-6), DAY),
+        *ledger.append(PHASE, both_units("select", 0.5), DAY),
+        *ledger.append(OTHER, both_units("cluster", 2.0, 1e-6), DAY),
     )
 
 
@@ -47,7 +49,7 @@ STEPS = st.lists(
 def test_what_is_appended_is_what_is_read(steps: list[tuple[bytes, str, float]]) -> None:
     written, stored = Ledger(), []
     for phase, step, epsilon in steps:
-        stored += written.append(phase, both_units(step, epsilon, 1e-7))
+        stored += written.append(phase, both_units(step, epsilon, 1e-7), DAY)
     read = Ledger(stored)
     assert read.releases == written.releases
     assert read.events == written.events
@@ -76,9 +78,9 @@ def test_the_chain_is_the_hash_of_the_encoded_entry_before() -> None:
 
 def test_a_ledger_read_from_a_store_goes_on_with_the_same_chain() -> None:
     written = Ledger()
-    first = written.append(PHASE, both_units("cluster", 1.0))
-    assert Ledger(first).append(PHASE, both_units("select", 1.0)) == written.append(
-        PHASE, both_units("select", 1.0)
+    first = written.append(PHASE, both_units("cluster", 1.0), DAY)
+    assert Ledger(first).append(PHASE, both_units("select", 1.0), DAY) == written.append(
+        PHASE, both_units("select", 1.0), DAY
     )
 
 
@@ -130,10 +132,10 @@ def test_a_step_of_a_phase_is_released_once() -> None:
         both_units("new", 1.0) + both_units("select", 1.0),
     ):
         with pytest.raises(WrongStateError, match="released already"):
-            ledger.append(PHASE, releases)
+            ledger.append(PHASE, releases, DAY)
     assert ledger.export() == before
-    assert len(ledger.append(OTHER, both_units("select", 1.0))) == 2
-    assert len(ledger.append(PHASE, both_units("new", 1.0))) == 2
+    assert len(ledger.append(OTHER, both_units("select", 1.0), DAY)) == 2
+    assert len(ledger.append(PHASE, both_units("new", 1.0), DAY)) == 2
 
 
 @pytest.mark.parametrize(
@@ -142,20 +144,20 @@ def test_a_step_of_a_phase_is_released_once() -> None:
 def test_what_is_no_cost_is_not_recorded(epsilon: float, delta: float) -> None:
     ledger = Ledger()
     with pytest.raises(InvalidInputError):
-        ledger.append(PHASE, (*both_units("cluster", 1.0), *both_units("x", epsilon, delta)))
+        ledger.append(PHASE, (*both_units("cluster", 1.0), *both_units("x", epsilon, delta)), DAY)
     assert ledger.releases == ()
 
 
 def test_phase_and_releases_are_needed() -> None:
     for phase in (b"", bytes(15), bytes(17)):
         with pytest.raises(InvalidInputError, match="16"):
-            Ledger().append(phase, both_units("cluster", 1.0))
+            Ledger().append(phase, both_units("cluster", 1.0), DAY)
     with pytest.raises(InvalidInputError, match="nothing to record"):
-        Ledger().append(PHASE, ())
+        Ledger().append(PHASE, (), DAY)
 
 
 def test_a_release_without_noise_is_recorded_as_what_it_is() -> None:
-    stored = Ledger().append(PHASE, both_units("cluster", math.inf))
+    stored = Ledger().append(PHASE, both_units("cluster", math.inf), DAY)
     assert Ledger(stored).spent()[Unit.RECORDING].epsilon == math.inf
 
 
@@ -163,12 +165,14 @@ def test_the_export_is_for_people() -> None:
     rows = Ledger(three_steps()).export()
     assert rows[3] == {
         "number": 4,
+        "day": "2026-03-02",
         "phase": PHASE.hex(),
         "step": "select",
         "mechanism": "some noise",
         "unit": "phone",
         "epsilon": 5.0,
         "delta": 0.0,
+        "event": {"event": "pure", "epsilon": 5.0, "times": 1},
     }
     assert json.loads(json.dumps(rows)) == rows
     assert all(type(row["unit"]) is str for row in rows)
@@ -191,7 +195,7 @@ def test_a_ledger_from_before_events_were_kept_is_read_and_goes_on() -> None:
     ledger = Ledger([stored])
     noise = DiscreteLaplaceSum(4.0, 2.0)
     release = Release("vote", Unit.RECORDING, 0.5, 1e-12, "ballots")
-    (new,) = ledger.append(PHASE, [Expense(release, noise)])
+    (new,) = ledger.append(PHASE, [Expense(release, noise)], DAY)
     read = Ledger([stored, new])
     assert read.events == (
         (Unit.RECORDING, Approximate(1.5, 1e-6)),
@@ -207,5 +211,49 @@ def test_a_ledger_from_before_events_were_kept_is_read_and_goes_on() -> None:
 )
 def test_every_event_survives_the_store(event: Pure) -> None:
     release = Release("step", Unit.PHONE, 1.0, 1e-6, "noise")
-    stored = Ledger().append(PHASE, [Expense(release, event)])
+    stored = Ledger().append(PHASE, [Expense(release, event)], DAY)
     assert Ledger(stored).events == ((Unit.PHONE, event),)
+
+
+def test_an_entry_keeps_its_day_and_entries_without_one_stay_as_they_were() -> None:
+    """Version 4 of a phone's file had no days; its entries count as if they were made today."""
+    release = Release("vote", Unit.PHONE, 1.0, 1e-12, "ballots")
+    (undated,) = Ledger().append(PHASE, [Expense(release, Pure(1.0))], None)
+    assert b"day" not in undated
+    (dated,) = Ledger([undated]).append(OTHER, [Expense(release, Pure(2.0))], DAY)
+    ledger = Ledger([undated, dated])
+    assert [row["day"] for row in ledger.export()] == [None, "2026-03-02"]
+    for days, counted in ((0, 2), (365, 2), (366, 1), (10_000, 1)):
+        assert len(ledger.expenses_of(Unit.PHONE, today=DAY + timedelta(days=days))) == counted
+    with pytest.raises(DamagedLedgerError, match="does not follow|unreadable"):
+        Ledger(
+            [
+                undated,
+                dated.replace(b"2026", b"2016"),
+                *Ledger([undated, dated]).append(PHASE[::-1], [Expense(release, Pure(1.0))], DAY),
+            ]
+        )
+
+
+@given(
+    st.lists(st.none() | st.dates(date(2000, 1, 1), date(2030, 1, 1)), max_size=12),
+    st.dates(date(1999, 1, 1), date(2035, 1, 1)),
+)
+def test_a_year_holds_what_may_have_been_released_in_it(
+    days: list[date | None], today: date
+) -> None:
+    """Against a slow reading of the rule; what a later clock frees, no earlier one does."""
+    ledger = Ledger()
+    for number, day in enumerate(days):
+        release = Release(str(number), Unit.PHONE, 1.0, 0.0, "some noise")
+        ledger.append(PHASE, [Expense(release, Pure(1.0))], day)
+    expected = []
+    for number, day in enumerate(days):
+        latest = max(each for each in days[: number + 1] if each is not None) if day else None
+        if latest is None or (today - latest).days < 366:
+            expected.append(str(number))
+    found = [each.release.step for each in ledger.expenses_of(Unit.PHONE, today=today)]
+    assert found == expected
+    assert ledger.expenses_of(Unit.RECORDING, today=today) == ()
+    before = ledger.expenses_of(Unit.PHONE, today=today - timedelta(days=100))
+    assert set(found) <= {each.release.step for each in before}

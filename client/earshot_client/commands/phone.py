@@ -90,12 +90,45 @@ def phone(
     largest_delta: Annotated[
         float, typer.Option(help="δ that one phase may spend.")
     ] = Policy.largest_delta,
+    largest_yearly_epsilon: Annotated[
+        float, typer.Option(help="ε that all phases of 366 days may spend.")
+    ] = Policy.largest_yearly_epsilon,
+    largest_yearly_delta: Annotated[
+        float, typer.Option(help="δ that all phases of 366 days may spend.")
+    ] = Policy.largest_yearly_delta,
     largest_lifetime_epsilon: Annotated[
         float, typer.Option(help="ε that all phases together may spend.")
     ] = Policy.largest_lifetime_epsilon,
     largest_lifetime_delta: Annotated[
         float, typer.Option(help="δ that all phases together may spend.")
     ] = Policy.largest_lifetime_delta,
+    per_recording: Annotated[
+        bool,
+        typer.Option(
+            "--per-recording",
+            help="Take part in phases that protect single recordings and not the phone, whatever "
+            "they cost it: such as cluster on each phone. Limits of --largest-…-phone-… hold if "
+            "they are given.",
+        ),
+    ] = False,
+    largest_phone_epsilon: Annotated[
+        float, typer.Option(help="ε that one phase may spend of the whole phone's privacy.")
+    ] = Policy.largest_phone_epsilon,
+    largest_phone_delta: Annotated[
+        float, typer.Option(help="δ that one phase may spend of the whole phone's privacy.")
+    ] = Policy.largest_phone_delta,
+    largest_yearly_phone_epsilon: Annotated[
+        float, typer.Option(help="ε: the same, for 366 days.")
+    ] = Policy.largest_yearly_phone_epsilon,
+    largest_yearly_phone_delta: Annotated[
+        float, typer.Option(help="δ: the same, for 366 days.")
+    ] = Policy.largest_yearly_phone_delta,
+    largest_lifetime_phone_epsilon: Annotated[
+        float, typer.Option(help="ε: the same, for all phases together.")
+    ] = Policy.largest_lifetime_phone_epsilon,
+    largest_lifetime_phone_delta: Annotated[
+        float, typer.Option(help="δ: the same, for all phases together.")
+    ] = Policy.largest_lifetime_phone_delta,
     largest_dropout: Annotated[
         float, typer.Option(help="Fraction of phones that may vanish, at most.")
     ] = Policy.largest_dropout,
@@ -125,8 +158,7 @@ def phone(
     ] = False,
 ) -> None:
     """A phone: hears, enrols, takes part when it is told; what it keeps is encrypted."""
-    limits = {limit.name for limit in fields(Policy)} & context.params.keys()
-    policy = Policy(**{limit: context.params[limit] for limit in limits})
+    policy = _policy(context, per_recording)
     if not poll > 0:
         raise InvalidInputError(f"--poll {poll}: a pause is a positive number of seconds")
     if server is None and not ledger:
@@ -171,6 +203,17 @@ def phone(
         client.told()
     if last is not None and last.event in (Event.REFUSED, Event.TROUBLE, Event.LATE):
         raise typer.Exit(1)
+
+
+def _policy(context: typer.Context, per_recording: bool) -> Policy:
+    """The limits that options name; the others are those of a phone as it comes."""
+    sources = {limit.name: context.get_parameter_source(limit.name) for limit in fields(Policy)}
+    named = {
+        name: context.params[name]
+        for name, source in sources.items()
+        if source is not None and source.name != "DEFAULT"
+    }
+    return Policy.per_recording(**named) if per_recording else Policy(**named)
 
 
 def _open(data: Path) -> EncryptedStore:

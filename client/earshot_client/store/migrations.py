@@ -2,7 +2,8 @@
 
 Version 1 did not record whose embeddings it held. Version 2 had no events in its ledger: entries
 without them stay as they are, chained, but older software could not read new ones. Version 3 did
-not know on which day a recording was made, nor whether a histogram had counted it.
+not know on which day a recording was made, nor whether a histogram had counted it. Version 4 had no
+days in its ledger: as with events, old entries stay as they are.
 """
 
 from __future__ import annotations

@@ -35,7 +35,7 @@ from earshot_client.store.interface import (
 from earshot_protocol.errors import InvalidInputError, WrongStateError
 
 KEY_BYTES = 32
-SCHEMA_VERSION = 4
+SCHEMA_VERSION = 5
 """Of the file; kept in SQLite's `user_version`."""
 _APPLICATION_ID = 0x45617273
 

@@ -7,22 +7,30 @@ with its own limits before it answers, an operator with the defaults before a ph
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields
+from datetime import date
+from typing import Any, Self
 
 from earshot_protocol.checks import between
 from earshot_protocol.encoder_file import DIMENSIONS
 from earshot_protocol.errors import InvalidParametersError, RefusedError
 from earshot_protocol.phases.parameters import NOISE_CROWD, Parameters
 from earshot_protocol.phases.plan import SecureSum
-from earshot_protocol.privacy.mechanisms import Cost, Unit
+from earshot_protocol.privacy.accounting import Expense, epsilon_at, stated_delta
+from earshot_protocol.privacy.budgets import BUDGETS, Budget, Span, Standing
+from earshot_protocol.privacy.ledger import Ledger
+from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, Unit
 from earshot_protocol.rules import Rule
 from earshot_protocol.secure_sum.parameters import SumParameters
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER
 
 _SLACK = 1e-9
 """Relative room for rounding: thirty times 0.1 is at most 3."""
-_NOTHING = Cost(0.0, 0.0)
+COUNTED_RECORDINGS = 1000
+"""So many a phone reckons with at least before it makes a release private itself, where the phase
+names fewer: what such a release costs a phone grows with the number that it holds, and its answer
+would tell that number to a server that tries one phase after the other."""
 
 Refusals = Iterator[RefusedError]
 
@@ -31,7 +39,9 @@ Refusals = Iterator[RefusedError]
 class Limits:
     """The limits that a phone keeps; each is named in the refusal that it causes.
 
-    ε and δ are those of the recording unit, added up by basic composition.
+    Budgets are kept in two units: per recording, and, with `phone` in their names, for all that the
+    phone contributes. ε is what all releases together come to at the δ of the same budget
+    (`epsilon_at`).
 
     Attributes:
         least_phones: phones of a phase, at least.
@@ -40,14 +50,24 @@ class Limits:
             one part in so many of it, whatever crowd it is told of.
         largest_epsilon: ε that one phase may spend.
         largest_delta: δ that one phase may spend.
+        largest_yearly_epsilon: ε that all phases of 366 days may spend.
+        largest_yearly_delta: δ that all phases of 366 days may spend.
         largest_lifetime_epsilon: ε that all phases together may spend.
         largest_lifetime_delta: δ that all phases together may spend.
+        largest_phone_epsilon: as `largest_epsilon`, for the phone.
+        largest_phone_delta: as `largest_delta`, for the phone.
+        largest_yearly_phone_epsilon: as `largest_yearly_epsilon`, for the phone.
+        largest_yearly_phone_delta: as `largest_yearly_delta`, for the phone.
+        largest_lifetime_phone_epsilon: as `largest_lifetime_epsilon`, for the phone.
+        largest_lifetime_phone_delta: as `largest_lifetime_delta`, for the phone.
         largest_dropout: ρ, at most; every phone adds noise for those that may vanish.
         least_corrupted: γ, the fraction of corrupted phones to be safe against, at least.
         least_threshold: shares that must meet before a secret of this phone's is known, at least;
             with 1 every neighbour would know it.
         least_statistical_security: σ of a secure sum, in bits, at least.
         least_correctness: η of a secure sum, in bits, at least.
+        any_delta: whether a phase may have a δ of 1/phones and more, with which it may expose one
+            of its phones and keep its word.
 
     Raises:
         InvalidParametersError: a limit is negative or not a number.
@@ -58,27 +78,55 @@ class Limits:
     largest_noise_crowd: int = NOISE_CROWD
     largest_epsilon: float = 3.0
     largest_delta: float = 1e-5
+    largest_yearly_epsilon: float = 30.0
+    largest_yearly_delta: float = 1e-4
     largest_lifetime_epsilon: float = 100.0
     largest_lifetime_delta: float = 1e-3
+    largest_phone_epsilon: float = 2.0
+    largest_phone_delta: float = 1e-5
+    largest_yearly_phone_epsilon: float = 8.0
+    largest_yearly_phone_delta: float = 1e-4
+    largest_lifetime_phone_epsilon: float = 30.0
+    largest_lifetime_phone_delta: float = 1e-3
     largest_dropout: float = 0.3
     least_corrupted: float = 0.05
     least_threshold: int = 2
     least_statistical_security: int = 40
     least_correctness: int = 20
+    any_delta: bool = False
 
     def __post_init__(self) -> None:
         for limit in fields(Limits):
             between(limit.name, getattr(self, limit.name), 0)
 
+    @classmethod
+    def per_recording(cls, **limits: Any) -> Self:
+        """Limits of a phone that protects single recordings, whatever it costs the phone itself.
+
+        Phases that cluster on each phone (the thesis's route) spend hundreds per phone: whoever
+        has many recordings is not hidden by them.
+
+        Args:
+            limits: that are not the default ones.
+        """
+        unlimited = {
+            rule.value: math.inf
+            for budget in BUDGETS
+            if budget.unit is Unit.PHONE
+            for rule in (budget.epsilon, budget.delta)
+        }
+        return cls(**(unlimited | limits))
+
     def refusals_of_phase(
-        self, parameters: Parameters, planned: Mapping[Unit, Cost], spent: Mapping[Unit, Cost]
+        self, parameters: Parameters, ledger: Ledger, today: date, recordings: int = 0
     ) -> Refusals:
         """Everything for which a phone with these limits refuses a phase.
 
         Args:
             parameters: what the server proposes.
-            planned: what the phone would spend in the phase.
-            spent: what it has spent in its life.
+            ledger: what the phone has spent in its life.
+            today: in UTC.
+            recordings: that the phone holds.
 
         Yields:
             An error for each rule: its name, the value and what would be accepted.
@@ -102,18 +150,72 @@ class Limits:
                 "honest phone to add noise; together they must stay below 1",
                 Rule.PARAMETERS,
             )
-        cost, before = planned[Unit.RECORDING], spent.get(Unit.RECORDING, _NOTHING)
-        yield from self._at_most(Rule.LARGEST_EPSILON, "ε of the phase", cost.epsilon)
-        yield from self._at_most(Rule.LARGEST_DELTA, "δ of the phase", cost.delta)
-        yield from self._at_most(
-            Rule.LARGEST_LIFETIME_EPSILON,
-            f"ε with the {before.epsilon:g} already spent",
-            before.epsilon + cost.epsilon,
-        )
-        yield from self._at_most(
-            Rule.LARGEST_LIFETIME_DELTA,
-            f"δ with the {before.delta:g} already spent",
-            before.delta + cost.delta,
+        plan = parameters.plan()
+        yield from self._refusals_of_delta(plan.expenses(), parameters.phones)
+        refused = list(self.refusals_of_cost(plan.expenses(), ledger, today))
+        yield from refused
+        counted = max(recordings, COUNTED_RECORDINGS)
+        if not refused and plan.expenses(counted) != plan.expenses():
+            for refusal in self.refusals_of_cost(plan.expenses(counted), ledger, today):
+                yield RefusedError(
+                    f"{refusal}, reckoned for {counted} recordings, lest it tell how many this "
+                    "phone has",
+                    refusal.rule,
+                )
+
+    def refusals_of_cost(
+        self,
+        expenses: Sequence[Expense],
+        ledger: Ledger,
+        today: date,
+        phase: bytes | None = None,
+    ) -> Refusals:
+        """Everything for which a phone with these limits does not spend so much.
+
+        Args:
+            expenses: what it would release, in every unit.
+            ledger: what it has spent in its life.
+            today: in UTC.
+            phase: to which these expenses belong, if it has released something in it before.
+
+        Yields:
+            An error for each rule: its name, the value and what would be accepted.
+        """
+        for unit in LEDGER_UNITS:
+            new = tuple(expense for expense in expenses if expense.release.unit is unit)
+            before = {
+                Span.PHASE: () if phase is None else ledger.expenses_of(unit, phase=phase),
+                Span.YEAR: ledger.expenses_of(unit, today=today),
+                Span.LIFE: ledger.expenses_of(unit),
+            }
+            for budget in (each for each in BUDGETS if each.unit is unit):
+                refused = list(self._refusals_of_budget(budget, before[budget.span], new))
+                yield from refused
+                if refused:  # a phase that is too much by itself is not also too much for a year
+                    break
+
+    def standing(self, ledger: Ledger, today: date) -> tuple[Standing, ...]:
+        """What is spent, and what may be, in every unit: of this year, and of the phone's life.
+
+        Args:
+            ledger: what the phone has spent in its life.
+            today: in UTC.
+        """
+        return tuple(
+            Standing(
+                budget.span,
+                budget.unit,
+                epsilon_at(
+                    getattr(self, budget.delta),
+                    ledger.expenses_of(
+                        budget.unit, today=today if budget.span is Span.YEAR else None
+                    ),
+                ),
+                getattr(self, budget.epsilon),
+                getattr(self, budget.delta),
+            )
+            for budget in BUDGETS
+            if budget.span is not Span.PHASE
         )
 
     def refusals_of_sum(self, parameters: Parameters, sum_parameters: SumParameters) -> Refusals:
@@ -139,6 +241,34 @@ class Limits:
         if invalid is not None:
             yield invalid
 
+    def _refusals_of_delta(self, planned: Sequence[Expense], phones: int) -> Refusals:
+        delta = stated_delta(each for each in planned if each.release.unit is Unit.RECORDING)
+        if not (self.any_delta or delta * phones < 1):
+            yield RefusedError(
+                f"{Rule.DELTA}: δ of the phase={delta:g} with {phones} phones; below 1/phones is "
+                "accepted",
+                Rule.DELTA,
+            )
+
+    def _refusals_of_budget(
+        self, budget: Budget, before: tuple[Expense, ...], new: tuple[Expense, ...]
+    ) -> Refusals:
+        """Why these expenses, after those before, are more than a budget has."""
+        epsilon, delta = getattr(self, budget.epsilon), getattr(self, budget.delta)
+        together = before + new
+        stated = stated_delta(together)
+        over, spent = budget.span.over, ""
+        if before:
+            spent = f", with the {epsilon_at(delta, before):.6g} already spent"
+        reached = epsilon_at(delta, together)
+        fits = reached <= epsilon or math.isclose(reached, epsilon, rel_tol=_SLACK)
+        if not fits and (budget.span is Span.PHASE or stated <= delta):
+            if reached == math.inf:  # then adding up is all that can be said
+                reached = math.fsum(each.release.epsilon for each in together)
+            yield from self._at_most(budget.epsilon, f"ε {over} per {budget.unit}{spent}", reached)
+        if budget.span is Span.PHASE or not fits:
+            yield from self._at_most(budget.delta, f"δ {over} per {budget.unit}", stated)
+
     def _at_least(self, parameters: Parameters | SumParameters, *names: str) -> Refusals:
         for name in names:
             rule, value = Rule(f"least_{name}"), getattr(parameters, name)
@@ -150,7 +280,7 @@ class Limits:
     def _at_most(self, rule: Rule, what: str, value: float) -> Refusals:
         limit = getattr(self, rule)
         if not (value <= limit or math.isclose(value, limit, rel_tol=_SLACK)):
-            yield RefusedError(f"{rule}: {what}={value}; at most {limit} is accepted", rule)
+            yield RefusedError(f"{rule}: {what}={value:.10g}; at most {limit} is accepted", rule)
 
 
 def refusals_of_encoder(parameters: Parameters, name: str, dimensions: int) -> Refusals:
@@ -186,7 +316,7 @@ def default_refusals(parameters: Parameters) -> Refusals:
     """
     limits, plan = Limits(), parameters.plan()
     yield from refusals_of_encoder(parameters, DEFAULT_ENCODER, DIMENSIONS)
-    yield from limits.refusals_of_phase(parameters, plan.total(), {})
+    yield from limits.refusals_of_phase(parameters, Ledger(), date.min)
     for part in plan.parts:
         if isinstance(part, SecureSum):
             proposed = parameters.sum_parameters(part, (1,))

@@ -1,15 +1,19 @@
-"""What releases cost, in both units of privacy.
+"""What releases cost, in both units of privacy: added up, and composed.
 
-The table uses basic composition (thesis, Theorem 8.3): a view that anyone can check by hand.
+Adding up (basic composition; thesis, Theorem 8.3) is a view that anyone can check by hand. What
+budgets are compared with is what the events of the releases come to together.
 """
 
 from __future__ import annotations
 
+import functools
+import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
 import msgspec
 
+from earshot_protocol.privacy.composition import composed_epsilon
 from earshot_protocol.privacy.events import Event
 from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, Cost, Mechanism, Unit
 
@@ -51,3 +55,37 @@ def total(spent: Iterable[Release]) -> dict[Unit, Cost]:
         )
         for unit in LEDGER_UNITS
     }
+
+
+def stated_delta(spent: Iterable[Expense]) -> float:
+    """The δ of expenses of one unit as they are stated, added up; at most 1."""
+    return min(1.0, math.fsum(expense.release.delta for expense in spent))
+
+
+def epsilon_at(delta: float, spent: Iterable[Expense]) -> float:
+    """An ε such that expenses of one unit together are (ε, δ)-differentially private.
+
+    The smaller of what their events compose to (`composed_epsilon`) and, where their stated δ
+    leaves it open, of their sum. The latter wins where the secure sums of many phases are most of
+    δ: it counts what each differs from an ideal one at its own small ε.
+
+    Args:
+        delta: δ; from 1 on every release is private.
+        spent: expenses of one unit.
+
+    Returns:
+        ε; infinite where nothing is known to hold at this δ.
+
+    Raises:
+        InvalidParametersError: a number of an event is out of range.
+    """
+    return _epsilon_at(min(delta, 1.0), tuple(spent))
+
+
+# The phones of a simulation ask for the same again and again.
+@functools.lru_cache(maxsize=1024)
+def _epsilon_at(delta: float, spent: tuple[Expense, ...]) -> float:
+    composed = composed_epsilon((expense.event for expense in spent), delta)
+    if stated_delta(spent) > delta:
+        return composed
+    return min(composed, math.fsum(expense.release.epsilon for expense in spent))

@@ -29,6 +29,7 @@ from earshot_protocol.privacy.accounting import Release
 from earshot_protocol.privacy.laws import NoiseLaw
 from earshot_protocol.privacy.mechanisms import Cost
 from earshot_protocol.privacy.significance import LEVEL
+from earshot_protocol.rules import Rule
 from earshot_protocol.secure_sum.messages import (
     REVEALED_SHARE_BYTES,
     SEALED_SHARES_BYTES,
@@ -43,6 +44,12 @@ from earshot_server.phases.present import VISITS_PER_STEP
 
 CONFIDENCE = 0.95
 _NOBODY = bytes(16)
+PER_RECORDING = (
+    "; what each phone makes private by itself protects its recordings one by one, and not the "
+    "phone: only phones take part whose policy says so (`Policy.per_recording()` in an app, "
+    "`earshot phone --per-recording`)"
+)
+"""What an operator is told of a phase that clusters on each phone."""
 
 
 class Outlook(msgspec.Struct, frozen=True, kw_only=True):
@@ -184,8 +191,15 @@ def refusals(asked: StartPhase) -> tuple[Refusal, ...]:
         condition = f"if no more than {parameters.phones} phones join, " if few else ""
         for refused in default_refusals(parameters):
             reason = f"{condition}{refused}"
+            if refused.rule is Rule.LARGEST_PHONE_EPSILON and _is_local(parameters):
+                reason += PER_RECORDING
             found.setdefault(refused.rule, Refusal(refused.rule.value, reason))
     return tuple(found.values())
+
+
+def _is_local(parameters: Parameters) -> bool:
+    """Whether phones release what each of them makes private itself."""
+    return any(isinstance(part, LocalRelease) for part in parameters.plan().parts)
 
 
 def _crowds(asked: StartPhase) -> tuple[Parameters, ...]:

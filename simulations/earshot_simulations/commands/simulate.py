@@ -117,8 +117,11 @@ def simulate(
         int, typer.Option(help="How often it sums cells before they are named (T), 0 to 3.")
     ] = _DEFAULT.sums,
     policy: Annotated[
-        Agreement,
-        typer.Option(help="What phones agree to: what a phone as it comes accepts, or anything."),
+        Agreement | None,
+        typer.Option(
+            help="What phones agree to: what a phone as it comes accepts; the same but for what a "
+            "phase costs a phone as a whole, the default where discovery is local; or anything."
+        ),
     ] = _DEFAULT.policy,
     discovery: Annotated[
         Discovery | None,

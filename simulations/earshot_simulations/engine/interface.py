@@ -20,17 +20,20 @@ from earshot_protocol.secure_sum.interface import Summation
 from earshot_simulations.adversary.attack import Attack
 from earshot_simulations.populations import Population
 
-AGREES = Policy(
+AGREES = Policy.per_recording(
     least_phones=1,
     largest_phones=LARGEST_CROWD,
     largest_noise_crowd=LARGEST_CROWD,
     largest_epsilon=float("inf"),
     largest_delta=1.0,
+    largest_yearly_epsilon=float("inf"),
+    largest_yearly_delta=1.0,
     largest_lifetime_epsilon=float("inf"),
     largest_lifetime_delta=1.0,
     largest_dropout=1.0,
     least_corrupted=0.0,
     least_threshold=1,
+    any_delta=True,
 )
 """For phases that no phone as it comes would take part in; a report says so."""
 

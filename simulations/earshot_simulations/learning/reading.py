@@ -5,7 +5,7 @@ from __future__ import annotations
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.shipped_encoders import SHIPPED_ENCODERS
 from earshot_simulations.adversary.success import Success
-from earshot_simulations.learning.settings import SOUNDSCAPES, Settings, Summation
+from earshot_simulations.learning.settings import SOUNDSCAPES, Agreement, Settings, Summation
 from earshot_simulations.populations import Population
 
 REAL_SOUND = (
@@ -21,7 +21,13 @@ def reading(settings: Settings, population: Population, success: Success | None)
     """Notes on a run, in plain sentences, what matters most first."""
     notes = []
     refusals = settings.refusals()
-    if refusals:
+    if settings.agreement is Agreement.RECORDING:
+        notes.append(
+            "Single recordings are protected here, and phones are not: they agreed to whatever the "
+            f"phase costs a phone (--policy {Agreement.RECORDING}). A phone as it comes would not "
+            f"take part: {'; '.join(refusals)}."
+        )
+    elif refusals:
         notes.append(f"No phone as it comes would take part in this phase: {'; '.join(refusals)}.")
     if settings.summation is Summation.IDEAL:
         notes.append("The secure sum was replaced by plain addition: nothing was protected.")

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import enum
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
+from datetime import UTC, datetime
 from typing import TypeVar
 
 import numpy as np
@@ -18,11 +20,12 @@ from earshot_protocol.phases.discovery import DiscoveryParameters
 from earshot_protocol.phases.discovery_budget import Noises, noises, usual_cells
 from earshot_protocol.phases.learning import LARGEST_RECORDINGS, Budget, PhaseParameters
 from earshot_protocol.phases.parameters import Parameters, parse_budget
-from earshot_protocol.privacy.accounting import total
+from earshot_protocol.privacy.ledger import Ledger
 from earshot_protocol.privacy.local_mechanisms import SelectionMethod
 from earshot_protocol.start_centroids import CentroidSet
 from earshot_protocol.wire import LARGEST_DIMENSIONS
 from earshot_simulations.adversary.adversary import Adversary
+from earshot_simulations.engine.interface import AGREES
 from earshot_simulations.engine.processes import check_processes
 from earshot_simulations.populations import Heterogeneity, Population
 
@@ -82,8 +85,18 @@ class Agreement(enum.StrEnum):
 
     DEFAULT = "default"
     """Only what a phone as it comes accepts."""
+    RECORDING = "recording"
+    """The same, but for what it costs a phone as a whole: single recordings are protected."""
     ANYTHING = "anything"
     """Whatever is valid."""
+
+
+POLICIES: Mapping[Agreement, Policy] = {
+    Agreement.DEFAULT: Policy(),
+    Agreement.RECORDING: Policy.per_recording(),
+    Agreement.ANYTHING: AGREES,
+}
+"""What the names of policies stand for."""
 
 
 @dataclass(frozen=True)
@@ -109,7 +122,8 @@ class Settings:
         label_share: of what that spends (as ρ of zero-concentrated privacy), for the names.
         cells: k of it; None for what suits phones and budget (`usual_cells`).
         sums: T of it, how often cells are summed.
-        policy: what the phones agree to.
+        policy: what the phones agree to; None for what `discovery` needs: `recording` where it is
+            local, else `default`.
         discovery: how global centroids are found.
         summation: how ballots are added up.
         engine: where phones run.
@@ -141,7 +155,7 @@ class Settings:
     label_share: float = discovery_budget.LABEL_SHARE
     cells: int | None = None
     sums: int = discovery_budget.SUMS
-    policy: Agreement = Agreement.DEFAULT
+    policy: Agreement | None = None
     discovery: Discovery = Discovery.SECURE_SUM
     summation: Summation = Summation.REAL
     engine: Engine = Engine.LOCAL
@@ -174,19 +188,27 @@ class Settings:
                 "or a folder of sound"
             )
         self._any_parameters().check_feasible()
-        refusals = self.refusals()
-        if refusals and self.policy is Agreement.DEFAULT:
+        refusals = self.refusals(self.agreement)
+        if refusals:
             raise InvalidParametersError(
-                f"no phone as it comes would take part: {'; '.join(refusals)} (--policy "
-                f"{Agreement.ANYTHING} simulates phones that agree all the same, and the report "
-                "says so)"
+                f"no phone as it comes would take part, with --policy {self.agreement}: "
+                f"{'; '.join(refusals)} (--policy {Agreement.ANYTHING} simulates phones that agree "
+                "all the same, and the report says so)"
             )
 
-    def refusals(self) -> tuple[str, ...]:
-        """Everything for which a phone as it comes would not take part."""
-        parameters = self._any_parameters()
-        cost = total(parameters.plan().releases())
-        return tuple(map(str, Policy().refusals_of_phase(parameters, cost, {})))
+    @property
+    def agreement(self) -> Agreement:
+        """What the phones agree to, as chosen or as the discovery needs."""
+        if self.policy is not None:
+            return self.policy
+        local = self.discovery is Discovery.LOCAL
+        return Agreement.RECORDING if local else Agreement.DEFAULT
+
+    def refusals(self, agreement: Agreement = Agreement.DEFAULT) -> tuple[str, ...]:
+        """Everything for which a phone of this policy would not take part."""
+        today = datetime.now(UTC).date()
+        refused = POLICIES[agreement].refusals_of_phase(self._any_parameters(), Ledger(), today)
+        return tuple(map(str, refused))
 
     @property
     def projected(self) -> int:

@@ -14,7 +14,6 @@ import msgspec
 import numpy as np
 
 from earshot_client.encoder import encoder_path
-from earshot_client.policy import Policy
 from earshot_protocol import distribution
 from earshot_protocol.phases.named_centroids import NamedCentroids
 from earshot_protocol.phases.parameters import Parameters
@@ -29,13 +28,13 @@ from earshot_simulations.adversary.success import Success, measure
 from earshot_simulations.engine.course import Course, Progress
 from earshot_simulations.engine.dropouts import draw_dropouts
 from earshot_simulations.engine.ideal import IDEAL
-from earshot_simulations.engine.interface import AGREES, Scenario
+from earshot_simulations.engine.interface import Scenario
 from earshot_simulations.engine.local import LocalEngine
 from earshot_simulations.learning import settings as names
 from earshot_simulations.learning.reading import reading
 from earshot_simulations.learning.run import Run
 from earshot_simulations.learning.scoring import score
-from earshot_simulations.learning.settings import Settings
+from earshot_simulations.learning.settings import POLICIES, Settings
 from earshot_simulations.populations import (
     Blobs,
     LiftedBlobs,
@@ -50,10 +49,6 @@ SUMMATIONS: Mapping[names.Summation, Summation] = {
     names.Summation.IDEAL: IDEAL,
 }
 ENGINES: Mapping[names.Engine, type[LocalEngine]] = {names.Engine.LOCAL: LocalEngine}
-POLICIES: Mapping[names.Agreement, Policy] = {
-    names.Agreement.DEFAULT: Policy(),
-    names.Agreement.ANYTHING: AGREES,
-}
 """What the settings name."""
 
 HEAR = "hear"
@@ -90,7 +85,9 @@ def simulate(settings: Settings, progress: Progress = lambda what, done, total: 
         except KeyboardInterrupt:
             interrupted = f"interrupted in the step '{HEAR}'"
         summation = SUMMATIONS[settings.summation]
-        scenario = Scenario(population, settings.seed, summation, POLICIES[settings.policy], attack)
+        scenario = Scenario(
+            population, settings.seed, summation, POLICIES[settings.agreement], attack
+        )
         engine = ENGINES[settings.engine](scenario, settings.jobs)
         course = Course(
             parameters,
@@ -225,6 +222,6 @@ def _heard(settings: Settings, population: Population) -> Recordings:
 
 
 def _configuration(settings: Settings) -> dict[str, object]:
-    configuration = asdict(settings)
+    configuration = asdict(settings) | {"policy": settings.agreement}
     del configuration["budget"]
     return configuration | {"budget": msgspec.structs.asdict(settings.budget)}

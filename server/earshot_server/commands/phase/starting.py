@@ -26,7 +26,7 @@ from earshot_server.operator_client import OperatorClient, ServerError, read_tok
 from earshot_server.phases.forecast import forecast
 
 _DEFAULT_BUDGET = {"clustering": 1.0, "selection": 0.25, "centroid-vote": 0.5, "label-vote": 0.5}
-_DEFAULT_EPSILON = 0.5
+_DEFAULT_EPSILON = 0.25
 _DATE = "%Y-%m-%d"
 _SHIPPED = ", ".join(SHIPPED_ENCODERS)
 
@@ -70,7 +70,7 @@ def start(
     ] = 100,
     contacts: Annotated[
         int, typer.Option(help="With --statistics: the most contacts that a phone counts.")
-    ] = 20,
+    ] = 8,
     since: Annotated[
         datetime | None,
         typer.Option(

@@ -1,0 +1,75 @@
+"""The budgets of a phone: how much privacy it may spend in a phase, in a year and in its life."""
+
+from __future__ import annotations
+
+import enum
+from typing import NamedTuple
+
+from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, Unit
+from earshot_protocol.rules import Rule
+
+
+class Span(enum.StrEnum):
+    """What a budget is for."""
+
+    PHASE = "phase"
+    YEAR = "year"
+    """366 days, `ledger.YEAR`."""
+    LIFE = "life"
+
+    @property
+    def over(self) -> str:
+        """As it is said."""
+        return {"phase": "of the phase", "year": "of this year", "life": "of this phone's life"}[
+            self
+        ]
+
+
+class Budget(NamedTuple):
+    """One budget.
+
+    Attributes:
+        span: what it is for.
+        unit: in which it counts.
+        epsilon: name of its limit of ε.
+        delta: name of its limit of δ.
+    """
+
+    span: Span
+    unit: Unit
+    epsilon: Rule
+    delta: Rule
+
+
+class Standing(NamedTuple):
+    """How a phone stands with one of its budgets.
+
+    Attributes:
+        span: what the budget is for.
+        unit: in which it counts.
+        epsilon: ε of all that was spent, at `delta`; infinite where nothing is known.
+        largest_epsilon: the limit of ε; infinite where there is none.
+        delta: the limit of δ.
+    """
+
+    span: Span
+    unit: Unit
+    epsilon: float
+    largest_epsilon: float
+    delta: float
+
+    @property
+    def left(self) -> float:
+        """ε that is left, at least 0; a little more can be spent, as releases compose."""
+        return max(0.0, self.largest_epsilon - self.epsilon)
+
+
+def _budget(span: Span, unit: Unit) -> Budget:
+    prefix = {Span.PHASE: "", Span.YEAR: "yearly_", Span.LIFE: "lifetime_"}[span]
+    whose = "phone_" if unit is Unit.PHONE else ""
+    epsilon, delta = (Rule(f"largest_{prefix}{whose}{what}") for what in ("epsilon", "delta"))
+    return Budget(span, unit, epsilon, delta)
+
+
+BUDGETS = tuple(_budget(span, unit) for span in Span for unit in LEDGER_UNITS)
+"""All of them, the shorter spans first."""
