@@ -12,6 +12,7 @@ from support.parameters import learning_parameters, statistics_parameters
 from earshot_client.encoder import default_encoder
 from earshot_client.labels import LabelHierarchy, UnknownLabelError, default_hierarchy
 from earshot_client.phone import Phone
+from earshot_client.policy import Policy
 from earshot_client.store.memory import MemoryStore
 from earshot_client.visits.participation import Participation
 from earshot_protocol.errors import RefusedError
@@ -24,6 +25,7 @@ from earshot_protocol.wire import Task
 from earshot_simulations.engine.interface import HeardPoints
 
 PHASE = bytes(range(16))
+PER_RECORDING = Policy.per_recording()
 GROUPS = {"gastronomy": ("café", "bar"), "transport": ("train", "bus stop")}
 CHOICES: Choices = tuple(GROUPS.values())
 PARAMETERS = learning_parameters(
@@ -42,7 +44,7 @@ def phone_with(
 ) -> Phone:
     points = np.zeros((len(choices), 2), dtype=np.float32)
     store = store or MemoryStore(points, choices)
-    return Phone(store, HeardPoints("points", 2), hierarchy=hierarchy)
+    return Phone(store, HeardPoints("points", 2), PER_RECORDING, hierarchy=hierarchy)
 
 
 def classes(phone: Phone) -> list[str | None]:
@@ -162,7 +164,7 @@ def test_a_visit_says_it_with_the_first_answer() -> None:
             raise AssertionError(refusal)
 
     store = MemoryStore(np.eye(1, 128, dtype=np.float32), ("living room",))
-    phone = Phone(store, default_encoder())
+    phone = Phone(store, default_encoder(), PER_RECORDING)
     visit = Participation(phone, store, Line()).visit(datetime(2026, 3, 1, 12))
     assert visit.detail.startswith(
         "local centroids; this phone takes part without labels: the phase knows none"

@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 from support.parameters import learning_parameters
 from support.phone_server import PhoneServer, Reply, problem, serving
+from support.policies import without_budget
 
 import earshot_client
 from earshot_client import (
@@ -41,6 +42,7 @@ from earshot_protocol.shipped_encoders import DEFAULT_ENCODER
 from earshot_protocol.wire import Task, encode
 
 KEY = bytes(range(32))
+PER_RECORDING = Policy.per_recording()
 RATE = rate_of(default_encoder())
 NOISE = np.random.default_rng(1).normal(0, 0.1, RATE)
 WAIT = Wait(seconds=500.0)
@@ -82,7 +84,8 @@ def open_client(tmp_path: Path) -> Iterator[Callable[..., Client]]:
 
     def make(script: Script | None = None, **options: object) -> Client:
         url = "http://127.0.0.1:9" if script is None else script.server.url
-        given = {"invitation": "welcome", "key": KEY, "server": url, **options}
+        given = {"invitation": "welcome", "key": KEY, "server": url, "policy": PER_RECORDING}
+        given |= options
         opened.append(Client.open(tmp_path / "phone.db", **given))  # type: ignore[arg-type]
         return opened[-1]
 
@@ -180,7 +183,7 @@ def test_a_refusal_is_known_until_the_phone_takes_part_again(
 def test_the_policy_is_the_apps(open_client: Callable[..., Client]) -> None:
     script = Script(cluster(1), WAIT)
     with serving(script.server):
-        client = open_client(script, policy=Policy(least_phones=1000))
+        client = open_client(script, policy=Policy.per_recording(least_phones=1000))
         assert "at least 1000" in client.visit().detail
 
 
@@ -196,7 +199,7 @@ def test_a_server_that_never_stops_asking_is_left_for_a_while(
         else Reply(status=204)
     )
     script.server.reply = script.reply
-    policy = Policy(largest_lifetime_epsilon=1e9, largest_lifetime_delta=1.0)
+    policy = without_budget()
     with serving(script.server):
         visit = open_client(script, policy=policy).visit()
     assert (visit.event, visit.seconds) == (Event.TROUBLE, 60.0)

@@ -98,7 +98,7 @@ def participation(
     script: Script, store: MemoryStore | None = None, poll: float = 600.0
 ) -> Callable[[], Visit]:
     store = store or MemoryStore()
-    phone = Phone(store, default_encoder(), Policy())
+    phone = Phone(store, default_encoder(), Policy.per_recording())
     part = Participation(phone, store, script, poll=poll)
     return lambda: part.visit(NOON)
 

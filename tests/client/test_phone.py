@@ -100,7 +100,7 @@ def make_phone(
     return Phone(
         MemoryStore(POINTS, CHOICES) if store is None else store,
         HeardPoints("points", 2),
-        policy,
+        policy or Policy.per_recording(),
         hierarchy=GROUPS,
         random=random or CountedBytes(),
         summation=summation,
@@ -292,7 +292,7 @@ def test_a_second_phase_is_paid_for_in_the_same_ledger(phone: Phone) -> None:
 
 
 def test_a_lifetime_budget_ends(phone: Phone) -> None:
-    phone = make_phone(policy=Policy(largest_lifetime_epsilon=EPSILON + 1.4))
+    phone = make_phone(policy=Policy.per_recording(largest_lifetime_epsilon=EPSILON + 1.4))
     for task in WHOLE_PHASE:
         phone.answer(task)
     refuses(phone, cluster(phase=OTHER_PHASE), RefusedError, "largest_lifetime_epsilon")
@@ -457,7 +457,11 @@ def test_a_sum_that_is_not_the_one_expected_is_refused(phone: Phone, what: str) 
 
 
 @pytest.mark.parametrize(
-    "policy", [Policy(least_statistical_security=41), Policy(least_correctness=31)]
+    "policy",
+    [
+        Policy.per_recording(least_statistical_security=41),
+        Policy.per_recording(least_correctness=31),
+    ],
 )
 def test_a_sum_that_is_too_weak_for_this_phone_is_refused_though_expected(policy: Policy) -> None:
     phone = make_phone(policy=policy)
@@ -467,7 +471,7 @@ def test_a_sum_that_is_too_weak_for_this_phone_is_refused_though_expected(policy
 
 def test_its_number_does_not_change_within_a_phase(phone: Phone) -> None:
     phone.answer(cluster())
-    refuses(phone, first_vote(index=8), RefusedError, "number changed")
+    refuses(phone, first_vote(index=8), RefusedError, "number was 7 and is 8")
 
 
 @pytest.mark.parametrize(
@@ -509,10 +513,10 @@ def test_a_vote_is_cast_once(phone: Phone) -> None:
     share, mask, _ = rounds(OTHER_SUM)
     phone.answer(share)
     phone.answer(mask)
-    refuses(phone, first_vote(sum_id=b"the third sum!!!"), RefusedError, "cast once")
-    refuses(phone, first_vote(), RefusedError, "cast once")
+    refuses(phone, first_vote(sum_id=b"the third sum!!!"), RefusedError, "released already")
+    refuses(phone, first_vote(), RefusedError, "released already")
     for sum_id in (SUM, OTHER_SUM):
-        refuses(phone, first_vote(CENTROIDS[:2], sum_id=sum_id), RefusedError, "cast once")
+        refuses(phone, first_vote(CENTROIDS[:2], sum_id=sum_id), RefusedError, "released already")
     for vote in (SUM, OTHER_SUM):
         refuses(phone, second_vote(vote), RefusedError, "begun once")
     # The sum that was joined goes on, and the other vote too.

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from support.parameters import learning_parameters, statistics_parameters
+from support.policies import without_budget
 
 from earshot_client.labels import LabelHierarchy
 from earshot_client.phone import Phone
@@ -34,14 +35,10 @@ from earshot_simulations.engine.interface import HeardPoints
 PHASE, SUM = bytes(16), bytes(range(16))
 POINTS = np.random.default_rng(3).uniform(-1, 1, (6, 2)).astype(np.float32)
 CENTROIDS = Matrix.of(np.array([[-0.5, 0.0], [0.5, 0.0]]))
-ANYTHING = Policy(
+ANYTHING = without_budget(
     least_phones=0,
     largest_phones=LARGEST_CROWD,
     largest_noise_crowd=LARGEST_CROWD,
-    largest_epsilon=math.inf,
-    largest_delta=math.inf,
-    largest_lifetime_epsilon=math.inf,
-    largest_lifetime_delta=math.inf,
     largest_dropout=1.0,
     least_corrupted=0.0,
     least_threshold=0,
@@ -116,7 +113,7 @@ def phone(policy: Policy | None = None, store: Store | None = None) -> Phone:
     return Phone(
         store or MemoryStore(POINTS, ("bus", "park", None, "bus", None, "park")),
         HeardPoints("points", 2),
-        policy,
+        policy or Policy.per_recording(),
         hierarchy=LabelHierarchy({"bus": ("tram",), "park": ("garden",)}),
     )
 
@@ -148,14 +145,14 @@ def answered(policy: Policy | None, before: list[Task], sent: bytes) -> bool:
     return True
 
 
-@pytest.mark.parametrize("policy", [None, ANYTHING], ids=["default", "anything goes"])
+@pytest.mark.parametrize("policy", [None, ANYTHING], ids=["per recording", "anything goes"])
 @pytest.mark.parametrize("name", TASKS)
 def test_the_task_itself_is_answered(name: str, policy: Policy | None) -> None:
     before, task = TASKS[name]
     assert answered(policy, before, msgspec.msgpack.encode(plain(task)))
 
 
-@pytest.mark.parametrize("policy", [None, ANYTHING], ids=["default", "anything goes"])
+@pytest.mark.parametrize("policy", [None, ANYTHING], ids=["per recording", "anything goes"])
 @pytest.mark.parametrize("name", TASKS)
 @settings(max_examples=150, deadline=None, derandomize=True)
 @given(data=st.data())
@@ -168,7 +165,7 @@ def test_a_field_with_any_other_value_is_answered_or_refused_by_name(
     answered(policy, before, msgspec.msgpack.encode(put(message, path, data.draw(VALUES))))
 
 
-@pytest.mark.parametrize("policy", [None, ANYTHING], ids=["default", "anything goes"])
+@pytest.mark.parametrize("policy", [None, ANYTHING], ids=["per recording", "anything goes"])
 @pytest.mark.parametrize("name", TASKS)
 def test_no_number_that_is_none_gets_an_answer(name: str, policy: Policy | None) -> None:
     """Each field in turn: the costs of a phase cannot be computed from these."""

@@ -17,12 +17,12 @@ import pytest
 import soundfile
 from support.parameters import learning_parameters
 from support.phone_server import HangUp, PhoneServer, Reply, problem, serving
+from support.policies import without_budget
 from support.steps import STEPS, Step
 
 from earshot_client.encoder import default_encoder, rate_of
 from earshot_client.labels import LabelHierarchy
 from earshot_client.phone import Phone
-from earshot_client.policy import Policy
 from earshot_client.store.memory import MemoryStore
 from earshot_protocol.api import ANSWER, ENROL, MESSAGEPACK, TASK, AskTask, decode_body
 from earshot_protocol.geometry import Geometry
@@ -55,16 +55,11 @@ PARAMETERS = learning_parameters(
 )
 OUTCOME = {"workshop": (CROWD, (CROWD, 0)), "park": (CROWD, (0, CROWD))}
 """All eight phones know both environments, and each by its name."""
-LIMITS = Policy(
-    least_phones=CROWD,
-    largest_epsilon=1e6,
-    largest_delta=1.0,
-    largest_lifetime_epsilon=1e6,
-    largest_lifetime_delta=1.0,
-)
+LIMITS = without_budget(least_phones=CROWD)
 AGREES = (
     "--least-phones", str(CROWD), "--largest-epsilon", "1e6", "--largest-delta", "1",
-    "--largest-lifetime-epsilon", "1e6", "--largest-lifetime-delta", "1",
+    "--largest-yearly-epsilon", "1e6", "--largest-yearly-delta", "1",
+    "--largest-lifetime-epsilon", "1e6", "--largest-lifetime-delta", "1", "--per-recording",
     "--labels", "workshop,park",
 )  # fmt: skip
 

@@ -9,6 +9,7 @@ import msgspec
 import numpy as np
 import pytest
 from support.parameters import learning_parameters
+from support.policies import without_budget
 from support.steps import STEPS, Step
 
 from earshot_client.encoder import default_encoder
@@ -69,13 +70,7 @@ class Line:
         self.refused.append(refusal)
 
 
-POLICY = Policy(
-    least_phones=CROWD,
-    largest_epsilon=100,
-    largest_delta=1,
-    largest_lifetime_epsilon=200,
-    largest_lifetime_delta=1,
-)
+POLICY = without_budget(least_phones=CROWD)
 
 
 def opened(folder: Path, number: int, encoder: str = "points") -> Phone:

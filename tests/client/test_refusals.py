@@ -49,7 +49,7 @@ class Script:
 
 
 def phone(store: MemoryStore | None = None, policy: Policy | None = None) -> Phone:
-    return Phone(store or MemoryStore(), HeardPoints("points", 2), policy)
+    return Phone(store or MemoryStore(), HeardPoints("points", 2), policy or Policy.per_recording())
 
 
 def refuses(member: Phone, line: Script) -> RefusedError:

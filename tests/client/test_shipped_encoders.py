@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 from support.parameters import learning_parameters
 
-from earshot_client import Phone
+from earshot_client import Phone, Policy
 from earshot_client import encoder as encoders
 from earshot_client.encoder import (
     default_encoder,
@@ -125,7 +125,7 @@ def test_another_default_starts_a_phone_anew_unless_it_is_told_its_encoder_by_na
     parameters = learning_parameters(
         phones=100, geometry=Geometry.SPHERICAL, dimensions=8, encoder="contrast-1"
     )
-    with Phone.open(tmp_path / "phone", key=KEY) as phone:
+    with Phone.open(tmp_path / "phone", key=KEY, policy=Policy.per_recording()) as phone:
         for second in sound:
             phone.hear(second, RATE)
         phone.answer(Cluster(phase=bytes(16), index=0, parameters=parameters))

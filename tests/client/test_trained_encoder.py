@@ -88,7 +88,7 @@ def with_card(data: bytes, **changes: object) -> bytes:
 def phone(*words: object) -> subprocess.CompletedProcess[str]:
     program = "from earshot_client.command import main; main()"
     return subprocess.run(  # noqa: S603
-        [sys.executable, "-c", program, "phone", *map(str, words)],
+        [sys.executable, "-c", program, "phone", "--per-recording", *map(str, words)],
         capture_output=True,
         text=True,
         check=False,

@@ -225,7 +225,7 @@ def test_an_entry_keeps_its_day_and_entries_without_one_stay_as_they_were() -> N
     assert [row["day"] for row in ledger.export()] == [None, "2026-03-02"]
     for days, counted in ((0, 2), (365, 2), (366, 1), (10_000, 1)):
         assert len(ledger.expenses_of(Unit.PHONE, today=DAY + timedelta(days=days))) == counted
-    with pytest.raises(DamagedLedgerError, match="does not follow|unreadable"):
+    with pytest.raises(DamagedLedgerError, match=r"does not follow|unreadable"):
         Ledger(
             [
                 undated,

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from datetime import date
+
 import msgspec
 import numpy as np
 import pytest
@@ -97,7 +99,7 @@ def test_a_claimed_crowd_is_refused(phones: int, refused: str) -> None:
     """Among 10^8 claimed phones a share was nonzero once in twelve million entries."""
     claimed = msgspec.structs.replace(PARAMETERS, phones=phones)
     with pytest.raises(RefusedError, match=refused):
-        Policy().check_phase(claimed, (), Ledger())
+        Policy().check_phase(claimed, Ledger(), date(2026, 3, 2))
 
 
 def test_a_crowd_that_is_claimed_and_accepted_thins_a_share_to_one_in_ten_thousand() -> None:

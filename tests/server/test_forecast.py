@@ -15,7 +15,7 @@ from support.played_phase import PARAMETERS, PHONES, make_phones
 
 from earshot_protocol.api import StartPhase
 from earshot_protocol.errors import InvalidParametersError
-from earshot_protocol.geometry import Geometry
+from earshot_protocol.phases.learning import Budget
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.privacy.accounting import total
@@ -34,10 +34,10 @@ HOUR = 3600.0
 
 
 def usual(**changes: Any) -> Parameters:
-    """A learning phase that a default phone accepts."""
+    """A learning phase that a default phone accepts: clustering costs it next to nothing."""
     accepted = {
         "phones": 1000,
-        "geometry": Geometry.SPHERICAL,
+        "budget": Budget(1e-6, 1e-6, 0.5, 0.5),
         "encoder": DEFAULT_ENCODER,
         "dimensions": 8,
         "dropout": 0.2,
@@ -195,6 +195,17 @@ def test_refusals_are_those_of_the_crowd_wanted_and_of_the_fewest() -> None:
     assert always.reason.startswith("least_phones: phones=90; at least 100 is accepted")
 
 
+def test_what_clusters_on_each_phone_is_refused_and_operators_are_told_what_to_do() -> None:
+    (refused,) = seen(usual(budget=Budget(1.0, 0.25, 0.5, 0.5))).refusals
+    assert refused.rule == "largest_phone_epsilon"
+    assert "at most 2.0 is accepted; what each phone makes private by itself" in refused.reason
+    assert "Policy.per_recording()" in refused.reason
+    assert "earshot phone --per-recording" in refused.reason
+    (dear,) = seen(statistics_parameters(epsilon=0.5, contacts=20)).refusals
+    assert dear.rule == "largest_phone_epsilon"
+    assert "per_recording" not in dear.reason
+
+
 def test_every_refusal_is_named_with_what_is_accepted() -> None:
     parameters = usual(phones=60, encoder="mine-1", dropout=0.35, corrupted=0.01)
     rules = [each.rule for each in seen(parameters).refusals]
@@ -245,7 +256,7 @@ def test_a_forecast_says_everything_that_an_operator_asked() -> None:
 
 
 def test_a_price_that_promises_nothing_is_called_that() -> None:
-    assert "per phone, that promises nothing" in words(usual(recordings=100))
+    assert "per phone, that promises nothing" in words(learning_parameters(recordings=100))
     assert "promises nothing" not in words(statistics_parameters())
 
 

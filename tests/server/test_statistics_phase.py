@@ -354,7 +354,7 @@ def test_a_histogram_is_cast_once() -> None:
     other = msgspec.structs.replace(
         task, advertise=msgspec.structs.replace(task.advertise, sum_id=b"another sum id!!")
     )
-    with pytest.raises(RefusedError, match="has voted"):
+    with pytest.raises(RefusedError, match="released already"):
         game.phones[0].answer(other)
 
 

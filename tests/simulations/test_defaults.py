@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import re
 import shlex
+from datetime import date
 from pathlib import Path
 
 import pytest
@@ -15,6 +16,7 @@ from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.privacy.accounting import total
 from earshot_protocol.privacy.ledger import Ledger
 from earshot_protocol.privacy.mechanisms import Unit
+from earshot_protocol.rules import Rule
 from earshot_server.commands import phase as phase_commands
 from earshot_simulations.benchmarks import api
 from earshot_simulations.commands import bench
@@ -23,14 +25,22 @@ from earshot_simulations.learning import simulation
 from earshot_simulations.learning.settings import BLOBS, SOUNDSCAPES, Settings, default_budget
 
 ROOT = Path(__file__).resolve().parents[2]
+TODAY = date(2026, 3, 2)
 
 
 class AskedError(Exception):
     """A command came as far as asking for these parameters, or settings."""
 
 
-def accept(parameters: Parameters) -> None:
-    Policy().check_phase(parameters, parameters.plan().releases(), Ledger())
+def accept(parameters: Parameters, policy: Policy | None = None) -> None:
+    (policy or Policy()).check_phase(parameters, Ledger(), TODAY)
+
+
+def accept_local(parameters: Parameters) -> None:
+    """A phone as it comes accepts all of it but what clustering on each phone costs the phone."""
+    accept(parameters, Policy.per_recording())
+    refused = Policy().refusals_of_phase(parameters, Ledger(), TODAY)
+    assert [each.rule for each in refused] == [Rule.LARGEST_PHONE_EPSILON]
 
 
 def settings_of(words: list[str], monkeypatch: pytest.MonkeyPatch) -> Settings:
@@ -53,8 +63,8 @@ def test_simulations_by_default(data: str, monkeypatch: pytest.MonkeyPatch) -> N
     settings = settings_of(["--data", data], monkeypatch)
     assert settings.budget == default_budget(data)
     assert settings.corrupted >= Policy.least_corrupted
-    accept(settings._any_parameters())
-    assert settings.refusals() == ()
+    accept_local(settings._any_parameters())
+    assert settings.refusals(settings.agreement) == ()
 
 
 def test_the_demo(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -62,7 +72,7 @@ def test_the_demo(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert line is not None
     words = shlex.split(line[1].replace("$(OUT)", str(tmp_path)))
     settings = settings_of(words, monkeypatch)
-    accept(settings._any_parameters())
+    accept_local(settings._any_parameters())
     cost = total(settings._any_parameters().plan().releases())[Unit.RECORDING]
     assert cost.epsilon <= Policy.largest_epsilon
 
@@ -77,7 +87,7 @@ def test_what_the_readme_simulates(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
         if "--out" in words:
             words[words.index("--out") + 1] = str(tmp_path / "new")
         settings = settings_of(words, monkeypatch)
-        assert settings.refusals() == (), command
+        assert settings.refusals(settings.agreement) == (), command
 
 
 @pytest.mark.parametrize("words", [["--phones", "500"], ["--phones", "500", "--statistics"]])
@@ -94,14 +104,14 @@ def test_phases_that_an_operator_starts(words: list[str], monkeypatch: pytest.Mo
     left = CliRunner().invoke(phase_commands.app, ["start", *words])
     monkeypatch.undo()
     assert isinstance(left.exception, AskedError), left.exception
-    accept(asked[0])
+    (accept if "--statistics" in words else accept_local)(asked[0])
 
 
 def test_benchmarks() -> None:
     phones, dropout, step_seconds = (_default(bench.api, name) for name in (
         "phones", "dropout", "step_seconds"
     ))  # fmt: skip
-    accept(api._parameters(phones, dropout, step_seconds))
+    accept_local(api._parameters(phones, dropout, step_seconds))
     assert _default(bench.secure_sum, "corrupted") >= Policy.least_corrupted
     assert _default(bench.secure_sum, "dropout") <= Policy.largest_dropout
     assert _default(bench.secure_sum, "phones") >= Policy.least_phones

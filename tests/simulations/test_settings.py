@@ -12,6 +12,7 @@ from earshot_protocol.geometry import Geometry
 from earshot_protocol.phases.learning import Budget
 from earshot_protocol.privacy.accounting import total
 from earshot_protocol.privacy.mechanisms import Unit
+from earshot_simulations.learning.reading import reading
 from earshot_simulations.learning.settings import (
     Agreement,
     Discovery,
@@ -63,6 +64,20 @@ def test_no_budget_is_no_noise_worth_the_name() -> None:
     settings.check()
     spent = settings.parameters(Blobs(500, 200, 10, 0.3, 0)).plan().releases()
     assert min(release.epsilon for release in spent) >= 1e5
+
+
+def test_phones_of_the_local_route_agree_to_what_it_costs_them_and_the_report_says_so() -> None:
+    assert (Settings().agreement, Settings().refusals()) == (Agreement.DEFAULT, ())
+    settings = LOCAL
+    assert settings.agreement is Agreement.RECORDING
+    (refused,) = settings.refusals()
+    assert refused.startswith("largest_phone_epsilon: ε of the phase per phone=")
+    note = reading(settings, Blobs(500, 200, 10, 0.3, 0), None)[0]
+    assert "Single recordings are protected here, and phones are not" in note
+    assert refused in note
+    settings = dataclasses.replace(settings, policy=Agreement.DEFAULT)
+    with pytest.raises(InvalidParametersError, match="--policy default: largest_phone_epsilon"):
+        settings.check()
 
 
 def test_the_defaults_can_be_simulated() -> None:

@@ -11,7 +11,6 @@ import numpy as np
 
 from earshot_client.labels import LabelHierarchy
 from earshot_client.phone import Phone
-from earshot_client.policy import Policy
 from earshot_client.store.memory import MemoryStore
 from earshot_protocol.phases.learning import Budget, Result
 from earshot_protocol.phases.parameters import Parameters
@@ -25,6 +24,7 @@ from earshot_server.store.memory import MemoryPhaseStore
 from earshot_simulations.engine.ideal import IDEAL
 from earshot_simulations.engine.interface import HeardPoints
 from support.parameters import learning_parameters
+from support.policies import without_budget
 
 PHONES = 12
 CENTRES = np.array([[-0.6, -0.5], [0.6, 0.4]])
@@ -42,13 +42,7 @@ PARAMETERS = learning_parameters(
     budget=Budget(clustering=40.0, selection=40.0, centroid_vote=2.0, label_vote=2.0),
     step_seconds=100.0,
 )
-POLICY = Policy(
-    least_phones=3,
-    largest_epsilon=1e6,
-    largest_delta=1.0,
-    largest_lifetime_epsilon=1e6,
-    largest_lifetime_delta=1e6,
-)
+POLICY = without_budget(least_phones=3)
 
 
 def make_phones(

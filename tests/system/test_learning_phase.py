@@ -9,11 +9,11 @@ from pathlib import Path
 import numpy as np
 import pytest
 from support.parameters import learning_parameters
+from support.policies import without_budget
 from support.steps import STEPS, Step
 
 from earshot_client.labels import LabelHierarchy
 from earshot_client.phone import Phone
-from earshot_client.policy import Policy
 from earshot_client.store.encrypted import EncryptedStore
 from earshot_client.store.memory import MemoryStore
 from earshot_protocol.messages import Wait, decode_answer, decode_task
@@ -66,9 +66,7 @@ PARAMETERS = learning_parameters(
     corrupted=0.1,
     budget=Budget(clustering=LARGE, selection=LARGE, centroid_vote=2.0, label_vote=2.0),
 )
-POLICY = Policy(
-    least_phones=10, largest_epsilon=100.0, largest_delta=1.0, largest_lifetime_delta=1.0
-)
+POLICY = without_budget(least_phones=10)
 
 
 class Seeded:

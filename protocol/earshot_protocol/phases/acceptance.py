@@ -151,9 +151,9 @@ class Limits:
                 Rule.PARAMETERS,
             )
         plan = parameters.plan()
-        yield from self._refusals_of_delta(plan.expenses(), parameters.phones)
         refused = list(self.refusals_of_cost(plan.expenses(), ledger, today))
         yield from refused
+        yield from self._refusals_of_delta(plan.expenses(), parameters.phones)
         counted = max(recordings, COUNTED_RECORDINGS)
         if not refused and plan.expenses(counted) != plan.expenses():
             for refusal in self.refusals_of_cost(plan.expenses(counted), ledger, today):
@@ -255,19 +255,19 @@ class Limits:
     ) -> Refusals:
         """Why these expenses, after those before, are more than a budget has."""
         epsilon, delta = getattr(self, budget.epsilon), getattr(self, budget.delta)
-        together = before + new
-        stated = stated_delta(together)
-        over, spent = budget.span.over, ""
+        together, over = before + new, f"{budget.span.over} per {budget.unit}"
+        stated, spent = stated_delta(together), ""
         if before:
             spent = f", with the {epsilon_at(delta, before):.6g} already spent"
         reached = epsilon_at(delta, together)
         fits = reached <= epsilon or math.isclose(reached, epsilon, rel_tol=_SLACK)
-        if not fits and (budget.span is Span.PHASE or stated <= delta):
-            if reached == math.inf:  # then adding up is all that can be said
-                reached = math.fsum(each.release.epsilon for each in together)
-            yield from self._at_most(budget.epsilon, f"ε {over} per {budget.unit}{spent}", reached)
-        if budget.span is Span.PHASE or not fits:
-            yield from self._at_most(budget.delta, f"δ {over} per {budget.unit}", stated)
+        # A phase keeps the δ that it states; over phases only what they come to counts.
+        if stated > delta and (budget.span is Span.PHASE or not fits):
+            added = math.fsum(each.release.epsilon for each in together)
+            yield from self._at_most(budget.epsilon, f"ε {over}{spent}", added)
+            yield from self._at_most(budget.delta, f"δ {over}", stated)
+        if stated <= delta and not fits:
+            yield from self._at_most(budget.epsilon, f"ε {over}{spent}", reached)
 
     def _at_least(self, parameters: Parameters | SumParameters, *names: str) -> Refusals:
         for name in names:

@@ -55,8 +55,19 @@ MEANINGS: dict[str, str] = {
     Rule.LARGEST_NOISE_CROWD: "the noise of too many phones is counted on (noise_crowd)",
     Rule.LARGEST_EPSILON: "ε of the phase is too large: a smaller --budget",
     Rule.LARGEST_DELTA: "δ of the phase is too large",
+    Rule.LARGEST_YEARLY_EPSILON: "what the phone may spend in a year is used up",
+    Rule.LARGEST_YEARLY_DELTA: "what the phone may spend of δ in a year is used up",
     Rule.LARGEST_LIFETIME_EPSILON: "what the phone may spend in its life is used up",
     Rule.LARGEST_LIFETIME_DELTA: "what the phone may spend of δ in its life is used up",
+    Rule.LARGEST_PHONE_EPSILON: "the phase costs a phone too much, whatever a recording of it: "
+    "less --budget or fewer votes or contacts; where each phone clusters by itself, phones have to "
+    "agree to it (Policy.per_recording)",
+    Rule.LARGEST_PHONE_DELTA: "δ of the phase is too large for a phone",
+    Rule.LARGEST_YEARLY_PHONE_EPSILON: "what may be spent of a phone in a year is used up",
+    Rule.LARGEST_YEARLY_PHONE_DELTA: "what may be spent of a phone's δ in a year is used up",
+    Rule.LARGEST_LIFETIME_PHONE_EPSILON: "what may be spent of a phone in its life is used up",
+    Rule.LARGEST_LIFETIME_PHONE_DELTA: "what may be spent of a phone's δ in its life is used up",
+    Rule.DELTA: "δ of the phase is no smaller than 1/phones: one of them may be exposed",
     Rule.LARGEST_DROPOUT: "too many phones may vanish: a smaller --dropout",
     Rule.LEAST_CORRUPTED: "too few phones may be corrupted: a larger --corrupted",
     Rule.LEAST_THRESHOLD: "too few shares reveal a secret",
@@ -66,6 +77,7 @@ MEANINGS: dict[str, str] = {
     Rule.DIMENSIONS: "more dimensions than an embedding has (--dimensions)",
     Rule.PARAMETERS: "no phase can run under these parameters",
     Rule.SUM: "the parameters of a secure sum are not those of the phase, or not safe",
+    Rule.CHANGED: "the parameters of the phase, or the phone's number, changed between its steps",
     Rule.REPEATED: "the phone has released this already",
     Rule.PROTOCOL: "a task that the protocol forbids: a defect, here or there",
 }

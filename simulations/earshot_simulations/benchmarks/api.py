@@ -303,8 +303,8 @@ def _population(phones: int, seed: int) -> Population:
 
 
 def _policy(phones: int) -> Policy:
-    """Of phones as they come; a benchmark may have a smaller crowd than they would join."""
-    return Policy(least_phones=min(phones, Policy.least_phones))
+    """For the local route; a benchmark may have a smaller crowd than phones would join."""
+    return Policy.per_recording(least_phones=min(phones, Policy.least_phones))
 
 
 class _Member:

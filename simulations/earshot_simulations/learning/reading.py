@@ -21,7 +21,7 @@ def reading(settings: Settings, population: Population, success: Success | None)
     """Notes on a run, in plain sentences, what matters most first."""
     notes = []
     refusals = settings.refusals()
-    if settings.agreement is Agreement.RECORDING:
+    if refusals and settings.agreement is Agreement.RECORDING:
         notes.append(
             "Single recordings are protected here, and phones are not: they agreed to whatever the "
             f"phase costs a phone (--policy {Agreement.RECORDING}). A phone as it comes would not "
