@@ -17,11 +17,13 @@ if TYPE_CHECKING:
     from earshot_client.policy import Policy
     from earshot_client.store.interface import (
         DamagedStoreError,
+        LostLedgerError,
         NewerStoreError,
         Recording,
         StoreUnavailableError,
         WrongKeyError,
     )
+    from earshot_client.store.recovery import recover_ledger
     from earshot_client.transport.enrolment import NotEnrolledError
     from earshot_client.transport.http import InvitationRefusedError
     from earshot_client.visits.conditions import AllOf, Condition, Hours, When
@@ -36,11 +38,13 @@ _MODULES = {
     "policy": ["Policy"],
     "store.interface": [
         "DamagedStoreError",
+        "LostLedgerError",
         "NewerStoreError",
         "Recording",
         "StoreUnavailableError",
         "WrongKeyError",
     ],
+    "store.recovery": ["recover_ledger"],
     "transport.enrolment": ["NotEnrolledError"],
     "transport.http": ["InvitationRefusedError"],
     "visits.conditions": ["AllOf", "Condition", "Hours", "When"],
@@ -58,6 +62,7 @@ __all__ = [
     "Hours",
     "InvitationRefusedError",
     "LabelHierarchy",
+    "LostLedgerError",
     "NewerStoreError",
     "NotEnrolledError",
     "Phone",
@@ -70,6 +75,7 @@ __all__ = [
     "Visit",
     "When",
     "WrongKeyError",
+    "recover_ledger",
 ]
 
 

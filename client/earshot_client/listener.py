@@ -16,11 +16,11 @@ from earshot_client.encoder import Encoder, rate_of
 from earshot_client.expiry import forget_expired
 from earshot_client.labels import LabelHierarchy, Poll
 from earshot_client.phases.memory import Memory
-from earshot_client.store.interface import Recording, Store
+from earshot_client.store.interface import DamagedStoreError, LostLedgerError, Recording, Store
 from earshot_protocol.errors import InvalidInputError, WrongStateError
 from earshot_protocol.geometry import nearest
 from earshot_protocol.phases.named_centroids import NamedCentroids
-from earshot_protocol.privacy.ledger import Ledger
+from earshot_protocol.privacy.ledger import DamagedLedgerError, Ledger
 from earshot_protocol.randomness import RandomBytes
 
 Sound = tuple[npt.NDArray[np.generic], int]
@@ -178,8 +178,15 @@ class Listener:
 
     @property
     def ledger(self) -> Ledger:
-        """Every release that this phone ever made."""
-        return Ledger(self._store.ledger())
+        """Every release that this phone ever made.
+
+        Raises:
+            LostLedgerError: it is not what was written.
+        """
+        try:
+            return Ledger(self._store.ledger())
+        except (DamagedLedgerError, DamagedStoreError) as error:
+            raise LostLedgerError(str(error)) from error
 
     def _keep(self, samples: npt.NDArray[np.generic], rate: int, day: date) -> int:
         self._expire()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import signal
 import subprocess
 import sys
@@ -59,7 +60,7 @@ LIMITS = without_budget(least_phones=CROWD)
 AGREES = (
     "--least-phones", str(CROWD), "--largest-epsilon", "1e6", "--largest-delta", "1",
     "--largest-yearly-epsilon", "1e6", "--largest-yearly-delta", "1",
-    "--largest-lifetime-epsilon", "1e6", "--largest-lifetime-delta", "1", "--per-recording",
+    "--largest-lifetime-epsilon", "1e6", "--largest-lifetime-delta", "1", "--per-recording", "--any-delta",
     "--labels", "workshop,park",
 )  # fmt: skip
 
@@ -193,8 +194,12 @@ def test_a_phone_hears_enrols_and_sees_a_phase_through(tmp_path: Path, sound: Pa
     }
     shown = run("--data", tmp_path / "phone", "--ledger")
     assert (shown.returncode, shown.stderr) == (0, "")
-    assert len([line for line in shown.stdout.splitlines() if summary["ending"]["phase"] in line]) \
-        == len(steps)  # fmt: skip
+    phase_shown = summary["ending"]["phase"][:8]
+    rows = [line for line in shown.stdout.splitlines() if f"  {phase_shown}  " in line]
+    assert len(rows) == len(set(steps)) == 4
+    # What it costs is beside what this phone was told that it may.
+    assert re.search(r"^ever, per recording, .* ε 1e\+06", shown.stdout, re.M)
+    assert re.search(r"^ever, per phone, .* none +–$", shown.stdout, re.M)
 
 
 class Killer:

@@ -89,6 +89,7 @@ def test_the_core_names_no_other_dependency(package: str, allowed: set[str]) -> 
     extra = {  # what the extras `phone` and `microphone` bring, and where alone it is used
         "command.py": {"typer"},
         "commands/phone.py": {"typer"},
+        "commands/ledger.py": {"typer"},
         "lite_rt_encoder.py": {"ai_edge_litert"},
         "recordings_folder.py": {"soundfile"},
         "microphone.py": {"sounddevice"},

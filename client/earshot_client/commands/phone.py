@@ -12,6 +12,7 @@ from typing import Annotated
 import typer
 
 from earshot_client.client import Client
+from earshot_client.commands import folder
 from earshot_client.commands.report import Report
 from earshot_client.commands.termination import EndingTransport, Terminated, Termination
 from earshot_client.encoder import open_encoder, rate_of
@@ -20,9 +21,7 @@ from earshot_client.hearing import Hearing, Second, Source
 from earshot_client.labels import LabelHierarchy, UnknownLabelError
 from earshot_client.phone import Phone
 from earshot_client.policy import Policy
-from earshot_client.store.encrypted import EncryptedStore
 from earshot_client.store.interface import Store
-from earshot_client.store.key_file import key_in
 from earshot_client.transport.enrolment import signing_key
 from earshot_client.transport.http import UnavailableError
 from earshot_client.visits.conditions import Hours
@@ -34,7 +33,6 @@ from earshot_protocol.shipped_encoders import DEFAULT_ENCODER, SHIPPED_ENCODERS
 app = typer.Typer(add_completion=False)
 
 _PROGRESS = 100
-_STORE, _KEY = "phone.db", "phone.key"
 
 
 @app.callback(invoke_without_command=True)
@@ -129,6 +127,12 @@ def phone(
     largest_lifetime_phone_delta: Annotated[
         float, typer.Option(help="δ: the same, for all phases together.")
     ] = Policy.largest_lifetime_phone_delta,
+    any_delta: Annotated[
+        bool,
+        typer.Option(
+            "--any-delta", help="Take part though δ of a phase is 1/phones or more, a risk to one."
+        ),
+    ] = Policy.any_delta,
     largest_dropout: Annotated[
         float, typer.Option(help="Fraction of phones that may vanish, at most.")
     ] = Policy.largest_dropout,
@@ -166,15 +170,16 @@ def phone(
     condition = None if hours is None else Hours.parse(hours)
     hierarchy = None if labels is None else LabelHierarchy.flat(labels.split(","))
     hears = open_encoder(encoder)
-    store = _open(data)
+    store = folder.opened(data)
     with (
         Phone(store, hears, policy, hierarchy=hierarchy, keep_days=keep_days) as reference,
         Termination() as termination,
     ):
         report = Report(reference, as_json)
         if server is None or ledger:
-            report.ledger()
+            report.ledger(folder.limits(store))
             return
+        folder.keep_limits(store, policy)
         if leave:
             with Client(reference, store, partial(_line, server, termination)) as leaving:
                 leaving.leave()
@@ -214,15 +219,6 @@ def _policy(context: typer.Context, per_recording: bool) -> Policy:
         if source is not None and source.name != "DEFAULT"
     }
     return Policy.per_recording(**named) if per_recording else Policy(**named)
-
-
-def _open(data: Path) -> EncryptedStore:
-    try:
-        data.mkdir(mode=0o700, parents=True, exist_ok=True)
-    except OSError as error:
-        raise InvalidInputError(f"--data {data}: no folder can be made there: {error}") from error
-    path = data / _STORE
-    return EncryptedStore(path, key_in(data / _KEY, may_create=not path.exists()))
 
 
 def _line(server: str, termination: Termination, store: Store) -> EndingTransport:

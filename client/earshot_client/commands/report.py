@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import sys
+from datetime import UTC, datetime
 from typing import Any
 
+from earshot_client.commands import statement
 from earshot_client.phone import Phone
+from earshot_protocol.phases.acceptance import Limits
 
 
 class Report:
@@ -48,19 +51,13 @@ class Report:
             }
             print(json.dumps(summary, ensure_ascii=False), flush=True)
 
-    def ledger(self) -> None:
-        """Every release that the phone ever made."""
+    def ledger(self, limits: Limits) -> None:
+        """Every release that the phone ever made, beside its limits."""
         if self._as_json:
             self.finish()
             return
-        for entry in self._phone.ledger.export():
-            print(
-                f"{entry['number']:>4}  {entry['phase']}  {entry['step']:<14}  "
-                f"{entry['mechanism']:<46}  per {entry['unit']:<9}  "
-                f"ε = {entry['epsilon']:<8.4g}  δ = {entry['delta']:.3g}"
-            )
-        for unit, cost in self._spent().items():
-            print(f"all together, per {unit}: ε = {cost['epsilon']:.4g}, δ = {cost['delta']:.3g}")
+        today = datetime.now(UTC).date()
+        print("\n".join(statement.lines(self._phone.ledger, limits, today)))
 
     def _spent(self) -> dict[str, dict[str, float]]:
         return {

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from earshot_client.store.interface import (
     EMBEDDING_DIMENSIONS,
     DamagedStoreError,
+    LostLedgerError,
     Recording,
     checked_embedding,
     checked_name,
@@ -43,7 +44,7 @@ class EncryptedStore:
     Raises:
         InvalidInputError: the key or the dimensions do not fit.
         WrongKeyError: the file was made with another key.
-        DamagedStoreError: the file, or a row of it, is not what was written.
+        LostLedgerError: the file, or a row of it, is not what was written; says how to recover.
         NewerStoreError: a newer version of this software wrote the file.
         StoreUnavailableError: the file is in use, or cannot be read and written.
     """
@@ -52,14 +53,17 @@ class EncryptedStore:
         self, path: str | os.PathLike[str], key: bytes, *, dimensions: int = EMBEDDING_DIMENSIONS
     ) -> None:
         self._dimensions = dimensions
-        self._file = SealedFile(path, key, dimensions, _begin_ledger)
         try:
-            with self._file.transaction():
-                migrate(self._file)
-                self._check_rows()
-        except BaseException:
-            self._file.close()
-            raise
+            self._file = SealedFile(path, key, dimensions, begin_ledger)
+            try:
+                with self._file.transaction():
+                    migrate(self._file)
+                    self._check_rows()
+            except BaseException:
+                self._file.close()
+                raise
+        except DamagedStoreError as error:
+            raise LostLedgerError(str(error)) from error
 
     def add(self, embedding: NDArray[np.floating], day: date | None = None) -> int:
         """See `Store.add`."""
@@ -144,7 +148,7 @@ class EncryptedStore:
             number = self._ledger_length() + 1
             sealed = self._file.seal("ledger", number, entry)
             self._file.rows("INSERT INTO ledger VALUES (?, ?)", number, sealed)
-            _put_ledger_length(self._file, number)
+            put_ledger_length(self._file, number)
 
     def transaction(self) -> AbstractContextManager[None]:
         """See `Store.transaction`; other threads wait for its end."""
@@ -183,11 +187,13 @@ class EncryptedStore:
         return unpack_count(self._file.unseal("ledger_length", 1, rows[0][0]))
 
 
-def _begin_ledger(file: SealedFile) -> None:
-    _put_ledger_length(file, 0)
+def begin_ledger(file: SealedFile) -> None:
+    """The first rows of a new file."""
+    put_ledger_length(file, 0)
 
 
-def _put_ledger_length(file: SealedFile, length: int) -> None:
+def put_ledger_length(file: SealedFile, length: int) -> None:
+    """Keep how many entries the ledger has, lest its newest be missed by nobody."""
     sealed = file.seal("ledger_length", 1, pack_count(length))
     file.rows("INSERT OR REPLACE INTO ledger_length VALUES (1, ?)", sealed)
 

@@ -12,6 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from earshot_protocol.errors import InvalidInputError, LocalError, WrongStateError
+from earshot_protocol.privacy.ledger import DamagedLedgerError
 
 EMBEDDING_DIMENSIONS = 128
 LARGEST_NAME = 64
@@ -30,6 +31,20 @@ class WrongKeyError(LocalError):
 
 class DamagedStoreError(LocalError):
     """A store, or a row of it, that is not what was written."""
+
+
+class LostLedgerError(DamagedStoreError, DamagedLedgerError):
+    """A store whose ledger, or whatever keeps it, is not what was written.
+
+    A phone without its ledger releases nothing.
+    """
+
+    def __init__(self, damage: str) -> None:
+        super().__init__(
+            f"{damage}. Without its ledger this phone releases nothing; `earshot ledger --data "
+            "FOLDER --recover`, or `recover_ledger` in an app, keeps what can still be read and "
+            "counts the rest as everything"
+        )
 
 
 class NewerStoreError(LocalError):

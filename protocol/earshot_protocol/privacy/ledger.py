@@ -189,6 +189,18 @@ class Ledger:
         self.check_unreleased(phase, {release.step for release in releases})
 
 
+def intact(entries: Iterable[bytes]) -> int:
+    """How many entries, from the oldest, are what was written: each follows the one before it."""
+    head, count = GENESIS, 0
+    for encoded in entries:
+        try:
+            _decode(count + 1, encoded, head)
+        except DamagedLedgerError:
+            break
+        head, count = _hash(encoded), count + 1
+    return count
+
+
 def _decode(number: int, encoded: bytes, previous: bytes) -> Entry:
     try:
         entry = _decoder.decode(encoded)

@@ -1,0 +1,57 @@
+"""The folder of a reference phone: its file, the key to it, and the limits that it keeps."""
+
+from __future__ import annotations
+
+from dataclasses import asdict, fields
+from pathlib import Path
+
+import msgspec
+
+from earshot_client.policy import Policy
+from earshot_client.store.encrypted import EncryptedStore
+from earshot_client.store.interface import Store
+from earshot_client.store.key_file import key_in
+from earshot_protocol.errors import InvalidInputError
+
+_STORE, _KEY = "phone.db", "phone.key"
+_LIMITS = "limits"
+"""Name of the value that holds the limits with which the phone last went to a server."""
+
+
+def opened(data: Path) -> EncryptedStore:
+    """The store in the folder, made if there is none."""
+    try:
+        data.mkdir(mode=0o700, parents=True, exist_ok=True)
+    except OSError as error:
+        raise InvalidInputError(f"--data {data}: no folder can be made there: {error}") from error
+    path = data / _STORE
+    return EncryptedStore(path, key_in(data / _KEY, may_create=not path.exists()))
+
+
+def existing(data: Path) -> tuple[Path, bytes]:
+    """The phone's file in the folder, and its key.
+
+    Raises:
+        InvalidInputError: no phone lives there.
+    """
+    path = data / _STORE
+    if not path.is_file():
+        raise InvalidInputError(f"--data {data}: no phone lives there ({path} is missing)")
+    return path, key_in(data / _KEY, may_create=False)
+
+
+def keep_limits(store: Store, policy: Policy) -> None:
+    """Keep the limits of a phone that goes to a server, for whoever reads its ledger."""
+    limits = msgspec.msgpack.encode(asdict(policy))
+    if store.get(_LIMITS) != limits:
+        store.put(_LIMITS, limits)
+
+
+def limits(store: Store) -> Policy:
+    """The limits with which the phone last went to a server; before, those of one as it comes."""
+    saved = store.get(_LIMITS)
+    if saved is None:
+        return Policy()
+    known = {field.name for field in fields(Policy)}
+    kept = msgspec.msgpack.decode(saved, type=dict[str, float | bool])
+    return Policy(**{name: value for name, value in kept.items() if name in known})  # type: ignore[arg-type]

@@ -1,0 +1,85 @@
+"""`earshot ledger`: what a phone has released."""
+
+from __future__ import annotations
+
+import json
+import os
+from contextlib import closing
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from earshot_client.commands import folder, statement
+from earshot_client.store.encrypted import EncryptedStore
+from earshot_client.store.interface import LostLedgerError
+from earshot_client.store.recovery import Recovery, recover_ledger
+from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.privacy.ledger import DamagedLedgerError, Ledger
+
+app = typer.Typer(add_completion=False)
+
+
+@app.callback(invoke_without_command=True)
+def ledger(
+    data: Annotated[Path, typer.Option(help="The phone's folder, as of `earshot phone`.")],
+    recover: Annotated[
+        bool,
+        typer.Option(
+            "--recover",
+            help="If the phone's file is damaged: keep what can be read, and count the rest of the "
+            "ledger as everything.",
+        ),
+    ] = False,
+    export: Annotated[
+        Path | None, typer.Option(help="New file for all of it, as JSON, for its owner only.")
+    ] = None,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print it as one JSON object, and nothing else.")
+    ] = False,
+) -> None:
+    """What a phone has released and when, what each release cost, and what is left.
+
+    Costs are per recording and for the phone as a whole. The limits are those with which the phone
+    last went to a server.
+    """
+    path, key = folder.existing(data)
+    if recover:
+        typer.echo(_said(recover_ledger(path, key)), err=as_json)
+    with closing(EncryptedStore(path, key)) as store:
+        limits = folder.limits(store)
+        try:
+            kept = Ledger(store.ledger())
+        except DamagedLedgerError as error:
+            raise LostLedgerError(str(error)) from error
+    today = datetime.now(UTC).date()
+    as_text = json.dumps(statement.plain(kept, limits, today), ensure_ascii=False, indent=1)
+    if export is not None:
+        _write(export, as_text + "\n")
+    if as_json:
+        typer.echo(as_text)
+    elif export is None:
+        typer.echo("\n".join(statement.lines(kept, limits, today)))
+
+
+def _said(recovery: Recovery) -> str:
+    if not recovery.lost:
+        return f"nothing to recover: all {recovery.kept} entries are what was written"
+    said = (
+        f"{recovery.kept} entries could be read; what may be missing counts as everything, so no "
+        "budget holds a further release"
+    )
+    if recovery.aside is not None:
+        said += f". The file could not be opened any more: it is now {recovery.aside}"
+    return said
+
+
+def _write(path: Path, text: str) -> None:
+    """A file for its owner only; none is replaced."""
+    try:
+        descriptor = os.open(path, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600)
+        with open(descriptor, "w", encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise InvalidInputError(f"--export {path}: no new file can be made: {error}") from error
