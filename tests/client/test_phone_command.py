@@ -60,7 +60,8 @@ LIMITS = without_budget(least_phones=CROWD)
 AGREES = (
     "--least-phones", str(CROWD), "--largest-epsilon", "1e6", "--largest-delta", "1",
     "--largest-yearly-epsilon", "1e6", "--largest-yearly-delta", "1",
-    "--largest-lifetime-epsilon", "1e6", "--largest-lifetime-delta", "1", "--per-recording", "--any-delta",
+    "--largest-lifetime-epsilon", "1e6", "--largest-lifetime-delta", "1",
+    "--per-recording", "--any-delta",
     "--labels", "workshop,park",
 )  # fmt: skip
 
