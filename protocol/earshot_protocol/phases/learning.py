@@ -54,7 +54,7 @@ LARGEST_RECORDINGS = 10**6
 LARGEST_LOCAL_CENTROIDS = 256
 LARGEST_GLOBAL_CENTROIDS = 4096
 LARGEST_RUNS = 16
-"""In the mean; a phone computes 28 times as many, so that time does not tell how many count."""
+"""In the mean; a phone computes 27 times as many, so that time does not tell how many count."""
 
 PerCentroid = Meta(max_length=LARGEST_GLOBAL_CENTROIDS)
 

@@ -30,7 +30,7 @@ class Optics:
         xi: the steepness that bounds a cluster, between 0 and 1.
     """
 
-    least_per_root: float = 0.25
+    least_per_root: float = 0.2
     xi: float = 0.02
 
     def discover(self, points: npt.NDArray[np.float32], geometry: Geometry) -> Discovered:

@@ -67,6 +67,24 @@ def api(
     _print(figures, as_json)
 
 
+@app.command("local-choices")
+def local_choices(
+    seeds: Annotated[int, typer.Option(help="Seeds that each figure is the mean of.")] = 30,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """What phones gain at the same ε: methods of selection, and the best of several runs."""
+    from earshot_simulations.benchmarks.local_choices import benchmark
+    from earshot_simulations.reproductions.outcome import markdown_table
+
+    with shown() as progress:
+        tables = benchmark(seeds, progress)
+    if as_json:
+        print(json.dumps(tables, indent=2))
+        return
+    for name, rows in tables.items():
+        print(f"{name}\n\n{markdown_table(rows, list(rows[0]))}\n")
+
+
 def _print(figures: dict[str, Any], as_json: bool) -> None:
     if as_json:
         print(json.dumps(figures, indent=2))
