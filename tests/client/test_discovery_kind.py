@@ -1,0 +1,408 @@
+"""A phone's part in a discovery phase: against a phone from the document, and what it refuses."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import mpmath
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support import textbook_cells as textbook
+from support.parameters import discovery_parameters
+
+from earshot_client.labels import LabelHierarchy
+from earshot_client.phases.discovery import DISCOVERY
+from earshot_client.phases.memory import Memory
+from earshot_client.phone import Phone
+from earshot_client.store.memory import MemoryStore
+from earshot_protocol.errors import RefusedError, RemoteError, UnexpectedMessageError
+from earshot_protocol.geometry import Geometry, unit_rows
+from earshot_protocol.phases.discovery import (
+    Discovered,
+    DiscoveryParameters,
+    LabelCells,
+    SumCells,
+    cells,
+)
+from earshot_protocol.phases.plan import SecureSum, SumPartTask
+from earshot_protocol.privacy.mechanisms import GRID
+from earshot_protocol.rules import Rule
+from earshot_protocol.secure_sum import encoding
+from earshot_protocol.secure_sum.messages import (
+    AdvertisedKeys,
+    AdvertiseKeys,
+    MaskedInput,
+    MaskInput,
+    ShareKeys,
+)
+from earshot_protocol.start_centroids import CentroidSet
+from earshot_protocol.wire import Matrix, Task
+from earshot_simulations.engine.ideal import IDEAL
+from earshot_simulations.engine.interface import AGREES, HeardPoints
+
+PHASE, OTHER_PHASE = b"the first phase!", b"the second phase"
+CLASSES = ("bus", "park")
+POINTS = np.array([[2.0, 0.1], [0.4, 0.5], [-1.0, 0.2], [0.1, 3.0], [0.0, 0.0]], np.float32)
+CHOICES = ("bus", "park", None, "bus", "park")
+MOVED = Matrix.of(unit_rows(np.array([[0.3, 0.8], [0.9, 0.1], [-0.7, -0.6]])))
+PARAMETERS = discovery_parameters(labels=CLASSES, sums=2, labels_noise=6.0)
+SILENT = discovery_parameters(labels=CLASSES, sums=2, cells_noise=1e-12, labels_noise=1e-12)
+"""Of a phase with so little noise that a share of it is zero."""
+
+
+def phone(points: np.ndarray = POINTS, choices: Any = CHOICES, encoder: str = "points") -> Phone:
+    return Phone(
+        MemoryStore(points, choices),
+        HeardPoints(encoder, points.shape[1]),
+        AGREES,
+        hierarchy=LabelHierarchy.flat(CLASSES),
+        random=np.random.default_rng(1).bytes,
+        summation=IDEAL,
+    )
+
+
+def advertise(parameters: DiscoveryParameters, part: str, index: int = 3) -> AdvertiseKeys:
+    summed = parameters.plan().part(part)
+    assert isinstance(summed, SecureSum)
+    columns = len(parameters.labels) if part == "labels" else parameters.dimensions
+    agreed = parameters.sum_parameters(summed, (parameters.cells, columns))
+    return AdvertiseKeys(sum_id=part.encode().ljust(16), index=index, parameters=agreed)
+
+
+def sum_cells(number: int, agreed: DiscoveryParameters = PARAMETERS, **changes: Any) -> SumCells:
+    first = number == 1
+    return msgspec.structs.replace(
+        SumCells(
+            phase=PHASE,
+            repetition=number,
+            parameters=agreed if first else None,
+            centroids=None if first else MOVED,
+            advertise=advertise(agreed, cells(number)),
+        ),
+        **changes,
+    )
+
+
+def label_cells(agreed: DiscoveryParameters = PARAMETERS, **changes: Any) -> LabelCells:
+    return msgspec.structs.replace(
+        LabelCells(phase=PHASE, centroids=MOVED, advertise=advertise(agreed, "labels")),
+        **changes,
+    )
+
+
+def through(asked: Phone, task: SumPartTask) -> np.ndarray:
+    """Play a sum of this phone and two neighbours, up to what it sends as its input."""
+    sum_id = task.advertise.sum_id
+    assert isinstance(asked.answer(task), AdvertisedKeys)
+    asked.answer(
+        ShareKeys(sum_id=sum_id, neighbours=(1, 2), cipher_keys=bytes(64), mask_keys=bytes(64))
+    )
+    sealed = (bytes(93), bytes(93))
+    answer = asked.answer(MaskInput(sum_id=sum_id, senders=(1, 2), ciphertexts=sealed))
+    assert isinstance(answer, MaskedInput)
+    agreed = task.advertise.parameters
+    return encoding.decode(encoding.unpack(answer.vector, agreed), agreed)
+
+
+def released(asked: Phone, phase: bytes = PHASE) -> list[str]:
+    return sorted({release.step for release in asked.ledger.releases_in(phase)})
+
+
+# -------------------------------------------------------------------------------- what it puts in
+
+
+@settings(max_examples=25, deadline=None, derandomize=True)
+@given(
+    st.integers(0, 2**32),
+    st.integers(0, 12),
+    st.integers(1, 6),
+    st.integers(1, 7),
+    st.integers(1, 4),
+)
+def test_inputs_are_those_of_a_phone_from_the_document(
+    seed: int, number: int, count: int, dimensions: int, names: int
+) -> None:
+    random = np.random.default_rng(seed)
+    labels = tuple(f"label {i}" for i in range(names))
+    start = CentroidSet.of(random.standard_normal((count, dimensions)))
+    moved = Matrix.of(random.standard_normal((count, dimensions)))
+    points = (random.standard_normal((number, dimensions)) * 3).astype(np.float32)
+    chosen = random.integers(-1, names, number)
+    parameters = discovery_parameters(labels=labels, start=start, sums=1)
+    store = MemoryStore(points, [None if i < 0 else labels[i] for i in chosen])
+    memory = Memory(
+        store, HeardPoints("points", dimensions), LabelHierarchy.flat(labels), random.bytes
+    )
+    opening = advertise(parameters, "labels")
+    with mpmath.workdps(60):
+        for centroids, told in (
+            (start.centroids(), {"parameters": parameters}),
+            (moved.array(), {"centroids": moved}),
+        ):
+            rows = centroids.tolist()
+            summed = DISCOVERY.contribute[SumCells](
+                memory, parameters, SumCells(phase=PHASE, repetition=1, advertise=opening, **told)
+            )
+            assert np.array_equal(summed, textbook.cells_input(points.tolist(), rows))
+            counted = DISCOVERY.contribute[LabelCells](
+                memory, parameters, LabelCells(phase=PHASE, advertise=opening, **told)
+            )
+            expected = textbook.labels_input(points.tolist(), chosen.tolist(), rows, names)
+            assert np.array_equal(counted, expected)
+            for made in (summed, counted):
+                assert isinstance(made, np.ndarray)
+                assert sum(int(x) ** 2 for x in made.flat) <= GRID**2
+
+
+def test_the_input_reaches_the_sum_and_each_part_is_in_the_ledger_when_it_leaves() -> None:
+    asked = phone()
+    start = PARAMETERS.start.centroids().tolist()
+    with mpmath.workdps(60):
+        first = through(asked, sum_cells(1, SILENT))
+        assert np.array_equal(first, textbook.cells_input(POINTS.tolist(), start))
+        assert released(asked) == ["cells 1"]
+        second = through(asked, sum_cells(2, SILENT))
+        rows = MOVED.array().tolist()
+        assert np.array_equal(second, textbook.cells_input(POINTS.tolist(), rows))
+        assert released(asked) == ["cells 1", "cells 2"]
+        third = through(asked, label_cells(SILENT))
+        labels = [0, 1, -1, 0, 1]
+        assert np.array_equal(third, textbook.labels_input(POINTS.tolist(), labels, rows, 2))
+    assert released(asked) == ["cells 1", "cells 2", "labels"]
+    assert not np.array_equal(first, second)
+
+
+def test_noise_is_added_to_every_entry() -> None:
+    quiet, noisy = (through(phone(), sum_cells(1, each)) for each in (SILENT, PARAMETERS))
+    assert (quiet != noisy).all()
+    deviation = PARAMETERS.cells_noise * GRID / np.sqrt(PARAMETERS.noise_survivors)
+    assert 0.2 * deviation < np.std(noisy - quiet) < 3 * deviation
+
+
+def test_a_phone_that_heard_nothing_sends_noise_alone() -> None:
+    nothing = np.empty((0, 2), np.float32)
+    assert not through(phone(nothing, ()), sum_cells(1, SILENT)).any()
+    assert through(phone(nothing, ()), sum_cells(1)).all()
+    unlabelled = phone(POINTS, (None,) * len(POINTS))
+    through(unlabelled, sum_cells(1, SILENT))
+    assert not through(unlabelled, label_cells(SILENT)).any()
+
+
+def test_a_phone_that_missed_a_sum_takes_part_in_the_next() -> None:
+    asked = phone()
+    asked.answer(sum_cells(1))
+    through(asked, label_cells())
+    assert released(asked) == ["labels"]
+
+
+def test_without_a_sum_of_cells_labels_come_first() -> None:
+    parameters = discovery_parameters(labels=CLASSES, sums=0)
+    asked = phone()
+    through(asked, label_cells(parameters, parameters=parameters, centroids=None))
+    assert released(asked) == ["labels"]
+
+
+# ---------------------------------------------------------------------------------- what it refuses
+
+
+def refused(asked: Phone, task: Task, match: str) -> RemoteError:
+    """The error; ledger, and what the phone goes on with, are as they were."""
+    kept = asked.ledger.export()
+    with pytest.raises(RemoteError, match=match) as caught:
+        asked.answer(task)
+    assert asked.ledger.export() == kept
+    return caught.value
+
+
+def third() -> SumCells:
+    return msgspec.structs.replace(sum_cells(2), repetition=3)
+
+
+LATER: list[tuple[str, Callable[[], Task], str, type[RemoteError]]] = [
+    (
+        "no centroids",
+        lambda: sum_cells(2, centroids=None),
+        "without centroids",
+        RefusedError,
+    ),
+    ("labels without centroids", lambda: label_cells(centroids=None), "without", RefusedError),
+    (
+        "fewer cells",
+        lambda: sum_cells(2, centroids=Matrix.of(np.eye(2))),
+        r"shape \(2, 2\); this phase has 2 dimensions and 3 centroids",
+        RefusedError,
+    ),
+    (
+        "more cells",
+        lambda: label_cells(centroids=Matrix.of(np.ones((4, 2)))),
+        r"shape \(4, 2\)",
+        RefusedError,
+    ),
+    (
+        "other dimensions",
+        lambda: sum_cells(2, centroids=Matrix.of(np.eye(3))),
+        r"shape \(3, 3\)",
+        RefusedError,
+    ),
+    (
+        "a third sum",
+        third,
+        "SumCells in a phase that has no such",
+        UnexpectedMessageError,
+    ),
+    (
+        "another phase",
+        lambda: sum_cells(2, phase=OTHER_PHASE),
+        "a phase that this phone is not in",
+        UnexpectedMessageError,
+    ),
+    ("another number", lambda: sum_cells(2, advertise=other_number()), "number", RefusedError),
+    (
+        "the bound of another sum",
+        lambda: sum_cells(2, advertise=advertise(PARAMETERS, "labels")),
+        "parameters of the cells 2's secure sum",
+        RefusedError,
+    ),
+    (
+        "less noise than agreed",
+        lambda: sum_cells(2, advertise=advertise(SILENT, "cells 2")),
+        "parameters of the cells 2's secure sum",
+        RefusedError,
+    ),
+]
+
+
+def other_number() -> AdvertiseKeys:
+    return advertise(PARAMETERS, "cells 2", index=4)
+
+
+@pytest.mark.parametrize(
+    ("make", "match", "kind"), [each[1:] for each in LATER], ids=[each[0] for each in LATER]
+)
+def test_a_later_task_that_does_not_fit_is_refused(
+    make: Callable[[], Task], match: str, kind: type[RemoteError]
+) -> None:
+    asked = phone()
+    through(asked, sum_cells(1))
+    assert isinstance(refused(asked, make(), match), kind)
+    # And the phone goes on with what fits.
+    through(asked, sum_cells(2))
+    through(asked, label_cells())
+    assert released(asked) == ["cells 1", "cells 2", "labels"]
+
+
+@pytest.mark.parametrize("number", [1, 2])
+def test_each_sum_is_added_to_once(number: int) -> None:
+    asked = phone()
+    through(asked, sum_cells(1))
+    if number == 2:
+        through(asked, sum_cells(2))
+    again = sum_cells(number, advertise=renamed(advertise(PARAMETERS, cells(number))))
+    error = refused(asked, again, ".")
+    assert isinstance(error, RefusedError)
+    assert error.rule is Rule.REPEATED
+    again = msgspec.structs.replace(again, centroids=MOVED, parameters=None)
+    error = refused(asked, again, ".")
+    assert isinstance(error, RefusedError)
+    assert error.rule is Rule.REPEATED
+
+
+def renamed(opening: AdvertiseKeys) -> AdvertiseKeys:
+    return msgspec.structs.replace(opening, sum_id=b"another sum's id")
+
+
+@pytest.mark.parametrize(
+    ("changes", "match", "rule"),
+    [
+        ({"encoder": "another"}, "embeddings of 'another'", Rule.ENCODER),
+        ({"start": CentroidSet.of(np.eye(3))}, "dimensions=3", Rule.DIMENSIONS),
+        ({"sums": 4}, "sums", Rule.PARAMETERS),
+        ({"cells_noise": 0.0}, "cells_noise", Rule.PARAMETERS),
+        ({"labels_noise": float("nan")}, "labels_noise", Rule.PARAMETERS),
+        ({"cells_noise": float("inf")}, "cells_noise", Rule.PARAMETERS),
+        ({"cells_noise": 1e6}, "variance", Rule.PARAMETERS),
+        ({"delta": 1.0}, "delta", Rule.PARAMETERS),
+        (
+            {"start": CentroidSet(dimensions=2, count=3, rows=bytes(11))},
+            "12 bytes",
+            Rule.PARAMETERS,
+        ),
+        (
+            {"start": CentroidSet(dimensions=2, count=3, rows=bytes(12))},
+            "length 1",
+            Rule.PARAMETERS,
+        ),
+        ({"start": CentroidSet(dimensions=0, count=3, rows=b"")}, "dimensions", Rule.PARAMETERS),
+        (
+            {"start": CentroidSet(dimensions=2, count=10**9, rows=bytes(12))},
+            "1 to 1024",
+            Rule.PARAMETERS,
+        ),
+    ],
+)
+def test_a_phase_that_does_not_suit_the_phone_is_refused(
+    changes: dict[str, Any], match: str, rule: Rule
+) -> None:
+    asked = phone()
+    parameters = msgspec.structs.replace(PARAMETERS, **changes)
+    task = sum_cells(1, parameters=parameters)
+    error = refused(asked, task, match)
+    assert isinstance(error, RefusedError)
+    assert error.rule is rule
+
+
+def test_a_first_task_that_is_not_the_first_part_begins_nothing_that_is_not_paid_for() -> None:
+    """A later part with the phase's parameters joins it; every part is still added to once."""
+    asked = phone()
+    task = label_cells(parameters=PARAMETERS, centroids=None)
+    through(asked, task)
+    assert released(asked) == ["labels"]
+    refused(asked, label_cells(advertise=renamed(advertise(PARAMETERS, "labels"))), ".")
+
+
+def discovered(**changes: Any) -> Discovered:
+    return msgspec.structs.replace(
+        Discovered(
+            phase=PHASE,
+            geometry=Geometry.SPHERICAL,
+            centroids=MOVED,
+            moved=(True,) * 3,
+            labels=(0, 1, 0),
+            label_names=CLASSES,
+            label_votes=((1.0, 0.0),) * 3,
+            name_p_values=(0.001, 0.001, 1.0),
+            encoder="points",
+            privacy=(),
+        ),
+        **changes,
+    )
+
+
+def test_a_result_is_kept_and_named_by() -> None:
+    asked = phone()
+    asked.answer(discovered())
+    assert asked.result == discovered()
+    assert asked.result.names == ("bus", "park", None)
+    asked.answer(discovered(encoder="another"))
+    assert asked.result == discovered(), "of another encoder it names nothing here"
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"labels": (0, 1)},
+        {"labels": (0, 1, 2)},
+        {"name_p_values": (0.1,)},
+        {"centroids": Matrix.of(np.eye(3))},
+        {"centroids": Matrix.of(np.empty((0, 2)))},
+        {"centroids": Matrix(2, 2, bytes(3))},
+    ],
+)
+def test_a_result_that_makes_no_sense_is_not_kept(changes: dict[str, Any]) -> None:
+    asked = phone()
+    refused(asked, discovered(**changes), ".")
+    assert asked.result is None
