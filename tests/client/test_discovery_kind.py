@@ -316,6 +316,41 @@ def renamed(opening: AdvertiseKeys) -> AdvertiseKeys:
 
 
 @pytest.mark.parametrize(
+    "changes",
+    [
+        {"cells_noise": 4.0},
+        {"labels_noise": 2.0},
+        {"noise_crowd": 50},
+        {"sums": 3},
+        {"delta": 1e-7},
+        {"start": CentroidSet.of(np.array([[0.0, 1.0], [1.0, 0.0], [-1.0, 0.0]]))},
+    ],
+    ids=lambda changes: next(iter(changes)),
+)
+def test_parameters_that_change_in_the_middle_of_a_phase_are_refused(
+    changes: dict[str, Any],
+) -> None:
+    asked = phone()
+    through(asked, sum_cells(1))
+    changed = msgspec.structs.replace(PARAMETERS, **changes)
+    opening = renamed(advertise(changed, "cells 2"))
+    for task in (
+        sum_cells(2, parameters=changed, centroids=None, advertise=opening),
+        msgspec.structs.replace(
+            sum_cells(1, changed), advertise=renamed(advertise(changed, "cells 1"))
+        ),
+        label_cells(
+            parameters=changed, centroids=None, advertise=renamed(advertise(changed, "labels"))
+        ),
+    ):
+        error = refused(asked, task, ".")
+        assert isinstance(error, RefusedError)
+        assert error.rule in {Rule.REPEATED, Rule.CHANGED}
+    through(asked, sum_cells(2))
+    assert released(asked) == ["cells 1", "cells 2"]
+
+
+@pytest.mark.parametrize(
     ("changes", "match", "rule"),
     [
         ({"encoder": "another"}, "embeddings of 'another'", Rule.ENCODER),

@@ -1,0 +1,141 @@
+"""Whole discovery phases over simulated phones: whatever is random, whoever vanishes, wherever."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import numpy as np
+import pytest
+
+from earshot_protocol.privacy.significance import are_clear
+from earshot_simulations.engine.dropouts import draw_dropouts
+from earshot_simulations.learning.run import Run, result
+from earshot_simulations.learning.settings import Agreement, Settings, Summation
+from earshot_simulations.learning.simulation import simulate
+from earshot_simulations.populations import LiftedBlobs
+
+CROWD = Settings(
+    phones=44,
+    recordings=20,
+    scenes=3,
+    labelled=0.5,
+    dropout=0.3,
+    corrupted=0.0,
+    policy=Agreement.ANYTHING,
+    epsilon=12.0,
+    cells=12,
+    sums=2,
+    jobs=1,
+    seed=3,
+)
+QUIET = dataclasses.replace(
+    CROWD, phones=200, dropout=0.0, epsilon=1e6, labelled=1.0, summation=Summation.IDEAL
+)
+SMALL = dataclasses.replace(CROWD, phones=24, dropout=0.0, summation=Summation.IDEAL)
+UNLIKE = {"seconds", "peak_memory_mb", "configuration", "notes", "steps"}
+
+
+def population(settings: Settings) -> LiftedBlobs:
+    return LiftedBlobs(
+        settings.phones, settings.recordings, settings.scenes, settings.labelled, settings.seed
+    )
+
+
+def steps(settings: Settings) -> list[str]:
+    return [step.name for step in settings.parameters(population(settings)).plan().steps]
+
+
+def essence(run: Run) -> dict[str, object]:
+    """All that the seed determines, in a form that compares bit for bit."""
+    told: dict[str, object] = {
+        "steps": [(s.step, s.asked, s.answered, s.dropped) for s in run.steps]
+    }
+    for field in dataclasses.fields(run):
+        value = getattr(run, field.name)
+        if isinstance(value, np.ndarray):
+            told[field.name] = (value.dtype.str, value.shape, value.tobytes())
+        elif field.name not in UNLIKE:
+            told[field.name] = value
+    return told
+
+
+@pytest.mark.parametrize("sums", [0, 1, 2, 3])
+def test_the_ideal_sum_gives_what_the_real_one_gives_bit_for_bit(sums: int) -> None:
+    settings = dataclasses.replace(CROWD, sums=sums)
+    real = simulate(settings)
+    assert real.interrupted is None
+    ideal = simulate(dataclasses.replace(settings, summation=Summation.IDEAL))
+    assert essence(real) == essence(ideal)
+    assert [step.step for step in real.steps] == steps(settings)
+    assert len(real.steps) == 4 * (sums + 1)
+    gone = sum(len(step.dropped) for step in real.steps)
+    assert gone == 13
+    assert real.survivors == CROWD.phones - gone
+
+
+def test_somebody_vanishes_in_every_step() -> None:
+    assert len(steps(CROWD)) == 12
+    settings = dataclasses.replace(CROWD, phones=90, seed=0)
+    lost = draw_dropouts(settings.parameters(population(settings)), 0)
+    assert sum(map(len, lost.values())) == 27
+    assert all(lost.values())
+    run = simulate(dataclasses.replace(settings, summation=Summation.IDEAL))
+    assert run.interrupted is None
+    assert {step.step: step.dropped for step in run.steps} == lost
+
+
+@pytest.mark.parametrize("place", range(12))
+def test_an_interrupt_at_any_step_leaves_what_was_finished(place: int) -> None:
+    stop = steps(SMALL)[place]
+
+    def interrupt(what: str, done: int, total: int) -> None:
+        if what == stop and done == total:
+            raise KeyboardInterrupt
+
+    run = simulate(SMALL, interrupt)
+    assert run.interrupted is not None
+    assert stop in run.interrupted
+    assert [step.step for step in run.steps] == steps(SMALL)[:place]
+    assert run.label_votes is None
+    assert run.ari_test is None
+    # Inputs leave the phones in the third round of each sum; from then on it is spent.
+    spent = [
+        name
+        for number, name in enumerate(("cells 1", "cells 2", "labels"))
+        if place >= 4 * number + 2
+    ]
+    assert sorted({release.step for release in run.privacy}) == spent
+    assert run.moved is not None
+    assert (len(run.moved) > 0) == (place >= 4)
+    assert result(run)["interrupted"] == run.interrupted
+
+
+@pytest.mark.parametrize("sums", [0, 1, 2])
+def test_without_noise_scenes_are_found_and_named(sums: int) -> None:
+    run = simulate(dataclasses.replace(QUIET, sums=sums))
+    assert run.label_accuracy is not None
+    assert run.label_accuracy > 0.95
+    assert run.ari_test is not None
+    assert run.ari_test > 0.9
+
+
+def test_without_labels_there_are_no_names() -> None:
+    run = simulate(dataclasses.replace(SMALL, labelled=0.0))
+    assert run.interrupted is None
+    assert run.label_votes is not None
+    assert not any(are_clear(run.name_p_values, len(run.label_votes)))
+
+
+def test_one_cell_is_enough_to_go_through() -> None:
+    run = simulate(dataclasses.replace(SMALL, cells=1))
+    assert run.interrupted is None
+    assert run.global_centroids is not None
+    assert run.global_centroids.shape == (1, 3)
+
+
+def test_the_same_seed_gives_the_same_run_and_another_another() -> None:
+    runs = [simulate(dataclasses.replace(SMALL, seed=seed)) for seed in (3, 3, 4)]
+    assert essence(runs[0]) == essence(runs[1])
+    assert runs[0].label_votes is not None
+    assert runs[2].label_votes is not None
+    assert not np.array_equal(runs[0].label_votes, runs[2].label_votes)
