@@ -1,0 +1,190 @@
+"""Three hundred phones as they come finish a discovery phase over HTTP, though many are killed.
+
+The phones' noise is seeded, so what is published has to be what a phase in one process publishes
+that nobody disturbs, to the last bit.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+from support.networked import ServerProcess, await_
+
+from earshot_client.labels import LabelHierarchy
+from earshot_client.phone import Phone
+from earshot_client.store.encrypted import EncryptedStore
+from earshot_client.store.memory import MemoryStore
+from earshot_client.transport.http import HttpTransport
+from earshot_protocol.api import Invite, StartPhase
+from earshot_protocol.geometry import unit_rows
+from earshot_protocol.messages import Wait
+from earshot_protocol.phases.discovery import Discovered, DiscoveryParameters
+from earshot_protocol.phases.discovery_budget import DELTA, LABEL_SHARE, SUMS, noises
+from earshot_protocol.shipped_encoders import DEFAULT_ENCODER
+from earshot_protocol.start_centroids import CentroidSet
+from earshot_server.discovery.optics import Optics
+from earshot_server.phases.coordinator import Coordinator
+from earshot_server.processes.embedded import embedded
+from earshot_server.store.memory import MemoryPhaseStore
+from earshot_simulations.engine.ideal import IDEAL
+from earshot_simulations.engine.interface import HeardPoints
+
+PHONES, DIMENSIONS, CELLS = 300, 8, 12
+CLASSES = ("bus", "café", "office", "park")
+ENCODER = HeardPoints(DEFAULT_ENCODER, DIMENSIONS)
+KEY = bytes(range(32))
+PLACES = unit_rows(np.random.default_rng(7).standard_normal((len(CLASSES), DIMENSIONS)))
+_NOISE = noises(
+    2.0,
+    DELTA,
+    sums=SUMS,
+    label_share=LABEL_SHARE,
+    cells=CELLS,
+    dimensions=DIMENSIONS,
+    labels=len(CLASSES),
+)
+PARAMETERS = DiscoveryParameters(
+    phones=PHONES,
+    labels=CLASSES,
+    dropout=0.1,
+    corrupted=0.05,
+    encoder=ENCODER.name,
+    start=CentroidSet.of(np.random.default_rng(8).standard_normal((CELLS, DIMENSIONS))),
+    sums=SUMS,
+    cells_noise=_NOISE.cells,
+    labels_noise=_NOISE.labels,
+    # Nobody vanishes for good: no step may end by its deadline, however slow the machine is.
+    step_seconds=3600.0,
+)
+
+
+def heard(number: int) -> tuple[np.ndarray, list[str | None]]:
+    random = np.random.default_rng([9, number])
+    scenes = random.integers(len(CLASSES), size=20)
+    points = PLACES[scenes] + 0.15 * random.standard_normal((20, DIMENSIONS))
+    labels = [CLASSES[scene] if random.random() < 0.3 else None for scene in scenes]
+    return unit_rows(points).astype(np.float32), labels
+
+
+def undisturbed() -> Discovered:
+    """The phase in one process, with plain addition, which gives the same sums."""
+    coordinator = Coordinator.start(
+        MemoryPhaseStore(), Optics(), PARAMETERS, now=0.0, summation=IDEAL
+    )
+    phones = [
+        Phone(
+            MemoryStore(*heard(number)),
+            ENCODER,
+            hierarchy=LabelHierarchy.flat(CLASSES),
+            random=np.random.default_rng([10, number]).bytes,
+            summation=IDEAL,
+        )
+        for number in range(PHONES)
+    ]
+    for now, _ in enumerate(PARAMETERS.plan().steps, start=1):
+        for number, phone in enumerate(phones):
+            answer = phone.answer(coordinator.task_for(number))
+            assert answer is not None
+            coordinator.accept(number, answer)
+        assert coordinator.advance(float(now))
+    result = coordinator.result()
+    assert isinstance(result, Discovered)
+    return result
+
+
+class Member:
+    """A phone in an encrypted file; each of its visits is a process's life."""
+
+    def __init__(self, number: int, folder: Path, address: str) -> None:
+        self.number, self._path = number, folder / f"{number}.db"
+        self._random = np.random.default_rng([10, number]).bytes
+        self.line = HttpTransport(address, Ed25519PrivateKey.generate(), tries=600)
+        with closing(self._store()) as store:
+            for point, choice in zip(*heard(number), strict=True):
+                recording = store.add(point)
+                if choice is not None:
+                    store.label(recording, choice)
+
+    def _store(self) -> EncryptedStore:
+        return EncryptedStore(self._path, KEY, dimensions=DIMENSIONS)
+
+    def opened(self) -> Phone:
+        return Phone(
+            self._store(),
+            ENCODER,
+            hierarchy=LabelHierarchy.flat(CLASSES),
+            random=self._random,
+        )
+
+    def live(self, killed: set[str], gate: threading.Lock) -> Discovered:
+        """Take part to the end; a third of the phones is killed in every step, each in turn."""
+        step = 0
+        while True:
+            task = self.line.task()
+            if isinstance(task, Wait):
+                time.sleep(0.3)
+                continue
+            if isinstance(task, Discovered):
+                with self.opened() as phone:
+                    assert phone.answer(task) is None
+                return task
+            with self.opened() as phone:
+                answer = phone.answer(task)
+            assert answer is not None
+            if (self.number + step) % 3 == 0:  # killed before it could send, and again after
+                with self.opened() as phone:
+                    assert phone.answer(task) == answer
+                with gate:
+                    killed.add(type(task).__name__)
+            self.line.send(answer)
+            step += 1
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    folder = tmp_path_factory.mktemp("discovery")
+    with embedded(folder / "database") as postgres:
+        server = ServerProcess(folder / "server", postgres.url)
+        server.start()
+        yield server
+        assert server.stop() == 0
+
+
+@pytest.mark.slow
+def test_phones_that_are_killed_in_every_round_publish_what_undisturbed_ones_do(
+    server: ServerProcess, tmp_path: Path
+) -> None:
+    expected = undisturbed()
+    operator = server.operator()
+    code = operator.invite(Invite(uses=PHONES)).code
+    phase = operator.start(StartPhase(parameters=PARAMETERS))  # not `anyway`: as phones come
+    members = [Member(number, tmp_path, server.address) for number in range(PHONES)]
+    for member in members:  # one after the other: who joins first has the first number
+        member.line.enrol(code)
+        member.line.task()
+    killed: set[str] = set()
+    gate = threading.Lock()
+    with ThreadPoolExecutor(PHONES) as pool:
+        lives = [pool.submit(member.live, killed, gate) for member in members]
+        results = [life.result() for life in lives]
+    assert {msgspec.msgpack.encode(result) for result in results} == {
+        msgspec.msgpack.encode(msgspec.structs.replace(expected, phase=results[0].phase))
+    }
+    assert killed == {"SumCells", "LabelCells", "ShareKeys", "MaskInput", "Unmask"}
+    assert set(expected.names) >= set(CLASSES), "every place is found, and named beyond the noise"
+    await_(lambda: operator.export(phase).phase.status == "published", "the result")
+    for member in members:
+        member.line.close()
+    for member in members[:30]:
+        with member.opened() as phone:
+            steps = [entry["step"] for entry in phone.ledger.export()]
+            assert sorted(steps) == sorted(2 * ["cells 1", "cells 2", "labels"])
