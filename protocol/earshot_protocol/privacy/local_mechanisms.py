@@ -105,9 +105,9 @@ class BestLaplaceLloyd:
     """The best of several runs of DPLloyd-Impr by a private score (Liu and Talwar, STOC 2019).
 
     The number of runs K is geometric, P(K = j) = γ(1 − γ)^(j − 1) with γ = 1 / `runs`; a run that
-    clusters and scores is ε₀-DP; the best is released, the others and K stay secret. That is 3ε₀-DP
-    (their Theorem 3.2; Papernot and Steinke, ICLR 2022, Corollary 3): an outcome y, scored s, that
-    one run has with probability q(y) is released with probability
+    clusters and scores is ε₀-DP; the best is released, the others and K stay secret. That is their
+    random stopping, and 3ε₀-DP: an outcome y, scored s, that one run has with probability q(y) is
+    released with probability
 
         γ q(y) / ((γ + (1 − γ) P(score > s)) (γ + (1 − γ) P(score ≥ s))),
 
