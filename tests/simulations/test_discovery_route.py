@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from earshot_protocol.privacy.significance import are_clear
+from earshot_simulations.adversary.adversary import Adversary
 from earshot_simulations.engine.dropouts import draw_dropouts
 from earshot_simulations.learning.run import Run, result
 from earshot_simulations.learning.settings import Agreement, Settings, Summation
@@ -139,3 +140,18 @@ def test_the_same_seed_gives_the_same_run_and_another_another() -> None:
     assert runs[0].label_votes is not None
     assert runs[2].label_votes is not None
     assert not np.array_equal(runs[0].label_votes, runs[2].label_votes)
+
+
+def test_stuffed_ballots_are_votes_and_not_steps_of_one() -> None:
+    """A vote is many steps of a sum over cells: ballots of single steps would attack nothing."""
+    stuffing = Adversary(ballot_stuffing=0.1)
+    settings = dataclasses.replace(QUIET, phones=100, epsilon=8.0, sums=0)
+    honest, attacked = (
+        simulate(dataclasses.replace(settings, adversary=adversary))
+        for adversary in (Adversary(), stuffing)
+    )
+    assert attacked.interrupted is None
+    assert honest.label_votes is not None
+    assert attacked.label_votes is not None
+    # Single steps would leave the sum short of all votes that these phones did not cast.
+    assert 0 < float(attacked.label_votes.sum() - honest.label_votes.sum()) < settings.phones

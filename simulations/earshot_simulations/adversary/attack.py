@@ -33,11 +33,13 @@ class Attack:
         members: the phones that make each attack, by its name in `Adversary`.
         target: float32 (dimensions,), a place that nobody heard.
         recordings: how many of its recordings a poisoning phone pretends to be there.
+        vote: what the largest honest input adds to an entry of a secure sum.
     """
 
     members: Mapping[str, frozenset[int]] = field(default_factory=dict)
     target: npt.NDArray[np.float32] = field(default_factory=lambda: np.empty(0, np.float32))
     recordings: int = 0
+    vote: int = 1
 
     @property
     def corrupted(self) -> frozenset[int]:
@@ -60,7 +62,7 @@ class Attack:
         if not self.makes("ballot_stuffing", phone):
             return summation
         together = len(self.members["ballot_stuffing"])
-        stuffing = _Stuffing(summation.participant, together)
+        stuffing = _Stuffing(summation.participant, together, self.vote)
         return replace(summation, participant=stuffing)  # type: ignore[arg-type]
 
     def sent(self, phone: int, answer: Answer) -> bytes:
@@ -97,21 +99,23 @@ class Attack:
 
 
 class _Stuffing:
-    """Makes participants who together cast as many votes, for one place, as all phones could.
+    """Makes participants who together cast as many votes as all phones could, each for one place.
 
-    More would be a total that no honest crowd can have, and end the phase (`voting.totals`).
+    None exceeds the bound of an entry. More in all would be a total that no honest crowd can have,
+    and end the phase (`voting.totals`).
     """
 
-    def __init__(self, honest: type[Participant], together: int) -> None:
+    def __init__(self, honest: type[Participant], together: int, vote: int) -> None:
         self._honest = honest
         self._together = together
+        self._vote = vote
 
     def __call__(
         self, task: AdvertiseKeys, values: npt.NDArray[np.int64], told: bytes
     ) -> Participant:
         stuffed = np.zeros_like(values)
         stuffed.flat[int(np.argmax(values))] = min(
-            task.parameters.phones // self._together, task.parameters.bound
+            self._vote * task.parameters.phones // self._together, task.parameters.bound
         )
         return self._honest(task, stuffed, told)
 

@@ -18,6 +18,7 @@ from earshot_protocol import distribution
 from earshot_protocol.phases.named_centroids import NamedCentroids
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import PUBLISHED
+from earshot_protocol.privacy.mechanisms import GRID
 from earshot_protocol.secure_sum.bell import BELL
 from earshot_protocol.secure_sum.interface import Summation
 from earshot_server.discovery.optics import Optics
@@ -131,7 +132,8 @@ def _attack(settings: Settings, population: Population) -> Attack:
     members = adversary.members(settings.phones, settings.seed)
     if not any(members.values()):
         return Attack()
-    return Attack(members, far_place(population, settings.seed), settings.recordings)
+    vote = GRID if settings.discovery is names.Discovery.SECURE_SUM else 1
+    return Attack(members, far_place(population, settings.seed), settings.recordings, vote)
 
 
 def _achieved(
