@@ -32,6 +32,7 @@ from earshot_server.accounting.accountant import (
     ADDED_UP,
     BY_LOSS_DISTRIBUTIONS,
     BY_RENYI_DIVERGENCES,
+    Composed,
     composed,
 )
 from earshot_server.accounting.library import EventAccountant, ProtocolEvent
@@ -176,12 +177,12 @@ def test_twelve_phases_are_within_five_per_cent_of_the_library(phase: tuple[Even
 
 
 def test_the_method_is_named() -> None:
-    assert composed([Pure(1.0)], 0.0) == (1.0, 0.0, ADDED_UP)
+    assert composed([Pure(1.0)], 0.0) == Composed(1.0, 0.0, ADDED_UP)
     assert composed([Pure(1e5), Pure(3.0)], 0.0).method == ADDED_UP
     assert composed([Pure(0.05, 100)]).method == BY_LOSS_DISTRIBUTIONS
     assert composed([ZeroConcentrated(0.1)]).method == BY_RENYI_DIVERGENCES
     assert composed([ZeroConcentrated(0.1)], 0.0).epsilon == math.inf
-    assert composed([]) == (0.0, 1e-6, ADDED_UP)
+    assert composed([]) == Composed(0.0, 1e-6, ADDED_UP)
 
 
 def test_what_real_sums_lose_is_counted() -> None:

@@ -20,10 +20,12 @@ from support.steps import STEPS, Step
 
 from earshot_protocol.messages import Failed
 from earshot_protocol.phases.learning import Result
-from earshot_protocol.privacy.accounting import total
+from earshot_protocol.privacy.accounting import Expense
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.wire import Matrix
+from earshot_server.accounting.accountant import ADDED_UP, composed_total
 from earshot_server.dashboard import wording
+from earshot_server.phases.spending import expenses_of
 from earshot_server.records import FAILED, PhaseRecord, StepRecord
 from earshot_server.store.database import DatabaseUnavailableError
 
@@ -268,16 +270,20 @@ def test_environments_are_sorted_by_votes_and_cut_off_at_a_hundred() -> None:
     assert len([each for each in shown.values("class") if each.startswith("place ")]) == 100
 
 
+def cells_of(expenses: tuple[Expense, ...]) -> str:
+    """What all of them cost, as tables say it."""
+    return " ".join(
+        f"{wording.real(cost.epsilon)} {wording.real(cost.delta)}"
+        + ("" if cost.method == ADDED_UP else f", {cost.method}")
+        for cost in composed_total(expenses).values()
+    )
+
+
 def test_privacy_is_shown_in_both_units_with_totals() -> None:
     record = made.published_learning(10, made.NOW)
     shown = phase_page(record)
-    costs = total(record.ending.privacy)
-    cells = " ".join(
-        wording.real(value)
-        for unit in (Unit.RECORDING, Unit.PHONE)
-        for value in (costs[unit].epsilon, costs[unit].delta)
-    )
-    assert f"Total {cells}" in shown.words
+    assert f"Total {cells_of(expenses_of(record, record.ending.privacy))}" in shown.words
+    assert ", by Rényi divergences" in shown.words
     assert "Per phone, this promises nothing" in shown.words
     assert "Per recording, this promises nothing" not in shown.words
 
@@ -411,27 +417,23 @@ def test_a_published_phase_says_what_changed_since_the_one_before_it() -> None:
     assert "Since" not in page(f"/phases/{newer.phase.hex()}", [newer]).words
 
 
-def test_overview_adds_up_what_all_phases_have_cost() -> None:
+def test_overview_says_what_all_phases_have_cost_together() -> None:
     learned, counted = made.published_learning(10, made.NOW), made.published_statistics(30, 1.0)
     records = [made.gathering(), learned, counted, made.never_started()]
     shown = page("/", records)
-    for releases, name, phases in (
-        (learned.ending.privacy, "Learning phases", 1),
-        (counted.ending.privacy, "Statistics phases", 1),
-        ((*learned.ending.privacy, *counted.ending.privacy), "All phases", 2),
+    of_learned = expenses_of(learned, learned.ending.privacy)
+    of_counted = expenses_of(counted, counted.ending.privacy)
+    for expenses, name, phases in (
+        (of_learned, "Learning phases", 1),
+        (of_counted, "Statistics phases", 1),
+        ((*of_learned, *of_counted), "All phases", 2),
     ):
-        costs = total(releases)
-        cells = " ".join(
-            wording.real(value)
-            for unit in (Unit.RECORDING, Unit.PHONE)
-            for value in (costs[unit].epsilon, costs[unit].delta)
-        )
-        assert f"{name} {phases} {cells}" in shown.words
+        assert f"{name} {phases} {cells_of(expenses)}" in shown.words
     # A phase counts from its first answer on, and then with what has left the phones.
     assert "Privacy spent so far" not in page("/", [made.gathering(), made.never_started()]).words
     began = page("/", [made.running()]).words
     assert "All phases 1" in began
-    whole = wording.real(total(learned.ending.privacy)[Unit.RECORDING].epsilon)
+    whole = wording.real(composed_total(of_learned)[Unit.RECORDING].epsilon)
     assert f"All phases 1 {whole}" not in began
 
 

@@ -19,9 +19,11 @@ from support.played_phase import PARAMETERS
 
 from earshot_protocol.api import PRIVACY
 from earshot_protocol.phases.plan import Outcome
+from earshot_protocol.privacy.events import Approximate, DiscreteLaplaceSum
 from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, Unit
+from earshot_server.accounting.accountant import ADDED_UP, BY_LOSS_DISTRIBUTIONS, DELTA
 from earshot_server.api.views import PrivacySpent
-from earshot_server.phases.spending import released, spending
+from earshot_server.phases.spending import expenses_of, released, spending
 from earshot_server.records import PhaseRecord
 from earshot_server.store.database import Database
 
@@ -37,20 +39,44 @@ def by_hand(*records: PhaseRecord) -> dict[Unit, tuple[float, float]]:
     return sums
 
 
-def test_costs_add_up_in_both_units() -> None:
+def test_costs_are_composed_where_that_is_less_than_their_sum() -> None:
     phases = (
         published_learning(1, 1e9),
         published_learning(2, 2e9),
         published_statistics(3, 3e9),
     )
     spent = spending(phases)
-    for unit, (epsilon, delta) in by_hand(*phases).items():
-        assert epsilon > 0
-        assert spent.total[unit].epsilon == pytest.approx(epsilon)
-        assert spent.total[unit].delta == pytest.approx(min(1.0, delta))
-    for record, costs in zip(phases, spent.phases, strict=True):
-        for unit, (epsilon, _) in by_hand(record).items():
-            assert costs[unit].epsilon == pytest.approx(epsilon)
+    single = zip(((phase,) for phase in phases), spent.phases, strict=True)
+    for records, costs in ((phases, spent.total), *single):
+        for unit, (epsilon, delta) in by_hand(*records).items():
+            assert epsilon > 0
+            if costs[unit].method == ADDED_UP:
+                assert costs[unit].epsilon == pytest.approx(epsilon)
+                assert costs[unit].delta == pytest.approx(min(1.0, delta))
+            else:
+                assert costs[unit].epsilon < epsilon
+                assert costs[unit].delta == pytest.approx(max(DELTA, delta))
+
+
+def test_many_phases_cost_less_than_their_sum() -> None:
+    one = spending([published_statistics(1, 1e9)]).total[Unit.RECORDING]
+    many = spending([published_statistics(week, 1e9) for week in range(1, 61)])
+    spent = many.total[Unit.RECORDING]
+    assert spent.epsilon < 0.85 * 60 * one.epsilon
+    assert spent.method == BY_LOSS_DISTRIBUTIONS
+
+
+def test_of_what_parameters_do_not_explain_the_published_cost_is_kept() -> None:
+    record = published_statistics(1, 1e9)
+    assert isinstance(record.ending, Outcome)
+    events = [each.event for each in expenses_of(record, record.ending.privacy)]
+    assert all(isinstance(event, DiscreteLaplaceSum) for event in events)
+    strange = tuple(
+        msgspec.structs.replace(release, epsilon=2 * release.epsilon)
+        for release in record.ending.privacy
+    )
+    for release, event in expenses_of(record, strange):
+        assert event == Approximate(release.epsilon, release.delta)
 
 
 def test_what_has_not_left_a_phone_is_not_spent() -> None:
@@ -82,8 +108,10 @@ def test_a_cohort_spends_in_phases_that_are_open_to_it() -> None:
     spent = spending([everybody, north, both])
     assert set(spent.cohorts) == {"north", "south"}
     for name, phases in (("north", (everybody, north, both)), ("south", (everybody, both))):
+        alone = spending(phases).total
+        assert spent.cohorts[name] == alone
         for unit, (epsilon, _) in by_hand(*phases).items():
-            assert spent.cohorts[name][unit].epsilon == pytest.approx(epsilon)
+            assert 0 < alone[unit].epsilon <= epsilon
 
 
 def test_the_api_tells_it(database: Database, tmp_path: Path) -> None:

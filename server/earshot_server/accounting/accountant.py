@@ -13,12 +13,15 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterable
-from typing import TYPE_CHECKING, NamedTuple
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
-from earshot_protocol.privacy.composition import Composition
+from earshot_protocol.privacy.accounting import Expense, total
+from earshot_protocol.privacy.composition import Composition, composed_epsilon
 from earshot_protocol.privacy.divergences import ORDERS
 from earshot_protocol.privacy.events import Event
 from earshot_protocol.privacy.losses import LARGEST_LOSS, dominating
+from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, Cost, Unit
 
 if TYPE_CHECKING:
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
@@ -31,9 +34,12 @@ BY_RENYI_DIVERGENCES = "by Rényi divergences"
 BY_LOSS_DISTRIBUTIONS = "by privacy loss distributions"
 
 _LARGEST_GRID = 1_000_000
+_WORTH_IT = 0.99
+"""Of an ε that is added up, with a smaller δ."""
 
 
-class Composed(NamedTuple):
+@dataclass(frozen=True)
+class Composed(Cost):
     """What some releases cost together.
 
     Attributes:
@@ -42,8 +48,6 @@ class Composed(NamedTuple):
         method: which of the methods found it.
     """
 
-    epsilon: float
-    delta: float
     method: str
 
 
@@ -61,6 +65,29 @@ def composed(events: Iterable[Event], delta: float = DELTA) -> Composed:
     return _composed(frozenset(counts.items()), delta)
 
 
+def composed_total(spent: Iterable[Expense]) -> dict[Unit, Composed]:
+    """What all expenses cost together, per unit.
+
+    Added up, or, where that is less at a δ of `DELTA` or of what adding up gives, composed.
+    """
+    spent = tuple(spent)
+    added = total(expense.release for expense in spent)
+    return {
+        unit: _tighter(
+            added[unit], [expense.event for expense in spent if expense.release.unit is unit]
+        )
+        for unit in LEDGER_UNITS
+    }
+
+
+def _tighter(added: Cost, events: list[Event]) -> Composed:
+    delta = max(DELTA, added.delta)
+    # What a phone would say is close to it, and needs no library.
+    if composed_epsilon(events, delta) < _WORTH_IT * added.epsilon:
+        return composed(events, delta)
+    return Composed(added.epsilon, added.delta, ADDED_UP)
+
+
 @functools.lru_cache(maxsize=1024)
 def _composed(counts: _Counts, delta: float) -> Composed:
     composition = Composition(event for event, count in counts for _ in range(count))
@@ -73,7 +100,8 @@ def _composed(counts: _Counts, delta: float) -> Composed:
         if added_up.epsilon <= LARGEST_LOSS:
             loss = _loss_distribution(counts).get_epsilon_for_delta(bound.ideal_delta)
             found.append(Composed(bound.move + loss, delta, BY_LOSS_DISTRIBUTIONS))
-    return min(found, default=Composed(math.inf, delta, BY_RENYI_DIVERGENCES))
+    nothing = Composed(math.inf, delta, BY_RENYI_DIVERGENCES)
+    return min(found, key=lambda each: each.epsilon, default=nothing)
 
 
 _Counts = frozenset[tuple[Event, int]]

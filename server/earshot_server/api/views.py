@@ -13,7 +13,8 @@ from msgspec import Meta
 
 from earshot_protocol.messages import AnyEnding, AnyParameters, Failed
 from earshot_protocol.phases.statistics import Statistics
-from earshot_protocol.privacy.mechanisms import Cost, Unit
+from earshot_protocol.privacy.mechanisms import Unit
+from earshot_server.accounting.accountant import Composed
 from earshot_server.phases.spending import spending
 from earshot_server.records import AuditEntry, CohortRecord, PhaseRecord, StepRecord, Trouble
 from earshot_server.store.operators import Role
@@ -123,12 +124,15 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True):
     unit: Unit
     epsilon: float
     delta: float
+    method: str
+    """How releases were counted together: added up, or composed at this δ."""
 
     @classmethod
-    def each(cls, costs: Mapping[Unit, Cost]) -> tuple[Self, ...]:
+    def each(cls, costs: Mapping[Unit, Composed]) -> tuple[Self, ...]:
         """One for each unit."""
         return tuple(
-            cls(unit=unit, epsilon=cost.epsilon, delta=cost.delta) for unit, cost in costs.items()
+            cls(unit=unit, epsilon=cost.epsilon, delta=cost.delta, method=cost.method)
+            for unit, cost in costs.items()
         )
 
 
@@ -143,7 +147,7 @@ class PhaseSpent(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class PrivacySpent(msgspec.Struct, frozen=True, kw_only=True):
-    """What phones have spent in all phases, newest first, by basic composition."""
+    """What phones have spent in all phases, newest first."""
 
     phases: tuple[PhaseSpent, ...]
     total: tuple[Spent, ...]

@@ -11,8 +11,9 @@ from earshot_protocol.phases.plan import Outcome
 from earshot_protocol.privacy import accounting
 from earshot_protocol.privacy.accounting import Release
 from earshot_protocol.privacy.mechanisms import Cost, Unit
+from earshot_server.accounting.accountant import composed_total
 from earshot_server.dashboard import histograms
-from earshot_server.phases.spending import released, spending
+from earshot_server.phases.spending import Costs, expenses_of, released, spending
 from earshot_server.records import PhaseRecord
 
 VACUOUS_EPSILON = 20.0
@@ -41,10 +42,10 @@ class Privacy:
     """
 
     rows: tuple[Spending, ...]
-    total: dict[Unit, Cost]
-    spent: dict[Unit, Cost]
+    total: Costs
+    spent: Costs
     complete: bool
-    vacuous: dict[Unit, Cost]
+    vacuous: Costs
 
 
 def of_phase(record: PhaseRecord) -> Privacy:
@@ -57,8 +58,9 @@ def of_phase(record: PhaseRecord) -> Privacy:
         Spending(step, mechanism, costs, step in paid)
         for (step, mechanism), costs in by_mechanism(releases).items()
     )
-    total = accounting.total(releases)
-    spent = accounting.total(release for release in releases if release.step in paid)
+    expenses = expenses_of(record, releases)
+    total = composed_total(expenses)
+    spent = composed_total(each for each in expenses if each.release.step in paid)
     vacuous = {
         unit: cost
         for unit, cost in (spent if isinstance(record.ending, Failed) else total).items()
@@ -94,12 +96,12 @@ class Total(NamedTuple):
     Attributes:
         sort: which; empty for all there are.
         phases: how many of them have cost phones anything.
-        spent: per unit, added up.
+        spent: per unit.
     """
 
     sort: str
     phases: int
-    spent: dict[Unit, Cost]
+    spent: Costs
 
 
 def of_all(records: Iterable[PhaseRecord]) -> tuple[Total, ...]:

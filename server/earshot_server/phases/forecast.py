@@ -27,7 +27,6 @@ from earshot_protocol.phases.plan import LocalRelease, SecureSum
 from earshot_protocol.phases.statistics import HISTOGRAM, StatisticsParameters
 from earshot_protocol.privacy.accounting import Release
 from earshot_protocol.privacy.laws import NoiseLaw
-from earshot_protocol.privacy.mechanisms import Cost
 from earshot_protocol.privacy.significance import LEVEL
 from earshot_protocol.rules import Rule
 from earshot_protocol.secure_sum.messages import (
@@ -40,6 +39,7 @@ from earshot_protocol.secure_sum.messages import (
 )
 from earshot_protocol.secure_sum.parameters import SumParameters
 from earshot_protocol.wire import Matrix, encode
+from earshot_server.accounting.accountant import Composed, composed_total
 from earshot_server.phases.present import VISITS_PER_STEP
 
 CONFIDENCE = 0.95
@@ -110,7 +110,7 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
         phones: n, that are wanted.
         honest_survivors: those that are counted on to stay, and whose votes are honest.
         privacy: what each phone spends, per step and unit.
-        total: the same, added up per unit.
+        total: all of that together, per unit.
         sums: the secure sums.
         bytes_up: that one phone sends in all answers, without HTTP.
         steps: in which phones answer.
@@ -123,7 +123,7 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
     phones: int
     honest_survivors: int
     privacy: tuple[Release, ...]
-    total: dict[str, Cost]
+    total: dict[str, Composed]
     sums: tuple[SumForecast, ...]
     bytes_up: int
     steps: int
@@ -153,7 +153,7 @@ def forecast(asked: StartPhase) -> Forecast:
         phones=parameters.phones,
         honest_survivors=parameters.honest_survivors,
         privacy=plan.releases(),
-        total={unit.value: cost for unit, cost in plan.total().items()},
+        total={unit.value: cost for unit, cost in composed_total(plan.expenses()).items()},
         sums=sums,
         bytes_up=released + sum(each.bytes_up for each in sums),
         steps=len(plan.steps),

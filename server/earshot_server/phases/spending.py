@@ -1,22 +1,26 @@
 """What phases have cost those who took part: of each, and of all of them together.
 
-A total is that of a phone which took part in every phase it was offered, by basic composition
-(thesis, Theorem 8.3): no phone has spent more on this server, and most have spent less.
+A total is that of a phone which took part in every phase it was offered, composed from the events
+of its releases where that is less than their sum: no phone has spent more on this server, and most
+have spent less.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterable
 from typing import NamedTuple
 
 import msgspec
 
 from earshot_protocol.phases.plan import Outcome
-from earshot_protocol.privacy.accounting import Release, total
-from earshot_protocol.privacy.mechanisms import Cost, Unit
+from earshot_protocol.privacy.accounting import Expense, Release
+from earshot_protocol.privacy.events import Approximate
+from earshot_protocol.privacy.mechanisms import Unit
+from earshot_server.accounting.accountant import Composed, composed_total
 from earshot_server.records import PhaseRecord
 
-Costs = dict[Unit, Cost]
+Costs = dict[Unit, Composed]
 
 
 class Spending(NamedTuple):
@@ -53,22 +57,43 @@ def released(record: PhaseRecord) -> tuple[Release, ...]:
     return tuple(release for release in plan.releases() if release.step in left)
 
 
+def expenses_of(record: PhaseRecord, releases: Iterable[Release]) -> tuple[Expense, ...]:
+    """Releases of a phase with the events that they are.
+
+    Of one that the phase's parameters do not explain, as of a former version, nothing is known but
+    its (ε, δ).
+    """
+    releases = tuple(releases)
+    if not releases:
+        return ()
+    planned = {
+        (each.release.step, each.release.unit): each for each in record.parameters.plan().expenses()
+    }
+    found = []
+    for release in releases:
+        known = planned.get((release.step, release.unit))
+        alike = known is not None and math.isclose(known.release.epsilon, release.epsilon)
+        event = known.event if known and alike else Approximate(release.epsilon, release.delta)
+        found.append(Expense(release, event))
+    return tuple(found)
+
+
 def spending(records: Iterable[PhaseRecord]) -> Spending:
     """What phones have spent in these phases."""
     records = tuple(records)
-    each = [released(record) for record in records]
+    each = [expenses_of(record, released(record)) for record in records]
     named = sorted({name for record in records for name in record.cohorts})
 
     def of_cohort(name: str) -> Costs:
-        return total(
-            release
-            for record, releases in zip(records, each, strict=True)
+        return composed_total(
+            expense
+            for record, expenses in zip(records, each, strict=True)
             if not record.cohorts or name in record.cohorts
-            for release in releases
+            for expense in expenses
         )
 
     return Spending(
-        tuple(total(releases) for releases in each),
-        total(release for releases in each for release in releases),
+        tuple(composed_total(expenses) for expenses in each),
+        composed_total(expense for expenses in each for expense in expenses),
         {name: of_cohort(name) for name in named},
     )

@@ -138,7 +138,8 @@ def _print(body: object) -> None:
 
 def _total(whose: str, costs: tuple[Spent, ...]) -> None:
     said = "; ".join(
-        f"ε = {real(cost.epsilon)}, δ = {real(cost.delta)} per {cost.unit}" for cost in costs
+        f"ε = {real(cost.epsilon)}, δ = {real(cost.delta)} per {cost.unit} ({cost.method})"
+        for cost in costs
     )
     typer.echo(f"{whose} {said}")
 
