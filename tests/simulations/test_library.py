@@ -31,13 +31,32 @@ SMALL = Settings(
 SHIPPED = encoder_path()
 
 
-def test_the_example_of_the_documentation_runs(tmp_path: Path) -> None:
-    (example,) = re.findall(r"```python\n(.*?)```", TEXT, flags=re.DOTALL)
+def output_of(example: str, folder: Path) -> list[str]:
     run = subprocess.run(  # noqa: S603 - our own documentation
-        [sys.executable, "-c", example], cwd=tmp_path, capture_output=True, text=True, check=False
+        [sys.executable, "-c", example], cwd=folder, capture_output=True, text=True, check=False
     )
     assert (run.returncode, run.stderr) == (0, "")
-    lines = run.stdout.splitlines()
+    return run.stdout.splitlines()
+
+
+ONE_PHASE, SWEEP = re.findall(r"```python\n(.*?)```", TEXT, flags=re.DOTALL)
+
+
+def test_the_example_of_a_sweep_runs_and_goes_on(tmp_path: Path) -> None:
+    lines = output_of(SWEEP, tmp_path)
+    assert [line.split("}")[0] for line in lines[:2]] == ["{'epsilon': 2.0", "{'epsilon': 8.0"]
+    rows = (tmp_path / "phases.jsonl").read_text().splitlines()
+    assert len(rows) == 6
+    # A second run takes what is there, and does what is missing.
+    (tmp_path / "phases.jsonl").write_text("".join(f"{row}\n" for row in rows[1:]))
+    assert output_of(SWEEP, tmp_path) == lines
+    again = (tmp_path / "phases.jsonl").read_text().splitlines()
+    assert again[:5] == rows[1:]
+    assert again[5] == rows[0]
+
+
+def test_the_example_of_the_documentation_runs(tmp_path: Path) -> None:
+    lines = output_of(ONE_PHASE, tmp_path)
     assert [line.split()[0] for line in lines[:3]] == ["base", "skewed", "attacked"]
     assert lines[3].startswith("True votes: ")
     assert len(lines) > 5

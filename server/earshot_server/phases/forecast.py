@@ -146,7 +146,7 @@ def forecast(asked: StartPhase) -> Forecast:
         _sum_forecast(parameters, part) for part in plan.parts if isinstance(part, SecureSum)
     )
     released = sum(
-        _release_bytes(parameters) for part in plan.parts if isinstance(part, LocalRelease)
+        release_bytes(parameters) for part in plan.parts if isinstance(part, LocalRelease)
     )
     seconds = len(plan.steps) * parameters.step_seconds
     return Forecast(
@@ -242,7 +242,7 @@ def _sum_forecast(parameters: Parameters, part: SecureSum) -> SumForecast:
         entries=chosen.length,
         deviation=noise.deviation,
         radius=noise.radius(CONFIDENCE),
-        bytes_up=_sum_bytes(chosen),
+        bytes_up=sum_bytes(chosen),
         outlook=_outlook(parameters, ballot, noise) if ballot else None,
     )
 
@@ -282,7 +282,7 @@ def least_clear(laws: Sequence[NoiseLaw], looked_at: int) -> int:
     return most
 
 
-def _sum_bytes(chosen: SumParameters) -> int:
+def sum_bytes(chosen: SumParameters) -> int:
     """What one phone sends in the four rounds of a sum."""
     sender, degree = chosen.phones - 1, chosen.degree
     vector = bytes(math.ceil(chosen.length * chosen.modulus_bits / 8))
@@ -301,7 +301,7 @@ def _sum_bytes(chosen: SumParameters) -> int:
     return sum(len(encode(answer)) for answer in answers)
 
 
-def _release_bytes(parameters: Parameters) -> int:
+def release_bytes(parameters: Parameters) -> int:
     """What one phone publishes; 0 where nothing is known of it here."""
     if not isinstance(parameters, PhaseParameters):
         return 0

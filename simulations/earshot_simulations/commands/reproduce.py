@@ -13,9 +13,22 @@ from earshot_models.commands.output import prepare_folder
 from earshot_models.commands.progress import shown
 
 if TYPE_CHECKING:
+    from collections.abc import Callable
+
     from earshot_simulations.reproductions.outcome import Outcome
 
 app = typer.Typer(add_completion=False)
+
+_FIGURES = {
+    "liebenow-9.3a": "Clustering of heard and of unheard recordings.",
+    "liebenow-9.3b": "Clustering by the number of recordings of a phone.",
+    "liebenow-9.4": "Right names by the fraction of recordings that are labelled.",
+    "liebenow-9.5a": "Seconds of every operation by phones, with real cryptography.",
+    "liebenow-9.5b": "Incoming traffic of the server by phones: measured, computed, the thesis's.",
+    "liebenow-9.6": "Privacy and utility: what the ε of each operation does.",
+}
+"""Those of `reproductions.figures`, and what they show."""
+_SHARED_SOUND = Path("../shared/data/esc10")
 
 Data = Annotated[Path, typer.Option(help="Folder of the labelled data set that is measured.")]
 Out = Annotated[
@@ -87,6 +100,69 @@ def embedding_space(
     with shown() as progress:
         outcome = liebenow_9_2.reproduce(dataset, whose, cache, progress)
     _write(outcome, out)
+
+
+def _figure(name: str) -> Callable[..., None]:
+    """The command that makes a figure by simulating whole phases."""
+
+    def make(
+        out: Out,
+        data: Annotated[
+            Path | None,
+            typer.Option(
+                help="Folder of class/*.wav|ogg|flac that phones hear, beside blobs; by default "
+                f"{_SHARED_SOUND} where it exists."
+            ),
+        ] = None,
+        encoder: Annotated[
+            str | None,
+            typer.Option(help="Of that sound: an encoder file, or a shipped one by its name."),
+        ] = None,
+        phones: Annotated[int | None, typer.Option(help="Phones of every phase.")] = None,
+        recordings: Annotated[
+            int | None, typer.Option(help="Recordings of a phone, on average.")
+        ] = None,
+        seeds: Annotated[
+            int | None, typer.Option(help="Phases of every kind, each with its own seed.")
+        ] = None,
+        full: Annotated[
+            bool, typer.Option("--full", help="Large crowds, many seeds and points: takes hours.")
+        ] = False,
+        jobs: Annotated[int, typer.Option(help="Phases at a time.")] = os.cpu_count() or 1,
+        overwrite: Overwrite = False,
+    ) -> None:
+        from earshot_protocol.errors import InvalidInputError
+        from earshot_simulations.engine.processes import check_processes
+        from earshot_simulations.reproductions.contenders import Setup
+        from earshot_simulations.reproductions.figures import FIGURES
+        from earshot_simulations.reproductions.outcome import files_of
+        from earshot_simulations.sweeps.rows import FILE
+
+        figure = FIGURES[name]
+        given = {"phones": phones, "recordings": recordings, "seeds": seeds}
+        if given.get(figure.varies) is not None:
+            raise InvalidInputError(f"--{figure.varies}: is what varies in {name}; leave it out")
+        chosen = {size: value for size, value in given.items() if value is not None}
+        sound = data or (_SHARED_SOUND if _SHARED_SOUND.is_dir() else None)
+        if encoder is not None and sound is None:
+            raise InvalidInputError("--encoder: there is no sound; name its folder with --data")
+        size = replace(figure.full if full else figure.soon, **chosen)
+        processes = check_processes("jobs", jobs)
+        prepare_folder(out, files_of(name), overwrite, resumes=[FILE])
+        try:
+            with shown() as progress:
+                setup = Setup(size, out / FILE, sound, encoder, processes, progress)
+                outcome = figure.make(setup, full)
+        except KeyboardInterrupt:
+            print(f"what is done is in {out / FILE}; the same command goes on from there")
+            raise typer.Exit(130) from None
+        _write(outcome, out)
+
+    return make
+
+
+for _name, _help in _FIGURES.items():
+    app.command(_name, help=_help)(_figure(_name))
 
 
 def _write(outcome: Outcome, folder: Path) -> None:

@@ -23,6 +23,9 @@ Integers = npt.NDArray[np.integer[Any]]
 NOBODY = -1
 """In `Run.labels`: the centroid is unnamed. In `Run.local_clusters`: the centroid is an outlier."""
 
+PHASE_FAILED = "the phase failed: "
+"""How `Run.interrupted` begins where no interruption but the phase itself ended the run."""
+
 
 def _no_integers() -> Integers:
     return np.empty(0, dtype=np.int64)

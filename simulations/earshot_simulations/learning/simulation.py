@@ -33,7 +33,7 @@ from earshot_simulations.engine.interface import Scenario
 from earshot_simulations.engine.local import LocalEngine
 from earshot_simulations.learning import settings as names
 from earshot_simulations.learning.reading import reading
-from earshot_simulations.learning.run import Run
+from earshot_simulations.learning.run import PHASE_FAILED, Run
 from earshot_simulations.learning.scoring import score
 from earshot_simulations.learning.settings import POLICIES, Settings
 from earshot_simulations.populations import (
@@ -57,7 +57,11 @@ _PICTURED_POINTS = 4000
 _PICTURED_PHONES = 200
 
 
-def simulate(settings: Settings, progress: Progress = lambda what, done, total: None) -> Run:
+def _no_progress(what: str, done: int, total: int) -> None:
+    """Tell nobody."""
+
+
+def simulate(settings: Settings, progress: Progress = _no_progress) -> Run:
     """Run a learning phase from hearing to the published result.
 
     Ctrl-C, or a phase that fails, ends the run early; what is finished is in the `Run`.
@@ -76,7 +80,7 @@ def simulate(settings: Settings, progress: Progress = lambda what, done, total: 
     settings.check()
     started = time.perf_counter()
     # Closing, not entering: what is heard on entering could not be interrupted.
-    with closing(_open_population(settings, progress)) as population:
+    with closing(open_population(settings, progress)) as population:
         parameters = settings.parameters(population)
         parameters.check_feasible()
         interrupted, attack = None, Attack()
@@ -105,7 +109,7 @@ def simulate(settings: Settings, progress: Progress = lambda what, done, total: 
         except KeyboardInterrupt:
             interrupted = f"interrupted in the step '{course.at or HEAR}'"
         if course.failure is not None:
-            interrupted = f"the phase failed: {course.failure}"
+            interrupted = PHASE_FAILED + course.failure
         achieved = _achieved(attack, parameters, population, course)
         return Run(
             version=distribution.version(),
@@ -149,7 +153,8 @@ def _achieved(
     return measure(attack, expected, refused, published, population.held_out().points)
 
 
-def _open_population(settings: Settings, progress: Progress) -> Population:
+def open_population(settings: Settings, progress: Progress = _no_progress) -> Population:
+    """The phones that the settings name, which the caller prepares and closes."""
     phones, recordings, scenes = settings.phones, settings.recordings, settings.scenes
     labelled, seed, differ = settings.labelled, settings.seed, settings.heterogeneity
     if settings.data == names.BLOBS:
@@ -168,7 +173,7 @@ def _outcome(settings: Settings, population: Population, course: Course) -> dict
     state = course.coordinator.state
     if not course.at:
         return {"points": np.empty((0, population.dimensions), np.float32)}
-    sample = _heard(settings, population)
+    sample = heard_by_some(settings, population)
     outcome: dict[str, Any] = {
         "points": sample.points[:_PICTURED_POINTS],
         "scenes": sample.scenes[:_PICTURED_POINTS],
@@ -214,8 +219,8 @@ def _named(state: LearningPhase | DiscoveryPhase) -> dict[str, Any]:
     }
 
 
-def _heard(settings: Settings, population: Population) -> Recordings:
-    """What some phones heard: enough to score and to draw."""
+def heard_by_some(settings: Settings, population: Population) -> Recordings:
+    """What some phones of a population heard: enough to score and to draw."""
     generator = np.random.default_rng([settings.seed, 0x5])
     some = generator.permutation(settings.phones)[:_PICTURED_PHONES]
     sample = [population.recordings(int(phone)) for phone in some]

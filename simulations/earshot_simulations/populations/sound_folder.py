@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
+from functools import lru_cache
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -35,6 +36,8 @@ HELD_OUT_FRACTION = 0.25
 
 _BATCH = 8
 """Clips."""
+_KEPT_CLIPS = 4096
+"""Embedded clips that a process keeps: many phases over one folder embed it once."""
 
 _MOST_NAMED = 5
 
@@ -163,13 +166,25 @@ class _EmbeddedClip:
 def _embed_clips(
     clips: tuple[Clip, ...], dimensions: int, encoder: Path | None
 ) -> list[_EmbeddedClip]:
-    results, rate = [], rate_heard(encoder)
-    for clip in clips:
-        seconds, skipped = _cut(clip, rate)
-        sound = np.array(seconds, np.float32).reshape(-1, rate)
-        points = embedded(sound, dimensions, encoder)
-        results.append(_EmbeddedClip(clip.label or "", points, skipped))
-    return results
+    made = _changed(encoder)
+    return [_embed_clip(clip, _changed(clip.path), dimensions, encoder, made) for clip in clips]
+
+
+@lru_cache(maxsize=_KEPT_CLIPS)
+def _embed_clip(
+    clip: Clip, recorded: int, dimensions: int, encoder: Path | None, made: int
+) -> _EmbeddedClip:
+    rate = rate_heard(encoder)
+    seconds, skipped = _cut(clip, rate)
+    sound = np.array(seconds, np.float32).reshape(-1, rate)
+    return _EmbeddedClip(clip.label or "", embedded(sound, dimensions, encoder), skipped)
+
+
+def _changed(file: Path | None) -> int:
+    """When a file was written last, in nanoseconds; 0 without one."""
+    with suppress(OSError):
+        return file.stat().st_mtime_ns if file else 0
+    return 0
 
 
 def _refuse_below(rate: int, encoder: str, clips: Sequence[Clip]) -> None:

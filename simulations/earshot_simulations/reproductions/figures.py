@@ -1,0 +1,55 @@
+"""The figures of the thesis's evaluation that are made by simulating whole phases."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+
+from earshot_simulations.reproductions import (
+    liebenow_9_3,
+    liebenow_9_4,
+    liebenow_9_5,
+    liebenow_9_6,
+)
+from earshot_simulations.reproductions.contenders import Setup, Size
+from earshot_simulations.reproductions.outcome import Outcome
+
+_SOON = Size(phones=300, recordings=100, seeds=3)
+_LARGE = Size(phones=1000, recordings=200, seeds=20)
+
+
+@dataclass(frozen=True)
+class Figure:
+    """One of them.
+
+    Attributes:
+        make: given what to work with, and whether to measure at many points.
+        soon: its size by default: minutes on two cores.
+        full: its size with --full: hours.
+        varies: the size that is its axis, so that nobody can choose it; empty for none.
+    """
+
+    make: Callable[[Setup, bool], Outcome]
+    soon: Size = _SOON
+    full: Size = _LARGE
+    varies: str = ""
+
+
+_TIMED = Figure(
+    liebenow_9_5.seconds,
+    Size(phones=0, recordings=100, seeds=3),
+    Size(phones=0, recordings=200, seeds=5),
+    "phones",
+)
+
+FIGURES: Mapping[str, Figure] = {
+    liebenow_9_3.NAME_A: Figure(
+        lambda setup, full: liebenow_9_3.training_and_testing(setup), replace(_SOON, seeds=10)
+    ),
+    liebenow_9_3.NAME_B: Figure(liebenow_9_3.growing, varies="recordings"),
+    liebenow_9_4.NAME: Figure(liebenow_9_4.reproduce),
+    liebenow_9_5.NAME_A: _TIMED,
+    liebenow_9_5.NAME_B: Figure(liebenow_9_5.traffic, _TIMED.soon, _TIMED.full, "phones"),
+    liebenow_9_6.NAME: Figure(liebenow_9_6.reproduce),
+}
+"""By the names of their commands."""

@@ -1,0 +1,1 @@
+"""Many simulated phases, each kept as it finishes, and what they say together."""

@@ -1,0 +1,135 @@
+"""Many phases, in as many processes as one wants, each kept as it finishes."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+
+import msgspec
+
+from earshot_models.commands.progress import Progress
+from earshot_protocol import distribution
+from earshot_protocol.shipped_encoders import SHIPPED_ENCODERS
+from earshot_simulations.engine.quiet import let_cancelled_jobs_go
+from earshot_simulations.learning.settings import BLOBS, SOUNDSCAPES, Settings
+from earshot_simulations.sweeps.rows import Figures, opened
+
+PHASES = "phases"
+"""What the progress is called."""
+
+
+@dataclass(frozen=True)
+class Measure:
+    """What is done with the settings of one phase.
+
+    Attributes:
+        name: stands in the rows; of two measures of the same settings each has its own.
+        run: a function of a module, so that other processes can call it.
+    """
+
+    name: str
+    run: Callable[[Settings], Figures]
+
+
+@dataclass(frozen=True)
+class Arm:
+    """One configuration under several seeds.
+
+    Attributes:
+        labels: what distinguishes it, as columns of a table.
+        measure: of each phase.
+        phases: their settings, one per seed.
+    """
+
+    labels: Mapping[str, str | float]
+    measure: Measure
+    phases: tuple[Settings, ...]
+
+
+def measured(
+    arms: Sequence[Arm],
+    file: Path,
+    processes: int = 1,
+    progress: Progress = lambda what, done, total, line=None: None,
+) -> list[tuple[Figures, ...]]:
+    """Do every phase that the file does not hold, and keep it as soon as it is done.
+
+    A phase that several arms share is done once. What is interrupted loses the phases that are
+    under way, one per process; the next call does those and goes on.
+
+    Args:
+        arms: what to measure.
+        file: holds what is done; see `Rows`.
+        processes: phases at a time. Each runs in one process, whatever its settings say: the
+            result does not depend on it.
+        progress: told how many phases are done.
+
+    Returns:
+        For each arm the figures of its phases, in their order.
+
+    Raises:
+        InvalidInputError: another run is writing the file, or it holds something else.
+    """
+    from joblib import Parallel, delayed
+
+    let_cancelled_jobs_go()
+    asked = [[_Phase(arm.measure, settings) for settings in arm.phases] for arm in arms]
+    phases = {phase.key: phase for each in asked for phase in each}
+    with opened(file) as rows:
+        due = [phase for key, phase in phases.items() if key not in rows]
+        done = len(phases) - len(due)
+        progress(PHASES, done, len(phases))
+        parallel = Parallel(n_jobs=processes, return_as="generator_unordered", batch_size=1)
+        for key, figures in parallel(delayed(_figures)(phase) for phase in due):
+            rows.append(key, phases[key].configuration, figures)
+            done += 1
+            progress(PHASES, done, len(phases))
+        return [tuple(rows[phase.key] for phase in each) for each in asked]
+
+
+@dataclass(frozen=True)
+class _Phase:
+    measure: Measure
+    settings: Settings
+
+    @property
+    def configuration(self) -> Mapping[str, object]:
+        """All that the figures depend on; sound by what is in the files, not by where they lie."""
+        settings = msgspec.to_builtins(asdict(self.settings))
+        del settings["jobs"]
+        if self.settings.data not in (BLOBS, SOUNDSCAPES):
+            settings["data"] = _folder_digest(Path(self.settings.data))
+        if self.settings.encoder not in (None, *SHIPPED_ENCODERS):
+            settings["encoder"] = _file_digest(Path(self.settings.encoder or ""))
+        version = distribution.version()
+        return {"version": version, "measure": self.measure.name, "settings": settings}
+
+    @functools.cached_property
+    def key(self) -> str:
+        canonical = json.dumps(self.configuration, sort_keys=True)
+        return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+def _figures(phase: _Phase) -> tuple[str, Figures]:
+    return phase.key, phase.measure.run(replace(phase.settings, jobs=1))
+
+
+@functools.lru_cache
+def _folder_digest(folder: Path) -> str:
+    """Of the names and sizes of all files in it."""
+    files = sorted(path for path in folder.rglob("*") if path.is_file())
+    listed = [(path.relative_to(folder).as_posix(), path.stat().st_size) for path in files]
+    return _digest(json.dumps(listed).encode())
+
+
+@functools.lru_cache
+def _file_digest(file: Path) -> str:
+    return _digest(file.read_bytes())
+
+
+def _digest(content: bytes) -> str:
+    return "sha256 " + hashlib.sha256(content).hexdigest()

@@ -1,0 +1,219 @@
+"""Sweeps: what is finished is kept, whatever ends the run; and what several seeds say."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from collections.abc import Callable
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from earshot_protocol import distribution
+from earshot_protocol.errors import InvalidInputError
+from earshot_simulations.learning.run import PHASE_FAILED
+from earshot_simulations.learning.settings import Agreement, Discovery, Settings, Summation
+from earshot_simulations.sweeps import phase, sweep
+from earshot_simulations.sweeps.estimate import estimate, paired
+from earshot_simulations.sweeps.phase import NOTHING, SIMULATED, centroid_accuracy
+from earshot_simulations.sweeps.rows import FILE, Figures, opened
+from earshot_simulations.sweeps.sweep import Arm, Measure, measured
+
+TINY = Settings(
+    phones=24,
+    recordings=10,
+    scenes=3,
+    corrupted=0.0,
+    policy=Agreement.ANYTHING,
+    discovery=Discovery.LOCAL,
+    summation=Summation.IDEAL,
+    jobs=1,
+)
+
+
+def counting(calls: list[int], stop_at: int | None = None) -> Measure:
+    """Measures nothing but the seed, and is interrupted at one of them."""
+
+    def measure(settings: Settings) -> Figures:
+        if settings.seed == stop_at:
+            raise KeyboardInterrupt
+        calls.append(settings.seed)
+        return {"value": float(settings.seed)}
+
+    return Measure("counting", measure)
+
+
+def arm(measure: Measure, *seeds: int, **changes: object) -> Arm:
+    base = replace(TINY, **changes)  # type: ignore[arg-type]
+    return Arm({}, measure, tuple(replace(base, seed=seed) for seed in seeds))
+
+
+def test_what_is_finished_is_not_done_again(tmp_path: Path) -> None:
+    calls: list[int] = []
+    file = tmp_path / FILE
+    with pytest.raises(KeyboardInterrupt):
+        measured([arm(counting(calls, stop_at=3), 1, 2, 3, 4)], file)
+    assert calls == [1, 2]
+    shown: list[tuple[str, int, int]] = []
+    found = measured(
+        [arm(counting(calls), 1, 2, 3, 4)],
+        file,
+        progress=lambda what, done, total, line=None: shown.append((what, done, total)),
+    )
+    assert calls == [1, 2, 3, 4]
+    assert [row["value"] for row in found[0]] == [1, 2, 3, 4]
+    assert shown == [("phases", 2, 4), ("phases", 3, 4), ("phases", 4, 4)]
+
+
+def test_a_process_killed_between_two_rows_loses_the_phase_under_way_alone(tmp_path: Path) -> None:
+    program = """
+import os, sys
+from dataclasses import replace
+from pathlib import Path
+from earshot_simulations.learning.settings import Settings
+from earshot_simulations.sweeps.sweep import Arm, Measure, measured
+
+def measure(settings):
+    if settings.seed == 3:
+        os._exit(9)  # as hard as a kill: nothing is flushed, nobody is told
+    return {"value": float(settings.seed)}
+
+seeds = tuple(replace(Settings(), seed=seed) for seed in (1, 2, 3, 4))
+measured([Arm({}, Measure("counting", measure), seeds)], Path(sys.argv[1]))
+"""
+    file = tmp_path / FILE
+    # S603: the program is written above.
+    died = subprocess.run([sys.executable, "-c", program, str(file)], check=False)  # noqa: S603
+    assert died.returncode == 9
+    assert len(file.read_text().splitlines()) == 2
+    calls: list[int] = []
+    settings = tuple(replace(Settings(), seed=seed) for seed in (1, 2, 3, 4))
+    found = measured([Arm({}, counting(calls), settings)], file)
+    assert calls == [3, 4]
+    assert [row["value"] for row in found[0]] == [1, 2, 3, 4]
+
+
+def test_a_line_half_written_is_cut_off(tmp_path: Path) -> None:
+    calls: list[int] = []
+    file = tmp_path / FILE
+    measured([arm(counting(calls), 1, 2)], file)
+    whole = file.read_bytes()
+    file.write_bytes(whole[:-7])
+    measured([arm(counting(calls), 1, 2)], file)
+    assert calls == [1, 2, 2]
+    assert file.read_bytes() == whole
+
+
+def test_what_is_no_row_is_refused_by_its_line(tmp_path: Path) -> None:
+    file = tmp_path / FILE
+    measured([arm(counting([]), 1)], file)
+    with file.open("a") as lines:
+        lines.write("my notes\n")
+    with pytest.raises(InvalidInputError, match="line 2"):
+        measured([arm(counting([]), 1)], file)
+
+
+def test_two_runs_do_not_write_one_file(tmp_path: Path) -> None:
+    with (
+        opened(tmp_path / FILE),
+        pytest.raises(InvalidInputError, match="another run"),
+    ):
+        measured([arm(counting([]), 1)], tmp_path / FILE)
+
+
+def test_a_phase_that_arms_share_is_done_once(tmp_path: Path) -> None:
+    calls: list[int] = []
+    measure = counting(calls)
+    found = measured([arm(measure, 2, 1), arm(measure, 1, 2, 3)], tmp_path / FILE)
+    assert sorted(calls) == [1, 2, 3]
+    assert [[row["value"] for row in each] for each in found] == [[2, 1], [1, 2, 3]]
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_rows_know_their_phases_by_all_that_matters(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, jobs: int
+) -> None:
+    calls: list[int] = []
+    sound = tmp_path / "sound" / "rain"
+    sound.mkdir(parents=True)
+    (sound / "1.wav").write_bytes(b"1")
+    heard = replace(TINY, data=str(tmp_path / "sound"), seed=1)
+    file = tmp_path / FILE
+
+    def done(settings: Settings, name: str = "counting") -> bool:
+        """Whether it had to be measured."""
+        before = len(calls)
+        measure = replace(counting(calls), name=name)
+        measured([Arm({}, measure, (replace(settings, jobs=jobs),))], file)
+        return len(calls) > before
+
+    assert done(heard)
+    assert not done(replace(heard, jobs=3 - jobs))
+    assert done(replace(heard, epsilon=3.0))
+    assert done(heard, "another measure")
+    (tmp_path / "sound").rename(tmp_path / "moved")
+    moved = replace(heard, data=str(tmp_path / "moved"))
+    assert not done(moved)
+    (tmp_path / "moved" / "rain" / "2.wav").write_bytes(b"2")
+    sweep._folder_digest.cache_clear()  # as another run would
+    assert done(moved)
+    monkeypatch.setattr(distribution, "version", lambda: "9.9.9")
+    assert done(moved)
+    assert json.loads(file.read_text().splitlines()[-1])["configuration"]["version"] == "9.9.9"
+
+
+def test_processes_change_nothing(tmp_path: Path) -> None:
+    arms = [
+        Arm({}, SIMULATED, tuple(replace(TINY, seed=seed, labelled=0.8) for seed in (1, 2))),
+        Arm({}, SIMULATED, (replace(TINY, discovery=Discovery.SECURE_SUM, seed=1),)),
+    ]
+    alone, together = (measured(arms, tmp_path / str(count), count) for count in (1, 2))
+    assert alone == together
+    assert 0 < float(alone[0][0]["ari_test"] or 0) <= 1
+    assert alone[0][0]["epsilon_recording"] == pytest.approx(2.5)
+    assert alone[0][0]["failure"] is None
+
+
+@pytest.mark.parametrize(
+    ("told", "kept"), [(f"{PHASE_FAILED}too few", True), ("interrupted in the step 'hear'", False)]
+)
+def test_a_failed_phase_is_a_figure_and_an_interrupted_one_is_none(
+    monkeypatch: pytest.MonkeyPatch, make_run: Callable[..., object], told: str, kept: bool
+) -> None:
+    ended = make_run(interrupted=told, ari_train=None)
+    monkeypatch.setattr(phase, "simulate", lambda settings: ended)
+    if kept:
+        figures = SIMULATED.run(TINY)
+        assert {name: figures[name] for name in NOTHING} == NOTHING
+        assert figures["failure"] == told
+    else:
+        with pytest.raises(KeyboardInterrupt):
+            SIMULATED.run(TINY)
+
+
+def test_centroids_are_named_rightly_by_the_recording_next_to_them() -> None:
+    points = np.array([[0, 0], [1, 0], [0, 1]], np.float32)
+    scenes = np.array([2, 0, 1])
+    centroids = np.array([[0.1, 0.1], [0.9, 0.2], [0.2, 0.8], [0, 2]], np.float32)
+    labels = np.array([2, 1, 1, -1])
+    assert centroid_accuracy(centroids, labels, points, scenes) == 0.5
+
+
+def test_intervals_are_students_and_pairs_are_of_one_seed() -> None:
+    values, others = [0.5, 0.7, 0.9, 0.6], [0.45, 0.66, 0.84, 0.57]
+    found = estimate(values)
+    low, high = stats.t.interval(0.95, 3, np.mean(values), stats.sem(values))
+    assert (found.mean, found.seeds) == (pytest.approx(0.675), 4)
+    assert found.wide == pytest.approx((high - low) / 2)
+    # Apart they overlap; seed by seed one is ahead every time.
+    assert not estimate([0.03, -0.02, 0.01]).clear
+    assert paired(values, others).clear
+    assert paired(values, others).mean == pytest.approx(0.045)
+    assert str(estimate([0.25])) == "0.250"
+    assert not estimate([0.25]).clear
+    with pytest.raises(ValueError, match="argument"):
+        paired(values, others[:3])
