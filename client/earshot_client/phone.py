@@ -234,7 +234,9 @@ class Phone(Listener):
         if task.index >= parameters.phones:
             raise RefusedError(f"phone {task.index} in a phase of {parameters.phones} phones")
         ledger, present = self.ledger, self._membership()
-        _check_unreleased(ledger, task.phase, parameters.plan().mechanisms)
+        _check_unreleased(
+            ledger, task.phase, {each.step for each in ledger.releases_in(task.phase)}
+        )
         if present is not None and present.phase == task.phase:
             _check_unchanged(present, task.index, parameters)
         hierarchy = parameters.agreed_hierarchy(getattr(task, "choices", ()))

@@ -49,8 +49,8 @@ _DISCOVERY = DiscoveryParameters(
 def learning_parameters(**changes: Any) -> PhaseParameters:
     """Of a phase over points in the plane, as `HeardPoints("points", 2)` hears them.
 
-    A phone's default policy accepts it. For all else: what a test counts on, it names, also where
-    it is the value above.
+    A phone that protects recordings accepts it (`Policy.per_recording`). What a test counts on, it
+    names, also where it is the value above.
     """
     return msgspec.structs.replace(_LEARNING, **changes)
 

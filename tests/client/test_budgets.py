@@ -1,0 +1,315 @@
+"""A phone refuses by the name of a rule, and its ledger stays what it was."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import msgspec
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from support.parameters import discovery_parameters, learning_parameters, statistics_parameters
+
+from earshot_client.phone import Phone
+from earshot_client.policy import Policy
+from earshot_client.store.memory import MemoryStore
+from earshot_protocol.errors import InvalidParametersError, RefusedError
+from earshot_protocol.geometry import Geometry
+from earshot_protocol.phases.discovery import DiscoveryParameters, SumCells
+from earshot_protocol.phases.learning import Budget, Cluster
+from earshot_protocol.phases.parameters import Parameters
+from earshot_protocol.phases.plan import SecureSum
+from earshot_protocol.phases.statistics import CountContacts, StatisticsParameters
+from earshot_protocol.privacy.accounting import Expense, Release, epsilon_at
+from earshot_protocol.privacy.events import Approximate
+from earshot_protocol.privacy.ledger import Ledger
+from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, Unit
+from earshot_protocol.rules import Rule
+from earshot_protocol.secure_sum.messages import AdvertiseKeys, MaskInput, ShareKeys
+from earshot_protocol.secure_sum.parameters import SumParameters
+from earshot_protocol.wire import Task
+from earshot_simulations.engine.ideal import IDEAL
+from earshot_simulations.engine.interface import HeardPoints
+
+PHASE, OTHER = b"the first phase!", b"the second phase"
+SUM = b"the first sum!!!"
+NOON = datetime(2026, 3, 2, 12, tzinfo=UTC)
+POINTS = np.random.default_rng(4).normal(size=(6, 2)).astype(np.float32)
+STATISTICS = statistics_parameters()
+DISCOVERY = discovery_parameters()
+
+
+def phone(store: MemoryStore, policy: Policy | None = None, when: datetime = NOON) -> Phone:
+    return Phone(
+        store,
+        HeardPoints("points", 2),
+        policy,
+        summation=IDEAL,
+        clock=when.timestamp,
+    )
+
+
+def heard() -> MemoryStore:
+    store = MemoryStore(POINTS, ["bus", "park", None] * 2)
+    phone(store)  # notes whose embeddings these are
+    return store
+
+
+def the_sum(parameters: Parameters, shape: tuple[int, ...]) -> SumParameters:
+    part = parameters.plan().parts[0]
+    assert isinstance(part, SecureSum)
+    return parameters.sum_parameters(part, shape)
+
+
+def beginning(
+    parameters: Parameters, phase: bytes = PHASE, index: int = 0, sum_id: bytes = SUM
+) -> Task:
+    """The first task of a phase."""
+    if not isinstance(parameters, StatisticsParameters | DiscoveryParameters):
+        return Cluster(phase=phase, index=index, parameters=parameters)  # type: ignore[arg-type]
+    learned = isinstance(parameters, DiscoveryParameters)
+    known = DISCOVERY if learned else STATISTICS
+    try:
+        asked = the_sum(parameters, (3, 2) if learned else (2,))
+    except InvalidParametersError:  # of a phase that is refused before anybody looks at its sum
+        asked = the_sum(known, (3, 2) if learned else (2,))
+    advertise = AdvertiseKeys(sum_id=sum_id, index=index, parameters=asked)
+    if isinstance(parameters, StatisticsParameters):
+        return CountContacts(phase=phase, parameters=parameters, advertise=advertise)
+    return SumCells(phase=phase, parameters=parameters, repetition=1, advertise=advertise)
+
+
+def rounds(sum_id: bytes = SUM) -> list[Task]:
+    """Of an ideal sum, up to the one that releases."""
+    return [
+        ShareKeys(sum_id=sum_id, neighbours=(), cipher_keys=b"", mask_keys=b""),
+        MaskInput(sum_id=sum_id, senders=(), ciphertexts=()),
+    ]
+
+
+def spend(store: MemoryStore, epsilon: float, delta: float, unit: Unit, phase: bytes) -> None:
+    """What the phone has released before, a hundred days ago."""
+    expenses = [
+        Expense(Release("before", each, *cost, "some noise"), Approximate(*cost))
+        for each in LEDGER_UNITS
+        for cost in [(epsilon, delta) if each is unit else (0.0, 0.0)]
+    ]
+    for entry in Ledger(store.ledger()).append(phase, expenses, NOON.date().replace(month=1)):
+        store.append_ledger(entry)
+
+
+def changed(parameters: Any, **changes: Any) -> Any:
+    return msgspec.structs.replace(parameters, **changes)
+
+
+REFUSED: dict[str, tuple[Rule, Task, Policy | None]] = {
+    "a crowd below the policy's": (
+        Rule.LEAST_PHONES,
+        beginning(changed(STATISTICS, phones=99)),
+        None,
+    ),
+    "a crowd above the policy's": (
+        Rule.LARGEST_PHONES,
+        beginning(changed(DISCOVERY, phones=10**7 + 1)),
+        None,
+    ),
+    "noise shared among more than the policy counts on": (
+        Rule.LARGEST_NOISE_CROWD,
+        beginning(changed(STATISTICS, phones=20_000, noise_crowd=15_000)),
+        None,
+    ),
+    "more dropouts than noise is drawn for": (
+        Rule.LARGEST_DROPOUT,
+        beginning(changed(STATISTICS, dropout=0.31)),
+        None,
+    ),
+    "fewer corrupted phones than noise is drawn for": (
+        Rule.LEAST_CORRUPTED,
+        beginning(changed(DISCOVERY, corrupted=0.01)),
+        None,
+    ),
+    "too little noise for a recording": (
+        Rule.LARGEST_EPSILON,
+        beginning(changed(STATISTICS, epsilon=3.1, contacts=1)),
+        None,
+    ),
+    "too little noise for a phone": (
+        Rule.LARGEST_PHONE_EPSILON,
+        beginning(changed(STATISTICS, epsilon=0.5, contacts=9)),
+        None,
+    ),
+    "too little noise in sums over cells": (
+        Rule.LARGEST_EPSILON,
+        beginning(changed(DISCOVERY, cells_noise=0.5)),
+        None,
+    ),
+    "what a phone makes private itself": (
+        Rule.LARGEST_PHONE_EPSILON,
+        beginning(learning_parameters()),
+        None,
+    ),
+    "a server that names one recording": (
+        Rule.LARGEST_PHONE_EPSILON,
+        beginning(learning_parameters(recordings=1, budget=Budget(0.4, 0.1, 0.3, 0.3))),
+        None,
+    ),
+    "a larger δ than the policy's": (
+        Rule.LARGEST_DELTA,
+        beginning(learning_parameters(geometry=Geometry.SPHERICAL, delta=2e-5)),
+        Policy.per_recording(),
+    ),
+    "a δ of one phone": (
+        Rule.DELTA,
+        beginning(learning_parameters(geometry=Geometry.SPHERICAL, delta=1e-2)),
+        Policy.per_recording(largest_delta=1.0),
+    ),
+    "not a number": (
+        Rule.PARAMETERS,
+        beginning(changed(STATISTICS, epsilon=float("nan"))),
+        None,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("what", REFUSED)
+def test_a_phase_is_refused_by_name_and_nothing_is_changed(what: str) -> None:
+    rule, task, policy = REFUSED[what]
+    store = heard()
+    spend(store, 0.1, 0.0, Unit.PHONE, OTHER)
+    before = store.to_bytes()
+    with pytest.raises(RefusedError) as caught:
+        phone(store, policy).answer(task)
+    assert caught.value.rule is rule, str(caught.value)
+    assert store.to_bytes() == before
+    assert phone(store, policy).answer(beginning(STATISTICS)) is not None
+
+
+@pytest.mark.parametrize("unit", LEDGER_UNITS)
+@pytest.mark.parametrize(("span", "limit"), [("yearly_", 5.0), ("lifetime_", 9.0)])
+def test_an_exhausted_budget_is_refused_by_name_in_either_unit(
+    unit: Unit, span: str, limit: float
+) -> None:
+    whose = "phone_" if unit is Unit.PHONE else ""
+    rule = Rule(f"largest_{span}{whose}epsilon")
+    policy = Policy(**{f"largest_yearly_{whose}epsilon": 50.0, rule: limit})  # type: ignore[arg-type]
+    store = heard()
+    spend(store, limit, 0.0, unit, OTHER)
+    before = store.to_bytes()
+    for task in (beginning(STATISTICS), beginning(DISCOVERY)):
+        with pytest.raises(RefusedError, match=f"^{rule}: .*already spent") as caught:
+            phone(store, policy).answer(task)
+        assert caught.value.rule is rule
+        assert store.to_bytes() == before
+    # A year after it was spent, that of a year is free again.
+    later = NOON.replace(year=2027)
+    free = phone(store, policy, later)
+    if span == "yearly_":
+        assert free.answer(beginning(STATISTICS)) is not None
+    else:
+        with pytest.raises(RefusedError, match=f"^{rule}"):
+            free.answer(beginning(STATISTICS))
+
+
+@pytest.mark.parametrize("parameters", [STATISTICS, DISCOVERY], ids=lambda each: each.kind)
+def test_what_was_agreed_to_does_not_change_within_a_phase(parameters: Any) -> None:
+    store = heard()
+    assert phone(store).answer(beginning(parameters)) is not None
+    other = DISCOVERY if parameters is STATISTICS else STATISTICS
+    for begins, said in (
+        (beginning(changed(parameters, phones=150), sum_id=OTHER), "phones of the phase"),
+        (beginning(changed(parameters, corrupted=0.06), sum_id=OTHER), "corrupted of the phase"),
+        (beginning(other, sum_id=OTHER), "kind of the phase"),
+        (beginning(parameters, index=5, sum_id=OTHER), "this phone's number was 0 and is 5"),
+    ):
+        before = store.to_bytes()
+        with pytest.raises(RefusedError, match=f"^changed: .*{said}") as caught:
+            phone(store).answer(begins)
+        assert caught.value.rule is Rule.CHANGED
+        assert store.to_bytes() == before
+    # A server that lost its sum may open another one, of the same phase.
+    assert phone(store).answer(beginning(parameters, sum_id=OTHER)) is not None
+
+
+@pytest.mark.parametrize("parameters", [STATISTICS, DISCOVERY], ids=lambda each: each.kind)
+def test_a_phase_that_has_released_is_not_begun_again(parameters: Any) -> None:
+    store = heard()
+    for task in (beginning(parameters), *rounds()):
+        assert phone(store).answer(task) is not None
+    ledger = store.ledger()
+    assert len(ledger) == 2
+    for forget in (False, True):
+        if forget:
+            phone(store).leave_phase()
+        for begins in (
+            beginning(parameters, sum_id=OTHER),
+            beginning(changed(parameters, phones=200), sum_id=OTHER),
+            beginning(learning_parameters()),  # nor as another kind, under the same name
+        ):
+            with pytest.raises(
+                RefusedError, match="released already; a step is released once"
+            ) as caught:
+                phone(store, Policy.per_recording()).answer(begins)
+            assert caught.value.rule is Rule.REPEATED
+            assert store.ledger() == ledger
+
+
+@pytest.mark.parametrize(
+    "stricter",
+    [Policy(largest_phone_epsilon=0.1), Policy(largest_yearly_epsilon=0.1)],
+    ids=["phase", "year"],
+)
+def test_a_release_is_weighed_again_when_it_leaves(stricter: Policy) -> None:
+    """Whoever tightens the limits in the midst of a phase is obeyed."""
+    store = heard()
+    phone(store).answer(beginning(STATISTICS))
+    share, mask = rounds()
+    phone(store, stricter).answer(share)
+    before = store.to_bytes()
+    with pytest.raises(RefusedError, match=r"largest_(phone|yearly)_epsilon"):
+        phone(store, stricter).answer(mask)
+    assert store.to_bytes() == before
+    assert store.ledger() == ()
+    assert phone(store).answer(mask) is not None
+
+
+@settings(max_examples=25)
+@given(
+    st.lists(
+        st.tuples(
+            st.sampled_from(["statistics", "discovery"]),
+            st.floats(0.05, 1.5),
+            st.integers(0, 200),
+            st.booleans(),
+        ),
+        max_size=14,
+    )
+)
+def test_no_series_of_phases_spends_more_than_the_budgets(
+    phases: list[tuple[str, float, int, bool]],
+) -> None:
+    """Whatever a server asks for, and whether or not it lets a phase go on."""
+    store, policy = heard(), Policy(largest_yearly_phone_epsilon=3.0, largest_lifetime_epsilon=6.0)
+    today = NOON.timestamp()
+    for number, (kind, size, days, goes_on) in enumerate(phases):
+        today += days * 86_400
+        when = datetime.fromtimestamp(today, UTC)
+        phase = bytes(15) + bytes([number])
+        parameters = (
+            changed(STATISTICS, epsilon=size)
+            if kind == "statistics"
+            else changed(DISCOVERY, cells_noise=4 / size)
+        )
+        try:
+            for task in (beginning(parameters, phase, sum_id=phase), *rounds(phase))[
+                : 1 + 2 * goes_on
+            ]:
+                phone(store, policy, when).answer(task)
+        except RefusedError:
+            pass
+        ledger = Ledger(store.ledger())
+        year = ledger.expenses_of(Unit.PHONE, today=when.date())
+        assert epsilon_at(policy.largest_yearly_phone_delta, year) <= 3.0 * (1 + 1e-9)
+        life = ledger.expenses_of(Unit.RECORDING)
+        assert epsilon_at(policy.largest_lifetime_delta, life) <= 6.0 * (1 + 1e-9)
