@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+from datetime import date
 from typing import Any
 
 import msgspec
@@ -11,9 +12,11 @@ import pytest
 from typer.testing import CliRunner
 
 from earshot_protocol.errors import InvalidParametersError
+from earshot_protocol.phases.acceptance import Limits
 from earshot_protocol.phases.discovery import DiscoveryParameters
 from earshot_protocol.privacy.composition import composed_epsilon
 from earshot_protocol.privacy.laws import DiscreteLaplaceNoise, SkellamNoise
+from earshot_protocol.privacy.ledger import Ledger
 from earshot_protocol.privacy.mechanisms import GRID, Unit
 from earshot_protocol.privacy.significance import LEVEL
 from earshot_server.commands.budget import app
@@ -96,8 +99,25 @@ def test_the_least_clear_sum_is_the_first_one(law: DiscreteLaplaceNoise | Skella
 def test_what_default_phones_refuse_is_told() -> None:
     _, accepted = proposed(wanted(epsilon=0.5))
     assert accepted.refusals == ()
+    assert 12 < accepted.yearly_phases < accepted.lifetime_phases <= 1000
+    _, usual = proposed(wanted(phones=1000, epsilon=2.0))
+    assert usual.refusals == ()
+    assert 12 <= usual.yearly_phases < usual.lifetime_phases < accepted.lifetime_phases
+    _, local = proposed(wanted(discovery=Discovery.LOCAL, unit=Unit.RECORDING))
+    assert "largest_phone_epsilon" in {refusal.rule for refusal in local.refusals}
+    assert local.yearly_phases == 0
     _, thin = proposed(wanted(phones=60, corrupted=0.0))
     assert {refusal.rule for refusal in thin.refusals} >= {"least_phones", "least_corrupted"}
+
+
+def test_a_phone_takes_part_as_often_as_is_told() -> None:
+    parameters, proposal = proposed(wanted(phones=1000, epsilon=2.0))
+    limits, ledger, today = Limits(), Ledger(), date(2026, 1, 1)
+    for number in range(proposal.yearly_phases):
+        assert not list(limits.refusals_of_phase(parameters, ledger, today))
+        ledger.append(number.to_bytes(16), parameters.plan().expenses(), today)
+    (refused,) = limits.refusals_of_phase(parameters, ledger, today)
+    assert refused.rule == "largest_yearly_phone_epsilon"
 
 
 # ------------------------------------------------------------------------------------ the command
@@ -119,7 +139,7 @@ def test_the_table_says_what_the_json_says() -> None:
     for step in proposal["steps"]:
         assert step["step"] in text
     assert f"an environment is seen if {proposal['needed']} phones or more" in text
-    assert "a default phone accepts this phase" in text
+    assert f"accepts this phase, {proposal['yearly_phases']} times within a year" in text
     assert "12 of them in a year" in text
     assert told["wanted"]["labels"] == ["café", "office"]
     assert proposal["prices"]["phone"]["epsilon"] == pytest.approx(1.0, rel=1e-6)

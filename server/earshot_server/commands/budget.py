@@ -137,7 +137,10 @@ def _sight(wanted: Wanted, proposal: Proposal) -> list[str]:
 
 def _refusals(proposal: Proposal) -> list[str]:
     if not proposal.refusals:
-        return ["a default phone accepts this phase"]
+        return [
+            f"a default phone accepts this phase, {proposal.yearly_phases} times within a year and "
+            f"{proposal.lifetime_phases} times in its life"
+        ]
     return [
         "a default phone refuses this phase:",
         *(f"  {refusal.reason}" for refusal in proposal.refusals),

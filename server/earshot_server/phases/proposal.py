@@ -5,7 +5,9 @@ Nothing of it needs a server or a phone.
 
 from __future__ import annotations
 
+import bisect
 import enum
+import functools
 import math
 from collections.abc import Iterable
 
@@ -15,10 +17,11 @@ import numpy as np
 from earshot_protocol import checks
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.phases import discovery_budget
-from earshot_protocol.phases.acceptance import default_refusals
+from earshot_protocol.phases.acceptance import Limits, default_refusals
 from earshot_protocol.phases.discovery import LABELS, DiscoveryParameters
 from earshot_protocol.phases.learning import CENTROID_VOTE, Budget, PhaseParameters
 from earshot_protocol.phases.parameters import Parameters
+from earshot_protocol.privacy.budgets import BUDGETS, Span
 from earshot_protocol.privacy.calibration import check_delta, largest_scale
 from earshot_protocol.privacy.composition import composed_epsilon
 from earshot_protocol.privacy.events import Event
@@ -28,6 +31,7 @@ from earshot_protocol.start_centroids import CentroidSet
 from earshot_server.phases.forecast import Refusal, least_clear
 
 PHASES_A_YEAR = 12
+_MOST_COUNTED = 1000
 
 
 _Route = DiscoveryParameters | PhaseParameters
@@ -119,6 +123,9 @@ class Proposal(msgspec.Struct, frozen=True, kw_only=True):
             clear of the noise; None: more than there are.
         environments: how many environments the phones that are counted on can share evenly, each
             of them clear of the noise.
+        yearly_phases: how many such phases a phone with the default policy takes part in within a
+            year; at most 1,000 are counted.
+        lifetime_phases: the same, in its life.
         refusals: what a phone with the default policy refuses; empty: it accepts the phase.
     """
 
@@ -127,6 +134,8 @@ class Proposal(msgspec.Struct, frozen=True, kw_only=True):
     phases_a_year: int
     needed: int | None
     environments: int
+    yearly_phases: int
+    lifetime_phases: int
     refusals: tuple[Refusal, ...]
 
 
@@ -156,6 +165,8 @@ def proposed(wanted: Wanted) -> tuple[Parameters, Proposal]:
         phases_a_year=PHASES_A_YEAR,
         needed=needed if needed <= honest else None,
         environments=_at_once(parameters, needed),
+        yearly_phases=_most_phases(parameters, Span.YEAR),
+        lifetime_phases=_most_phases(parameters, Span.LIFE),
         refusals=tuple(
             Refusal(refused.rule.value, str(refused)) for refused in default_refusals(parameters)
         ),
@@ -232,6 +243,28 @@ def _price(parameters: Parameters, unit: Unit, delta: float) -> Price:
         epsilon=_known(composed_epsilon(events, delta)),
         yearly_epsilon=_known(composed_epsilon(events * PHASES_A_YEAR, delta)),
     )
+
+
+def _most_phases(parameters: Parameters, span: Span) -> int:
+    """How many such phases fit into the default budgets of this span."""
+    limits = Limits()
+    fitting = (
+        functools.partial(
+            _fits,
+            tuple(_events(parameters, budget.unit)),
+            float(getattr(limits, budget.epsilon)),
+            float(getattr(limits, budget.delta)),
+        )
+        for budget in BUDGETS
+        if budget.span is span
+    )
+    # The first count that does not fit, less one.
+    most = range(1, _MOST_COUNTED + 1)
+    return min(bisect.bisect_left(most, True, key=lambda n: not fits(n)) for fits in fitting)
+
+
+def _fits(events: tuple[Event, ...], epsilon: float, delta: float, phases: int) -> bool:
+    return composed_epsilon(events * phases, delta) <= epsilon * (1 + 1e-9)
 
 
 def _known(epsilon: float) -> float | None:
