@@ -45,6 +45,9 @@ SUB_COMMANDS = {
         "simulations", "How good an encoder is, on labelled sound that it never heard."
     ),
     "reproduce": SubCommand("simulations", "One table or figure of a paper."),
+    "audit": SubCommand(
+        "simulations", "What every private mechanism costs: claimed, proven, measured."
+    ),
     "bench": SubCommand("simulations", "Benchmarks, each beside a peer and the physical floor."),
 }
 

@@ -25,11 +25,12 @@ def write(run: Run, folder: Path) -> None:
     from earshot_simulations.learning.report import render
 
     folder.mkdir(parents=True, exist_ok=True)
-    _replace(folder / "result.json", json.dumps(result(run), indent=2, allow_nan=False) + "\n")
-    _replace(folder / "report.html", render(run))
+    replace_file(folder / "result.json", json.dumps(result(run), indent=2, allow_nan=False) + "\n")
+    replace_file(folder / "report.html", render(run))
 
 
-def _replace(path: Path, text: str) -> None:
+def replace_file(path: Path, text: str) -> None:
+    """Put a file in the place of the one that is there, whole or not at all."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         with temporary.open("w", encoding="utf-8") as file:

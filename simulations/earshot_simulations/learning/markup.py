@@ -4,9 +4,44 @@ from __future__ import annotations
 
 import html
 from collections.abc import Sequence
+from importlib import resources
+from string import Template
 
 from earshot_simulations.learning.drawing import Picture
 from earshot_simulations.learning.wording import printable
+
+
+def document(
+    *,
+    title: str,
+    kicker: str,
+    headline: str,
+    sections: Sequence[str],
+    version: str,
+    notes: str = "",
+    figures: str = "",
+) -> str:
+    """A whole page that loads nothing from elsewhere.
+
+    Args:
+        title: of the window, after the name of the system.
+        kicker: what kind of page it is.
+        headline: the outcome in one plain sentence.
+        sections: the page's parts, as HTML; empty ones are left out.
+        version: of Earshot.
+        notes: below the headline, as HTML.
+        figures: below these, as HTML.
+    """
+    page = resources.files(__package__).joinpath("report.html").read_text(encoding="utf-8")
+    return Template(page).substitute(
+        title=escaped(title),
+        kicker=escaped(kicker),
+        headline=escaped(headline),
+        notes=notes,
+        figures=figures,
+        sections="\n".join(filter(None, sections)),
+        version=escaped(version),
+    )
 
 
 def escaped(words: str) -> str:

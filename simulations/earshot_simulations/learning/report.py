@@ -6,8 +6,6 @@ import html
 import shlex
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from importlib import resources
-from string import Template
 from typing import TypeVar
 
 from earshot_protocol.privacy.accounting import Release, total
@@ -20,6 +18,7 @@ from earshot_simulations.learning.attacks import adversary_section
 from earshot_simulations.learning.markup import (
     alert,
     details,
+    document,
     escaped,
     figure,
     grid,
@@ -42,7 +41,6 @@ def render(run: Run) -> str:
     Args:
         run: finished or ended early; what it never reached is said, not left blank.
     """
-    page = resources.files(__package__).joinpath("report.html").read_text(encoding="utf-8")
     sections = (
         _learning_phase(run),
         _environments(run),
@@ -54,14 +52,14 @@ def render(run: Run) -> str:
         _configuration(run),
         _notes(run),
     )
-    return Template(page).substitute(
-        title=escaped(f"{run.survivors} of {run.phones} phones"),
-        population=escaped(run.population),
-        headline=escaped(headline(run)),
+    return document(
+        title=f"{run.survivors} of {run.phones} phones",
+        kicker=f"Earshot · a simulated learning phase · {run.population}",
+        headline=headline(run),
         notes="".join(alert(note) for note in run.notes[:_MOST_NOTES]),
         figures=_figures(run),
-        sections="\n".join(filter(None, sections)),
-        version=escaped(run.version),
+        sections=sections,
+        version=run.version,
     )
 
 

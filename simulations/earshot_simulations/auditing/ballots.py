@@ -1,0 +1,85 @@
+"""Sums of ballots and of histograms, audited with the noise shares that phones really draw."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+
+import numpy as np
+
+from earshot_protocol.privacy.mechanisms import BallotSum, SumMechanism, Unit
+from earshot_simulations.auditing.findings import EXACT, Check, Finding, Method, Result, Role
+from earshot_simulations.auditing.laws import Law, Sampler, share_law
+from earshot_simulations.auditing.losses import Losses, composed, shifted
+from earshot_simulations.auditing.neighbours import Differences, Vector
+from earshot_simulations.auditing.proofs import DELTA, finding
+
+BALLOT_SUM = "ballot-sum"
+STEP = 1e-5
+_DOUBT = 1e-13
+CONVOLVED = Method(EXACT, "exact: shares as their sampler draws them, convolved")
+
+
+@functools.lru_cache(maxsize=32)
+def noise_law(mechanism: SumMechanism, shares: int) -> Law:
+    """The law of the noise that so many phones add to one entry, read from their sampler."""
+    law = share_law(sampler_of(mechanism)).times(shares)
+    # Behind that, a law that was convolved by Fourier transforms holds their rounding errors alone.
+    return law if law.doubt < _DOUBT else law.trimmed(law.doubt)
+
+
+def sampler_of(mechanism: SumMechanism) -> Sampler:
+    """What draws a phone's share for one entry."""
+    return mechanism.noise_share
+
+
+def difference_loss(law: Law, difference: Vector, step: float = STEP) -> Losses:
+    """The loss of a vector with this noise on every entry, against one that differs by so much."""
+    sizes, counts = np.unique(np.abs(difference[difference != 0]), return_counts=True)
+    return composed(
+        shifted(law, int(size), step).times(int(count))
+        for size, count in zip(sizes, counts, strict=True)
+    )
+
+
+def audit_ballots(
+    step: str, mechanism: BallotSum, differences: Differences, phones: int
+) -> Iterator[Result]:
+    """One vote or histogram: with exactly n' shares of noise, and with those of all phones.
+
+    Args:
+        step: the private step.
+        mechanism: of the vote.
+        differences: of neighbours, as phones' own code makes them.
+        phones: n.
+    """
+    case = f"{step}, ε = {mechanism.epsilon:g}, v = {mechanism.votes}"
+    for unit, difference in differences.items():
+        found, declared = int(np.abs(difference).sum()), mechanism.sensitivity(unit)
+        yield Check(
+            BALLOT_SUM,
+            f"{step}: distance of neighbours, {unit}",
+            f"at most {declared}",
+            f"{found}",
+            found <= declared,
+            "ballots of small data sets and their neighbours",
+        )
+    survivors = mechanism.honest_survivors
+    for shares in dict.fromkeys((survivors, phones)):
+        law = noise_law(mechanism, shares)
+        for unit, difference in differences.items():
+            yield vote_finding(
+                mechanism, f"{case}, {shares} shares", unit, difference_loss(law, difference)
+            )
+
+
+def vote_finding(
+    mechanism: SumMechanism,
+    case: str,
+    unit: Unit,
+    losses: Losses,
+    role: Role = Role.PRODUCT,
+    subject: str = BALLOT_SUM,
+) -> Finding:
+    """What a sum is said to cost, is proven to cost, and costs."""
+    return finding(subject, case, unit, mechanism, losses.epsilon(DELTA), CONVOLVED, role)

@@ -1,0 +1,131 @@
+"""What an audit finds: an ε that was claimed, proven and measured, or a check that held or not."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+from earshot_simulations.auditing.losses import Bracket
+
+EXACT = "exact"
+SAMPLED = "sampled"
+_ROUNDING = 1e-9
+"""Relative room for the last digits of two ways to compute the same ε."""
+
+
+class Role(enum.StrEnum):
+    """Why something is audited."""
+
+    PRODUCT = "product"
+    """It runs in phones, and what is proven of it must hold."""
+    PRINTED = "printed"
+    """It stands in a paper or in another library; it shows that its claim does not hold."""
+    FAULT = "fault"
+    """It was planted, and the audit must catch it."""
+
+
+@dataclass(frozen=True)
+class Method:
+    """How an ε was measured.
+
+    Attributes:
+        kind: `EXACT`, up to the width of its bracket, or `SAMPLED`, a lower bound alone.
+        words: what was done.
+        trials: of a sampled one, on each of the two data sets.
+        confidence: of a sampled one, that ε is not below the bound.
+    """
+
+    kind: str
+    words: str
+    trials: int = 0
+    confidence: float = 1.0
+
+
+@dataclass(frozen=True)
+class Finding:
+    """One mechanism against one pair of neighbours.
+
+    Attributes:
+        subject: what is audited, by the name that selects it.
+        case: parameters and neighbours.
+        unit: what the neighbours differ in.
+        delta: δ at which every ε here stands.
+        claimed: ε of the paper's formula, or of the mechanism's own declaration.
+        proven: ε of our accountant; None where there is none to hold what is measured against.
+        measured: from below, and where the method is exact from above.
+        method: how it was measured.
+        role: why.
+        library: ε of the dp-accounting library for the same event, where it knows one.
+    """
+
+    subject: str
+    case: str
+    unit: str
+    delta: float
+    claimed: float
+    proven: float | None
+    measured: Bracket
+    method: Method
+    role: Role = Role.PRODUCT
+    library: float | None = None
+
+    @property
+    def exceeds(self) -> bool:
+        """Whether more was measured than was proven, by either accountant."""
+        bounds = [bound for bound in (self.proven, self.library) if bound is not None]
+        return any(self.measured.low > bound * (1 + _ROUNDING) + _ROUNDING for bound in bounds)
+
+    @property
+    def passed(self) -> bool:
+        """Whether the audit goes on: a planted fault must exceed, nothing else may."""
+        return self.exceeds == (self.role is Role.FAULT)
+
+    @property
+    def verdict(self) -> str:
+        """In words."""
+        if self.role is Role.FAULT:
+            return "caught" if self.exceeds else "MISSED"
+        if self.exceeds:
+            return "BROKEN"
+        if self.role is Role.PRINTED:
+            refuted = self.measured.low > self.claimed * (1 + _ROUNDING)
+            return "claim is wrong" if refuted else "claim holds"
+        return "holds"
+
+
+@dataclass(frozen=True)
+class Check:
+    """Something that must be so for what is proven to hold.
+
+    Attributes:
+        subject: what is audited, by the name that selects it.
+        case: what was looked at.
+        required: what must be.
+        found: what is.
+        held: whether that is what must be.
+        words: how it was found out.
+        role: why.
+    """
+
+    subject: str
+    case: str
+    required: str
+    found: str
+    held: bool
+    words: str
+    role: Role = Role.PRODUCT
+
+    @property
+    def passed(self) -> bool:
+        """Whether the audit goes on: a planted fault must not hold, all else must."""
+        return bool(self.held) == (self.role is not Role.FAULT)
+
+    @property
+    def verdict(self) -> str:
+        """In words."""
+        if self.role is Role.FAULT:
+            return "MISSED" if self.held else "caught"
+        return "holds" if self.held else "BROKEN"
+
+
+Result = Finding | Check

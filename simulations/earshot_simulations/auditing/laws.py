@@ -1,0 +1,180 @@
+"""Laws of whole numbers, with a bound on all that is not known of them.
+
+The law of a noise share is read from its sampler, not from its name: which random words make it
+return what. What remains unknown, a word's last bit or a tail that was cut, is kept as mass in
+doubt, and whoever measures with such a law counts it against the measurement.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from earshot_protocol.randomness import RandomBytes
+
+Numbers = npt.NDArray[np.float64]
+Sampler = Callable[[int, RandomBytes], npt.NDArray[np.int64]]
+"""Draws so many integers from a source of bytes."""
+
+_WORD_BITS = 64
+_MIDDLE = 2**63 + 1
+"""A word that decides a draw by itself."""
+_DIRECT = 2**14
+"""Laws up to this long are convolved term by term, which keeps the digits of small masses."""
+_FEW = 2**12
+"""Beyond so many values, a law is added up many times by its characteristic function."""
+_DEVIATIONS = 12.0
+"""How far the law of a sum reaches that is too long for that."""
+_NEGLIGIBLE = 1e-40
+_ROUNDING = 2.0**-52
+
+
+@dataclass(frozen=True)
+class Law:
+    """P(first), P(first + 1), …, each wrong by something that adds up to at most `doubt`.
+
+    Attributes:
+        first: the smallest value.
+        masses: probabilities, float64 of shape (values,), none negative.
+        doubt: the most by which the probability of any event can differ from the true one.
+    """
+
+    first: int
+    masses: Numbers
+    doubt: float = 0.0
+
+    @property
+    def values(self) -> npt.NDArray[np.int64]:
+        """What has these probabilities."""
+        return self.first + np.arange(len(self.masses))
+
+    @property
+    def variance(self) -> float:
+        """Of the masses that are known."""
+        mean = float(self.masses @ self.values)
+        return float(self.masses @ np.square(self.values - mean))
+
+    def plus(self, other: Law) -> Law:
+        """The law of the sum of two independent integers."""
+        doubt = self.doubt + other.doubt
+        if min(len(self.masses), len(other.masses)) <= _DIRECT:
+            masses = np.convolve(self.masses, other.masses)
+            return Law(self.first + other.first, masses, doubt).trimmed(_NEGLIGIBLE)
+        masses, error = transformed(self.masses, other.masses)
+        return Law(self.first + other.first, masses, doubt + error).trimmed(error)
+
+    def negated(self) -> Law:
+        """The law of the same integer with the other sign."""
+        return Law(1 - self.first - len(self.masses), self.masses[::-1], self.doubt)
+
+    def times(self, count: int) -> Law:
+        """The law of the sum of so many independent integers of this law."""
+        if len(self.masses) > _FEW:
+            return self._power(count)
+        total, power = Law(0, np.ones(1)), self
+        while count:
+            if count % 2:
+                total = total.plus(power)
+            count //= 2
+            if count:
+                power = power.plus(power)
+        return total
+
+    def _power(self, count: int) -> Law:
+        """`times`, as the power of a characteristic function.
+
+        What a sum exceeds its reach by comes back on the other side: Chernoff's bound says how
+        little that is. A value of the characteristic function is off by `unit` at most; the root
+        of the sum of squares of that, times the root of how many values there are, bounds what all
+        probabilities are off by together (Parseval; Cauchy and Schwarz).
+        """
+        mean = float(self.masses @ self.values)
+        deviation = math.sqrt(count * self.variance)
+        reach = math.ceil(_DEVIATIONS * deviation)
+        tilt = reach / deviation**2
+        tails = sum(
+            math.exp(count * math.log(self.masses @ np.exp(sign * tilt * (self.values - mean))))
+            for sign in (-1, 1)
+        ) * math.exp(-tilt * reach)
+        size = 1 << (2 * reach + 1).bit_length()
+        folded = np.bincount(self.values % size, weights=self.masses, minlength=size)
+        spectrum = np.fft.rfft(folded) ** count
+        around = math.floor(count * mean) - size // 2
+        masses = np.roll(np.fft.irfft(spectrum, size), -around).clip(0)
+        unit = count * 4 * math.log2(size) * _ROUNDING
+        error = unit * math.sqrt(size) * float(np.sqrt(np.square(masses).sum()))
+        whole = Law(around, masses, count * self.doubt + error + 2 * tails)
+        return whole.trimmed(error)
+
+    def trimmed(self, mass: float) -> Law:
+        """Without a tail of this mass on either side, which is in doubt from then on."""
+        kept = np.flatnonzero(
+            (np.cumsum(self.masses) > mass) & (np.cumsum(self.masses[::-1])[::-1] > mass)
+        )
+        low, high = int(kept[0]), int(kept[-1]) + 1
+        if high - low == len(self.masses):
+            return self
+        return Law(self.first + low, self.masses[low:high], self.doubt + 2 * mass)
+
+
+def share_law(sampler: Sampler, most: int = 2**22) -> Law:
+    """The law of a noise share, read from its sampler.
+
+    A share is the difference of two draws, each decided by one random word: the larger the word,
+    the larger the draw. So bisection finds for every draw the first word that gives it. Where a
+    draw is decided by further words, one word more or less is in doubt.
+
+    Args:
+        sampler: of shares.
+        most: draws that a word may choose from.
+    """
+    lowest = _drawn(sampler, np.zeros(1, np.uint64))[0]
+    largest = np.full(1, 2**_WORD_BITS - 1, np.uint64)
+    count = int(_drawn(sampler, largest)[0] - lowest)
+    if not 0 <= count <= most:
+        raise ValueError(f"a share of {count + 1} values, of which at most {most} can be read")
+    wanted = lowest + 1 + np.arange(count)
+    # The first word with a draw of at least `wanted`, by its bits from the highest.
+    first = np.zeros(count, np.uint64)
+    for bit in reversed(range(_WORD_BITS)):
+        below = first | np.uint64(1 << bit)
+        first = np.where(_drawn(sampler, below - np.uint64(1)) < wanted, below, first)
+    edges = [0, *map(int, first), 2**_WORD_BITS]
+    masses = np.array([(b - a) / 2**_WORD_BITS for a, b in itertools.pairwise(edges)])
+    draw = Law(0, masses, (count + 1) * 2.0**-_WORD_BITS)
+    return draw.plus(draw.negated())
+
+
+def _drawn(sampler: Sampler, words: npt.NDArray[np.uint64]) -> npt.NDArray[np.int64]:
+    """What shares become for these words, one and the same draw being subtracted from all."""
+    fed = iter([np.append(words, np.full(len(words), _MIDDLE, np.uint64)).astype("<u8").tobytes()])
+
+    def random(size: int) -> bytes:
+        given = next(fed, bytes(size))
+        if len(given) != size:
+            raise ValueError(
+                f"{size} random bytes were asked for {len(words)} shares: a share is read as the "
+                "difference of two draws of one word each"
+            )
+        return given
+
+    return sampler(len(words), random)
+
+
+def transformed(a: Numbers, b: Numbers) -> tuple[Numbers, float]:
+    """A convolution by fast Fourier transforms, and how far it is off, added up over all entries.
+
+    A transform is off by some roundings of its norm for each of its log2(size) steps. Factors that
+    add up to 1 pass that on undiminished at most, and a sum of absolute values is at most the root
+    of their number times their norm (Cauchy and Schwarz).
+    """
+    size = len(a) + len(b) - 1
+    fast = 1 << (size - 1).bit_length()
+    masses = np.fft.irfft(np.fft.rfft(a, fast) * np.fft.rfft(b, fast), fast)[:size].clip(0)
+    norms = sum(float(np.sqrt(np.square(each).sum())) for each in (a, b, masses))
+    return masses, 4 * math.log2(fast + 2) * _ROUNDING * math.sqrt(fast) * norms

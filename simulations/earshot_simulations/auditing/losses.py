@@ -1,0 +1,251 @@
+"""Privacy losses and what follows from them: δ at an ε, and ε at a δ, from below and from above.
+
+For an output y of a mechanism on data D, its loss is ln(P(y)/Q(y)), P and Q being the laws of the
+output on D and on a neighbour. A mechanism is (ε, δ)-differentially private for this pair exactly
+when the hockey-stick divergence E_P[(1 − e^(ε − loss))₊] is at most δ (Sommer, Meiser and
+Mohammadi, PoPETs 2019). Losses of independent outputs add up, so their law is a convolution.
+
+Losses are kept on a grid, rounded down. So a divergence that is computed here is at most the true
+one, and at least the true one at an ε that is larger by all that was rounded away.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from earshot_simulations.auditing.laws import Law, Numbers, transformed
+
+_BISECTIONS = 60
+_DEVIATIONS = 12.0
+"""Gaussian noise beyond so many standard deviations is in doubt."""
+_LARGEST = 700.0
+"""An ε beyond which e^ε is no number; whoever claims more claims nothing."""
+
+
+@dataclass(frozen=True)
+class Bracket:
+    """An ε that was measured: not below `low`, not above `high`."""
+
+    low: float
+    high: float
+
+
+@dataclass(frozen=True)
+class Losses:
+    """The law of a privacy loss under P, on a grid.
+
+    Attributes:
+        step: of the grid.
+        first: loss of the first mass, in steps.
+        masses: float64 of shape (losses,).
+        infinite: mass of outputs that the neighbour's data never give.
+        rounded: by how much a loss may be larger than it says.
+        doubt: the most by which masses may be wrong, added up.
+        neighbours_doubt: the most by which masses of Q may be, which counts e^ε times.
+    """
+
+    step: float
+    first: int
+    masses: Numbers
+    infinite: float = 0.0
+    rounded: float = 0.0
+    doubt: float = 0.0
+    neighbours_doubt: float = 0.0
+
+    def plus(self, other: Losses) -> Losses:
+        """The loss of two independent outputs together."""
+        if self.step != other.step:
+            raise ValueError(f"losses on grids of {self.step} and {other.step} do not add up")
+        masses, error = transformed(self.masses, other.masses)
+        return Losses(
+            self.step,
+            self.first + other.first,
+            masses,
+            1 - (1 - self.infinite) * (1 - other.infinite),
+            self.rounded + other.rounded,
+            self.doubt + other.doubt + error,
+            self.neighbours_doubt + other.neighbours_doubt,
+        )
+
+    def times(self, count: int) -> Losses:
+        """The loss of so many independent outputs of this law."""
+        total, power = None, self
+        while True:
+            if count % 2:
+                total = power if total is None else total.plus(power)
+            count //= 2
+            if not count:
+                return power if total is None else total
+            power = power.plus(power)
+
+    def least_delta(self, epsilon: float) -> float:
+        """A δ such that nothing below it holds at this ε."""
+        margin = self.doubt + _exp(epsilon) * self.neighbours_doubt
+        return max(0.0, self._divergence(epsilon) - margin)
+
+    def sufficient_delta(self, epsilon: float) -> float:
+        """A δ that holds at this ε."""
+        margin = self.doubt + _exp(epsilon) * self.neighbours_doubt
+        return min(1.0, self._divergence(epsilon - self.rounded) + margin)
+
+    def epsilon(self, delta: float) -> Bracket:
+        """The smallest ε at this δ, from below and from above."""
+        top = (self.first + len(self.masses)) * self.step + self.rounded
+        low = _largest(lambda epsilon: self.least_delta(epsilon) > delta, top)
+        if self.least_delta(top) > delta:
+            low = math.inf if self.infinite > delta else top
+        return Bracket(low, self._sufficient_epsilon(delta, low, top))
+
+    def _sufficient_epsilon(self, delta: float, low: float, top: float) -> float:
+        """An ε at which δ holds; what is in doubt grows with e^ε, so the nearest is looked for."""
+        if math.isinf(low):
+            return low
+        width = self.step
+        while self.sufficient_delta(low + width) > delta:
+            width *= 2
+            if low + width > 2 * top + 1:
+                return math.inf
+        return low + _largest(lambda more: self.sufficient_delta(low + more) > delta, width)
+
+    def _divergence(self, epsilon: float) -> float:
+        start = max(0, math.floor(epsilon / self.step) - self.first)
+        masses = self.masses[start:]
+        losses = (self.first + start + np.arange(len(masses))) * self.step
+        return self.infinite - float(masses @ np.expm1(np.minimum(0.0, epsilon - losses)))
+
+
+def loss(p: Numbers, q: Numbers, step: float, doubt: tuple[float, float] = (0.0, 0.0)) -> Losses:
+    """The law of the loss of one output.
+
+    Args:
+        p: probabilities of outputs on one data set, float64 of shape (outputs,).
+        q: probabilities of the same outputs on a neighbour.
+        step: of the grid.
+        doubt: by how much the probability of an event may be wrong, of p and of q.
+    """
+    possible = p > 0
+    both = possible & (q > 0)
+    infinite = float(p[possible & ~both].sum())
+    places = np.floor(np.log(p[both] / q[both]) / step).astype(np.int64)
+    first = int(places.min()) if len(places) else 0
+    masses = _counted(places - first, p[both]) if len(places) else np.zeros(1)
+    return Losses(step, first, masses, infinite, step, doubt[0], doubt[1])
+
+
+def outcome_epsilon(p: Numbers, q: Numbers, delta: float, error: float) -> Bracket:
+    """The smallest ε at which few outcomes are (ε, δ)-close in one direction.
+
+    Args:
+        p: probabilities of outcomes on one data set, float64 of shape (outcomes,).
+        q: probabilities of the same outcomes on a neighbour.
+        delta: δ.
+        error: relative, of every probability.
+    """
+    p, q = p[p > 0], q[p > 0]
+    with np.errstate(divide="ignore"):
+        losses = np.log(p) - np.log(q)
+    top = float(losses[np.isfinite(losses)].max(initial=0.0)) + 1.0
+
+    def divergence(epsilon: float, error: float) -> float:
+        share = np.exp(np.minimum(epsilon - losses, 0.0))
+        return float((p * (1 - error - (1 + error) * share)).clip(0).sum())
+
+    low = _largest(lambda epsilon: divergence(epsilon, error) > delta, top)
+    high = _largest(lambda epsilon: divergence(epsilon, -error) > delta, top)
+    return Bracket(*(math.inf if each > top - 0.5 else each for each in (low, high)))
+
+
+def shifted(law: Law, shift: int, step: float) -> Losses:
+    """The loss of a number plus noise of this law, the neighbour's number being larger by `shift`.
+
+    The noise is symmetric, or the other direction is another question.
+    """
+    size = len(law.masses) + abs(shift)
+    p, q = np.zeros(size), np.zeros(size)
+    at = max(0, -shift)
+    p[at : at + len(law.masses)] = law.masses
+    at = max(0, shift)
+    q[at : at + len(law.masses)] = law.masses
+    # What of the neighbour's law was cut off is in doubt and no infinite loss.
+    known = (p > 0) & (q > 0)
+    return loss(p[known], q[known], step, (law.doubt + float(p[~known].sum()), law.doubt))
+
+
+def discrete_laplace_loss(shift: int, scale: float, step: float) -> Losses:
+    """The loss of a number plus discrete Laplace noise, by its closed form.
+
+    The loss at noise x is (|x − shift| − |x|) / scale: it falls from shift/scale to −shift/scale
+    and depends on x between 0 and the shift alone.
+    """
+    ratio = math.exp(-1 / scale)
+    outside = 1 / (1 + ratio)  # P(noise ≤ 0)
+    most = 2**20
+    cells = min(abs(shift) - 1, most)
+    # Noise between 0 and the shift, in cells; what is in one is given the smallest loss in it.
+    edges = np.unique(np.linspace(0, abs(shift) - 1, cells + 1).astype(np.int64))
+    above = np.exp(-edges / scale) * ratio * outside  # P(noise > edge)
+    inner = -np.diff(above)
+    losses = (abs(shift) - 2.0 * edges[1:]) / scale
+    beyond = math.exp(-(abs(shift) - 1) / scale) * ratio * outside
+    values = np.concatenate([[abs(shift) / scale], losses, [-abs(shift) / scale]])
+    masses = np.concatenate([[outside], inner, [beyond]])
+    places = np.floor(values / step + 1e-9).astype(np.int64)
+    first = int(places.min())
+    width = float(np.diff(edges).max(initial=1) - 1) * 2 / scale
+    return Losses(step, first, _counted(places - first, masses), rounded=step + width)
+
+
+def discrete_gaussian_loss(shift: float, sigma: float, step: float) -> Losses:
+    """The loss of a number plus discrete Gaussian noise: at noise x it is (s² − 2sx) / 2σ².
+
+    Args:
+        shift: s, by which the neighbour's number is larger.
+        sigma: σ.
+        step: of the grid.
+    """
+    cell = max(1, int(_DEVIATIONS * sigma) // 2**20)
+    reach = math.ceil(_DEVIATIONS * sigma / cell) * cell
+    # Noise in cells of equal width; each is given the smallest loss in it.
+    noise = np.arange(-reach, reach, cell, dtype=np.float64)
+    weights = np.zeros(len(noise))
+    for each in range(cell):
+        weights += np.exp(-np.square((noise + each) / sigma) / 2)
+    values = shift * (shift - 2 * (noise + cell - 1)) / (2 * sigma**2)
+    places = np.floor(values / step).astype(np.int64)
+    first = int(places.min())
+    width = abs(shift) * (cell - 1) / sigma**2
+    doubt = 4 * math.erfc(_DEVIATIONS / math.sqrt(2)) + len(noise) * 2.0**-52
+    masses = _counted(places - first, weights / weights.sum())
+    return Losses(step, first, masses, rounded=step + width, doubt=doubt)
+
+
+def composed(parts: Iterable[Losses]) -> Losses:
+    """The loss of independent outputs together."""
+    parts = list(parts)
+    total = parts[0]
+    for part in parts[1:]:
+        total = total.plus(part)
+    return total
+
+
+def _largest(holds: Callable[[float], bool], top: float) -> float:
+    low, high = 0.0, max(top, 0.0)
+    if not holds(0.0):
+        return 0.0
+    for _ in range(_BISECTIONS):
+        middle = (low + high) / 2
+        low, high = (middle, high) if holds(middle) else (low, middle)
+    return low
+
+
+def _exp(value: float) -> float:
+    return math.exp(min(value, _LARGEST))
+
+
+def _counted(places: npt.NDArray[np.int64], masses: Numbers) -> Numbers:
+    return np.bincount(places, weights=masses).astype(np.float64)

@@ -1,0 +1,118 @@
+"""How far neighbours' ballots and histograms are apart, found out with what phones really send.
+
+All small data sets are tried, or so many of them at random where they are too many. A difference is
+a vector; the worst is the longest, and of equals the one on fewest entries.
+"""
+
+from __future__ import annotations
+
+import itertools
+import os
+from collections.abc import Callable, Iterable, Iterator
+
+import numpy as np
+import numpy.typing as npt
+
+from earshot_client.encoder import open_encoder
+from earshot_client.phases.memory import Memory
+from earshot_client.phases.statistics import STATISTICS
+from earshot_client.store.memory import MemoryStore
+from earshot_protocol.environments import LabelHierarchy
+from earshot_protocol.phases.statistics import CountContacts, StatisticsParameters
+from earshot_protocol.privacy.mechanisms import Unit
+from earshot_protocol.secure_sum.messages import AdvertiseKeys
+from earshot_protocol.voting.ballots import label_votes, top_votes
+
+Vector = npt.NDArray[np.int64]
+Differences = dict[Unit, Vector]
+"""The worst difference of the sums of neighbours, in each unit."""
+
+_MOST = 2000
+_LABELS = ("street", "train", "nature")
+
+
+def of_centroid_votes(votes: int) -> Differences:
+    """Of ballots for candidates, see `top_votes`."""
+    return _of_ballots(lambda counts: top_votes(counts, votes), (2 * votes + 1,))
+
+
+def of_label_votes(votes: int) -> Differences:
+    """Of ballots for labels of centroids, see `label_votes`."""
+    return _of_ballots(lambda counts: label_votes(counts, votes), (2 * votes + 1, 2))
+
+
+def of_histograms(contacts: int) -> Differences:
+    """Of the contacts that a phone counts: its newest ones, at most so many.
+
+    Larger limits are no different: what is beyond the first few recordings only moves along.
+    """
+    few = min(contacts, 3)
+    kept = list(itertools.product(range(len(_LABELS)), repeat=few + 2))
+    histograms = {choices: _histogram(choices, few) for choices in kept}
+    shorter = {choices: _histogram(choices, few) for choices in _all_shorter(few + 1)}
+    recording = worst(
+        histogram - (shorter | histograms)[choices[:at] + choices[at + 1 :]]
+        for choices, histogram in histograms.items()
+        for at in range(len(choices))
+    )
+    phone = worst(histograms.values()) * contacts // few
+    other = np.roll(phone, 1)
+    return {Unit.RECORDING: recording, Unit.PHONE: phone, Unit.REPLACED_PHONE: phone - other}
+
+
+def worst(differences: Iterable[Vector]) -> Vector:
+    """The longest of some vectors in L1, of equals in L2."""
+    return max(differences, key=lambda each: (np.abs(each).sum(), np.square(each).sum()))
+
+
+def _of_ballots(ballot: Callable[[Vector], Vector], shape: tuple[int, ...]) -> Differences:
+    tables = [table.reshape(shape) for table in _tables(int(np.prod(shape)))]
+    cast = [ballot(table) for table in tables]
+    recording = worst(
+        (before - ballot(more)).ravel()
+        for table, before in zip(tables, cast, strict=True)
+        for more in _with_one_more(table)
+    )
+    full = worst(each.ravel() for each in cast)
+    others = (full - each.ravel() for each in cast)
+    return {Unit.RECORDING: recording, Unit.PHONE: full, Unit.REPLACED_PHONE: worst(others)}
+
+
+def _tables(entries: int, levels: int = 3) -> Iterator[Vector]:
+    if levels**entries <= _MOST:
+        yield from (np.array(each) for each in itertools.product(range(levels), repeat=entries))
+        return
+    generator = np.random.default_rng(0)
+    yield from generator.integers(0, levels, (_MOST, entries))
+    # Ballots that have nothing in common are rare among random ones.
+    halves = np.arange(entries) < entries // 2
+    yield from (halves.astype(np.int64), (~halves).astype(np.int64))
+
+
+def _with_one_more(table: Vector) -> Iterator[Vector]:
+    for at in np.ndindex(table.shape):
+        more = table.copy()
+        more[at] += 1
+        yield more
+
+
+def _all_shorter(length: int) -> Iterator[tuple[int, ...]]:
+    return itertools.product(range(len(_LABELS)), repeat=length)
+
+
+def _histogram(choices: tuple[int, ...], contacts: int) -> Vector:
+    """What a phone that heard these, oldest first, puts into a statistics phase."""
+    parameters = StatisticsParameters(
+        phones=100, labels=_LABELS, dropout=0.0, corrupted=0.05, contacts=contacts, epsilon=1.0
+    )
+    labels = [_LABELS[choice] for choice in choices]
+    store = MemoryStore(np.ones((len(labels), 128), np.float32), labels)
+    memory = Memory(store, open_encoder(None), LabelHierarchy.flat(_LABELS), os.urandom)
+    opening = AdvertiseKeys(
+        sum_id=bytes(16),
+        index=0,
+        parameters=parameters.sum_parameters(parameters.plan().parts[0], (1,)),  # type: ignore[arg-type]
+    )
+    task = CountContacts(phase=bytes(16), parameters=parameters, advertise=opening)
+    counted = STATISTICS.contribute[CountContacts](memory, parameters, task)
+    return np.asarray(counted)

@@ -1,0 +1,102 @@
+"""`audit.html`: an audit on one page that loads nothing else."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from earshot_protocol import distribution
+from earshot_simulations.auditing.findings import SAMPLED, Finding, Result, Role
+from earshot_simulations.auditing.writing import ROLES, row, summary
+from earshot_simulations.learning.files import replace_file
+from earshot_simulations.learning.markup import details, document, escaped, lead, section, table
+
+FILES = ("audit.json", "audit.html")
+_WORDS = {
+    Role.PRODUCT: (
+        "Each line is something that leaves a phone, against two data sets that differ in one "
+        "recording, or in all that one phone contributes. ε bounds how much the published numbers "
+        "can tell of that difference: whatever they are, the difference changes their probability "
+        "by the factor e^ε at most, except with probability δ. Claimed is the mechanism's own "
+        "formula at δ = 0 or at its own δ, proven is what the accounting of a phone makes of it, "
+        "and measured is what the noise that is really drawn allows. Measured may never exceed "
+        "proven."
+    ),
+    Role.PRINTED: (
+        "These claims stand in papers and in another library. Where more is measured than is "
+        "claimed, the claim is wrong. None of these runs in a phone: Earshot uses corrected "
+        "versions, which are audited above."
+    ),
+    Role.FAULT: (
+        "An audit that finds nothing may be blind. So each of these was broken on purpose, in a "
+        "way in which such systems have been broken before, and the audit has to see it."
+    ),
+}
+
+
+def write(results: Sequence[Result], figures: dict[str, Any], folder: Path) -> None:
+    """Write `audit.json` and `audit.html`, each whole or not at all."""
+    folder.mkdir(parents=True, exist_ok=True)
+    text = json.dumps(figures, indent=2, allow_nan=False)
+    replace_file(folder / FILES[0], f"{text}\n")
+    replace_file(folder / FILES[1], render(results))
+
+
+def render(results: Sequence[Result]) -> str:
+    """The whole page as one HTML document."""
+    return document(
+        title="privacy audit",
+        kicker="Earshot · an audit of privacy claims",
+        headline=summary(results),
+        sections=[
+            _section(role, [each for each in results if each.role is role])
+            for role in ROLES
+            if any(each.role is role for each in results)
+        ],
+        version=distribution.version(),
+    )
+
+
+def _section(role: Role, results: Sequence[Result]) -> str:
+    findings = [each for each in results if isinstance(each, Finding)]
+    checks = [each for each in results if not isinstance(each, Finding)]
+    content = lead(_WORDS[role])
+    if findings:
+        content += table(
+            "ε of every mechanism, per recording and per phone. ≥ marks a lower bound from trials; "
+            "all others are exact.",
+            ("Mechanism", "Unit", "#δ", "#Claimed", "#Proven", "#Measured", "Verdict"),
+            [_cells(each) for each in findings],
+        )
+    if checks:
+        content += table(
+            "What must be so for the proofs to hold.",
+            ("What", "Must be", "Is", "Verdict"),
+            [
+                [f"{each.subject}: {each.case}", each.required, each.found, each.verdict]
+                for each in checks
+            ],
+        )
+    methods = dict.fromkeys(f"{each.subject}: {_how(each)}" for each in results)
+    listed = "".join(f"<li>{escaped(words)}</li>" for words in methods)
+    return section(ROLES[role], content + details("How it was measured", f"<ul>{listed}</ul>"))
+
+
+def _cells(finding: Finding) -> list[str]:
+    case, unit, claimed, proven, found, verdict = row(finding)
+    delta = f"{finding.delta:.0e}" if finding.delta else "0"
+    return [f"{finding.subject}: {case}", unit, delta, claimed, proven, found, verdict]
+
+
+def _how(result: Result) -> str:
+    if not isinstance(result, Finding):
+        return result.words
+    method = result.method
+    if method.kind != SAMPLED:
+        return method.words
+    return (
+        f"{method.words}, {method.trials:,} on each of two data sets; a lower bound at a "
+        f"confidence of {method.confidence:.6g} (Clopper and Pearson)"
+    )

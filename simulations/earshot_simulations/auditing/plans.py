@@ -1,0 +1,186 @@
+"""The phases whose mechanisms are audited: one for every way that product code plans a phase.
+
+Every mechanism that a plan declares has an auditor here, by its type. One without is an error, so
+that no mechanism enters a phase unaudited.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import msgspec
+import numpy as np
+
+from earshot_client.private_runs import clustering_by
+from earshot_protocol.errors import WrongStateError
+from earshot_protocol.geometry import Geometry, unit_rows
+from earshot_protocol.phases import learning, statistics
+from earshot_protocol.phases.discovery import DiscoveryParameters
+from earshot_protocol.phases.learning import Budget, PhaseParameters
+from earshot_protocol.phases.parameters import Parameters
+from earshot_protocol.phases.plan import SecureSum
+from earshot_protocol.phases.statistics import StatisticsParameters
+from earshot_protocol.privacy.calibration import noise_multipliers
+from earshot_protocol.privacy.local_mechanisms import (
+    BestGaussianLloyd,
+    BestLaplaceLloyd,
+    GaussianLloyd,
+    LaplaceLloyd,
+    Selection,
+    SelectionMethod,
+)
+from earshot_protocol.privacy.mechanisms import BallotSum, Mechanism, VectorSum
+from earshot_protocol.start_centroids import CentroidSet
+from earshot_simulations.auditing import neighbours
+from earshot_simulations.auditing.ballots import audit_ballots
+from earshot_simulations.auditing.findings import Result
+from earshot_simulations.auditing.lloyd import Clustering, audit_clustering
+from earshot_simulations.auditing.neighbours import Differences
+from earshot_simulations.auditing.runs import audit_runs
+from earshot_simulations.auditing.selection import audit_selection
+from earshot_simulations.auditing.vectors import audit_vectors
+
+DP_LLOYD = "dp-lloyd"
+SPHERICAL_DP_LLOYD = "spherical-dp-lloyd"
+
+_LABELS = ("street", "train", "nature")
+_CELLS, _DIMENSIONS, _SUMS = 20, 16, 2
+_MULTIPLIERS = noise_multipliers(
+    2.0, 1e-6, (1.0,) * (_SUMS + 1), (_CELLS * _DIMENSIONS,) * _SUMS + (_CELLS * len(_LABELS),)
+)
+_LEARNING = PhaseParameters(
+    phones=1000,
+    recordings=200,
+    dimensions=2,
+    geometry=Geometry.EUCLIDEAN,
+    encoder="points",
+    labels=_LABELS,
+    local_centroids=6,
+    top_local_centroids=2,
+    top_global_centroids=10,
+    centroid_votes=3,
+    label_votes=3,
+    dropout=0.05,
+    corrupted=0.05,
+    budget=Budget(clustering=1.0, selection=0.25, centroid_vote=0.5, label_vote=0.5),
+)
+PHASES: dict[str, Parameters] = {
+    "local route, points": _LEARNING,
+    "local route, sound": msgspec.structs.replace(
+        _LEARNING,
+        dimensions=8,
+        geometry=Geometry.SPHERICAL,
+        recordings=20,
+        budget=Budget(clustering=2.0, selection=0.125, centroid_vote=0.5, label_vote=0.25),
+        selection_method=SelectionMethod.PERMUTE_AND_FLIP,
+    ),
+    "local route, points, best of four runs": msgspec.structs.replace(
+        _LEARNING,
+        recordings=20,
+        centroid_votes=1,
+        clustering_runs=4,
+        selection_method=SelectionMethod.GUMBEL,
+    ),
+    "local route, sound, best of four runs": msgspec.structs.replace(
+        _LEARNING, dimensions=8, geometry=Geometry.SPHERICAL, recordings=20, clustering_runs=4
+    ),
+    "secure-sum route": DiscoveryParameters(
+        phones=1000,
+        labels=_LABELS,
+        encoder="points",
+        start=CentroidSet.of(
+            unit_rows(np.random.default_rng(0).standard_normal((_CELLS, _DIMENSIONS)))
+        ),
+        sums=_SUMS,
+        cells_noise=_MULTIPLIERS[0],
+        labels_noise=_MULTIPLIERS[-1],
+        dropout=0.05,
+        corrupted=0.05,
+    ),
+    "contacts by environment": StatisticsParameters(
+        phones=1000, labels=_LABELS, contacts=20, epsilon=0.5, dropout=0.05, corrupted=0.05
+    ),
+}
+"""By name; the limits of a phone as it comes, or close to them, set their budgets."""
+
+_DIFFERENCES: dict[str, Callable[[Parameters], Differences]] = {
+    learning.CENTROID_VOTE: lambda each: neighbours.of_centroid_votes(each.centroid_votes),  # type: ignore[attr-defined]
+    learning.LABEL_VOTE: lambda each: neighbours.of_label_votes(each.label_votes),  # type: ignore[attr-defined]
+    statistics.HISTOGRAM: lambda each: neighbours.of_histograms(each.contacts),  # type: ignore[attr-defined]
+}
+
+
+def differences_of(step: str, parameters: Parameters) -> Differences:
+    """Of the ballots or histograms of neighbours, by the code that phones run in this step."""
+    return _DIFFERENCES[step](parameters)
+
+
+@dataclass(frozen=True)
+class Effort:
+    """How much an audit takes upon itself.
+
+    Attributes:
+        trials: transcripts of each clustering on each of two data sets.
+        draws: of each sampler and selection.
+        seed: of both.
+    """
+
+    trials: int
+    draws: int
+    seed: int
+
+
+def mechanisms_of(kinds: tuple[type[Mechanism], ...]) -> list[tuple[str, Mechanism, Parameters]]:
+    """The private steps of all phases that are audited whose mechanism is of these types."""
+    found: dict[tuple[str, str], tuple[str, Mechanism, Parameters]] = {}
+    for parameters in PHASES.values():
+        for step, mechanism in parameters.plan().mechanisms.items():
+            if isinstance(mechanism, kinds):
+                found.setdefault(
+                    (step.rstrip(" 123"), repr(mechanism)), (step, mechanism, parameters)
+                )
+    return list(found.values())
+
+
+def audit_mechanism(
+    step: str, mechanism: Mechanism, parameters: Parameters, effort: Effort
+) -> Iterator[Result]:
+    """Audit one private step of one phase.
+
+    Raises:
+        WrongStateError: nobody knows how to audit a mechanism of that type.
+    """
+    match mechanism:
+        case BallotSum():
+            yield from audit_ballots(
+                step, mechanism, differences_of(step, parameters), parameters.phones
+            )
+        case VectorSum():
+            part = parameters.plan().part(step)
+            assert isinstance(part, SecureSum) and isinstance(parameters, DiscoveryParameters)  # noqa: S101, PT018
+            yield from audit_vectors(part, mechanism, parameters, effort.seed)
+        case LaplaceLloyd() | GaussianLloyd():
+            yield from audit_clustering(clustering_of(mechanism, parameters), effort.seed)
+        case BestLaplaceLloyd() | BestGaussianLloyd():
+            yield from audit_runs(step, mechanism, effort.draws, effort.seed)
+        case Selection():
+            assert isinstance(parameters, PhaseParameters)  # noqa: S101
+            yield from audit_selection(
+                step, mechanism, parameters.local_centroids, effort.draws // 10, effort.seed
+            )
+        case _:
+            raise WrongStateError(
+                f"{type(mechanism).__name__} of '{step}' has no auditor: add one to "
+                "earshot_simulations.auditing.plans"
+            )
+
+
+def clustering_of(mechanism: LaplaceLloyd | GaussianLloyd, parameters: Parameters) -> Clustering:
+    """The clustering that phones run in a phase."""
+    assert isinstance(parameters, PhaseParameters)  # noqa: S101
+    subject = SPHERICAL_DP_LLOYD if isinstance(mechanism, GaussianLloyd) else DP_LLOYD
+    k, d = parameters.local_centroids, parameters.dimensions
+    case = f"ε = {mechanism.epsilon:g}, k = {k}, d = {d}, N = {mechanism.recordings}"
+    run = clustering_by(mechanism, k)
+    return Clustering(subject, case, run, mechanism, parameters.geometry, d)

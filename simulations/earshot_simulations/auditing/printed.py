@@ -1,0 +1,291 @@
+"""What papers and a library print of their privacy, beside what their mechanisms cost.
+
+They are wrong, and corrected in Earshot. They stand here alone, as examples of what an audit is
+for, and none of them runs in a phone.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator
+
+import numpy as np
+
+from earshot_client.clustering import DPLloyd
+from earshot_protocol.geometry import Geometry
+from earshot_protocol.privacy.local_mechanisms import LaplaceLloyd
+from earshot_protocol.privacy.mechanisms import Unit
+from earshot_simulations.auditing.findings import EXACT, Finding, Method, Role
+from earshot_simulations.auditing.laws import Numbers
+from earshot_simulations.auditing.lloyd import Clustering, largest_loss, transcript_shifts
+from earshot_simulations.auditing.losses import (
+    Bracket,
+    Losses,
+    discrete_laplace_loss,
+    outcome_epsilon,
+)
+from earshot_simulations.auditing.proofs import DELTA
+
+PRINTED = "printed"
+_CELLS = 2**13
+_LABELS = 20
+
+
+def audit_printed() -> Iterator[Finding]:
+    """All of them."""
+    yield thesis_vote()
+    yield from thesis_ballots()
+    yield from multi_winner_votes()
+    yield adaptive_threshold()
+    yield swapped_budgets()
+    yield rounded_laplace()
+
+
+def thesis_vote(phones: int = 1000, survivors: int = 900, epsilon: float = 1.0) -> Finding:
+    """Laplace shares that are said to add up to Laplace noise (Liebenow 2022, Theorem 8.2)."""
+    return Finding(
+        PRINTED,
+        f"Liebenow 8.2.3: a vote of {phones} phones, v = 1; {survivors} shares of Laplace noise of "
+        f"scale v/(ε·{survivors})",
+        Unit.PHONE,
+        DELTA,
+        epsilon,
+        None,
+        laplace_shares_epsilon(epsilon, survivors, DELTA),
+        Method(
+            EXACT,
+            "exact from below: the closed form of the sum's density, put into cells, which can "
+            "only lower ε",
+        ),
+        Role.PRINTED,
+    )
+
+
+def laplace_shares_epsilon(epsilon: float, shares: int, delta: float) -> Bracket:
+    """ε of a count plus so many Laplace variables of scale 1/(ε · shares), from below.
+
+    Neighbours' counts differ by one. Outputs are put into cells, which is post-processing: what
+    is measured then is no more than what is true. The density falls on either side of zero, so in
+    every cell that does not hold it, its largest and smallest values are at the ends: a cell's
+    probability is at least that of the smallest for one data set and at most that of the largest
+    for the other.
+    """
+    scale = 1 / (epsilon * shares)
+    reach = 12 * math.sqrt(2 * shares) * scale
+    edges = np.linspace(-reach, reach, _CELLS + 1)
+    width = edges[1] - edges[0]
+
+    def bounds(shift: float) -> tuple[Numbers, Numbers]:
+        ends = _log_density(np.abs(edges - shift), scale, shares) + math.log(width)
+        return np.minimum(ends[:-1], ends[1:]), np.maximum(ends[:-1], ends[1:])
+
+    least, most = bounds(0.0)[0], bounds(-1.0)[1]
+    losses = least - most
+    masses = np.exp(least)
+
+    def divergence(at: float) -> float:
+        return float(-(masses * np.expm1(np.minimum(0.0, at - losses))).sum())
+
+    low, high = 0.0, float(losses.max())
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if divergence(middle) > delta else (low, middle)
+    return Bracket(low, math.inf)
+
+
+def _log_density(distance: Numbers, scale: float, shares: int) -> Numbers:
+    """Of the sum of so many Laplace variables: the difference of two gamma variables.
+
+    The Bessel function in it has half-integer order and is a finite sum of positive terms:
+    f(x) = e^(−z) / (scale · (m)! · 2^(m+1)) · Σ_j (m + j)! / (j! (m − j)! 2^j) · z^(m−j), with
+    z = |x| / scale and m = shares − 1.
+    """
+    from scipy.special import gammaln, logsumexp
+
+    m = shares - 1
+    j = np.arange(m + 1)
+    weights = gammaln(m + j + 1) - gammaln(j + 1) - gammaln(m - j + 1) - j * math.log(2)
+    z = np.maximum(distance / scale, 1e-300)
+    terms = weights[:, None] + (m - j)[:, None] * np.log(z)[None, :]
+    constant = math.log(scale) + float(gammaln(m + 1)) + (m + 1) * math.log(2)
+    density: Numbers = logsumexp(terms, axis=0) - z - constant
+    return density
+
+
+def thesis_ballots(epsilon: float = 0.5) -> Iterator[Finding]:
+    """Noise for a ballot of v ones, though one recording moves two (Liebenow 6.4 and 8.2.3)."""
+    for votes in (1, 3):
+        scale, step = votes / epsilon, 1e-6
+        swapped = discrete_laplace_loss(1, scale, step).times(2)
+        yield Finding(
+            PRINTED,
+            f"Liebenow 6.4: sensitivity v = {votes}, and noise that does add up to scale v/ε",
+            Unit.RECORDING,
+            DELTA,
+            epsilon,
+            2 / scale,
+            swapped.epsilon(DELTA),
+            Method(EXACT, "exact: a recording swaps one vote for another"),
+            Role.PRINTED,
+        )
+
+
+def multi_winner_votes(
+    queries: int = 123, sigma: float = 9.0, tau: float = 1.8
+) -> Iterator[Finding]:
+    """Noise σ/2 on positive counts, and the sensitivity of σ on both (multi-winner voting).
+
+    A teacher that votes for half of the labels, its ballot cut to length τ, votes for the others
+    instead. As positive and negative counts add up to the number of teachers, their difference
+    moves by twice as much as either, and has the noise of one.
+    """
+    delta = 1e-5
+    claimed = _renyi_epsilon(queries * tau**2 / sigma**2, delta)
+    proven = _renyi_epsilon(4 * queries * tau**2 / sigma**2, delta)
+    moved = 2 * tau / math.sqrt(_LABELS / 2) / sigma
+    yield Finding(
+        PRINTED,
+        f"multi-winner voting, Definition 7: τ = {tau}, σ = {sigma:g}, {_LABELS} labels, "
+        f"{queries} queries; who sees the winners",
+        "replaced teacher",
+        delta,
+        claimed,
+        proven,
+        _bits_epsilon(moved, _LABELS * queries, delta),
+        Method(EXACT, "exact: every winner is one bit, their losses convolved"),
+        Role.PRINTED,
+    )
+    from scipy.stats import norm
+
+    length = moved * math.sqrt(_LABELS * queries)
+
+    def divergence(at: float) -> float:
+        return float(
+            norm.cdf(length / 2 - at / length) - np.exp(at + norm.logcdf(-length / 2 - at / length))
+        )
+
+    low, high = 0.0, length**2 / 2 + 12 * length
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if divergence(middle) > delta else (low, middle)
+    yield Finding(
+        PRINTED,
+        f"multi-winner voting, Definition 7, the same; who sees the {queries} noisy sums",
+        "replaced teacher",
+        delta,
+        claimed,
+        proven,
+        Bracket(low, high),
+        Method(EXACT, "exact: the closed form of Gaussian noise"),
+        Role.PRINTED,
+    )
+
+
+def _renyi_epsilon(slope: float, delta: float) -> float:
+    """Min over λ of slope · λ + ln(1/δ) / (λ − 1), as the papers convert."""
+    return slope + 2 * math.sqrt(slope * math.log(1 / delta))
+
+
+def _bits_epsilon(moved: float, bits: int, delta: float) -> Bracket:
+    """Of bits [count + N(0, 1) > threshold] whose counts move by so much across the threshold."""
+    from scipy.stats import norm
+
+    one = float(norm.cdf(moved / 2))
+    step = math.log(one / (1 - one))  # the loss of a bit is that much, or minus that much
+    return Losses(step, -1, np.array([1 - one, 0.0, one])).times(bits).epsilon(delta)
+
+
+def adaptive_threshold(delta: float = 1e-8) -> Finding:
+    """A threshold that is computed from raw votes (PATE on AudioSet, Definition 11, Theorem 12)."""
+    from scipy.stats import norm
+
+    teachers, variance, labels = 50, 0.3, 3
+    sigma = math.sqrt(variance * teachers)
+    outcomes = np.array(list(itertools.product((0, 1), repeat=5)))
+
+    def law(votes: tuple[int, ...]) -> Numbers:
+        clear = (np.array(votes) - _widest_gap(votes)) / sigma
+        chances = np.where(outcomes, norm.logcdf(clear), norm.logcdf(-clear))
+        return np.asarray(np.exp(chances.sum(axis=1)))
+
+    one, two = law((50, 25, 0, 0, 0)), law((50, 26, 0, 0, 0))
+    measured = max(
+        (outcome_epsilon(p, q, delta, 1e-9) for p, q in ((one, two), (two, one))),
+        key=lambda each: each.low,
+    )
+    return Finding(
+        PRINTED,
+        "PATE on AudioSet, Definition 11: an adaptive threshold; one query, one changed vote of "
+        f"{teachers}, σ² = {variance} · {teachers}",
+        "one vote",
+        delta,
+        _renyi_epsilon(labels / (2 * sigma**2), delta),
+        None,
+        measured,
+        Method(EXACT, "exact: all 32 answers"),
+        Role.PRINTED,
+    )
+
+
+def _widest_gap(votes: tuple[int, ...]) -> float:
+    """The middle of the widest gap between sorted votes; of equal ones, the highest."""
+    ordered = sorted(votes, reverse=True)
+    gaps = [high - low for high, low in itertools.pairwise(ordered)]
+    at = gaps.index(max(gaps))
+    return (ordered[at] + ordered[at + 1]) / 2
+
+
+class _SwappedBudgets(DPLloyd):
+    """The budgets of counts and coordinates change places where they are unpacked."""
+
+    def split(self, dimensions: int) -> tuple[float, float]:
+        """The other way round."""
+        counts, coordinates = super().split(dimensions)
+        return coordinates, counts
+
+
+def swapped_budgets(epsilon: float = 1.0, dimensions: int = 128) -> Finding:
+    """DPLloyd-Impr in a well-known library, which swaps two budgets."""
+    mechanism = LaplaceLloyd(epsilon, 1000)
+    clustering = _SwappedBudgets(4, mechanism)
+    audited = Clustering(PRINTED, "", clustering, mechanism, Geometry.EUCLIDEAN, dimensions)
+    largest = largest_loss(transcript_shifts(audited, 1, 0))
+    counts, coordinates = clustering.split(dimensions)
+    return Finding(
+        PRINTED,
+        f"DPLloyd-Impr of a well-known library, d = {dimensions}: two budgets change places",
+        Unit.RECORDING,
+        0.0,
+        epsilon,
+        clustering.iterations(dimensions) * (counts + dimensions * coordinates),
+        Bracket(largest, largest),
+        Method(EXACT, "exact: every draw of a transcript, their largest losses added up"),
+        Role.PRINTED,
+    )
+
+
+def rounded_laplace(bits: int = 18) -> Finding:
+    """Laplace noise from floating-point logarithms: some sums are possible for one number only.
+
+    All values of a uniform variable of so many bits are tried, in single precision (Mironov 2012).
+    """
+    uniform = (np.arange(1, 2**bits, dtype=np.float64) / 2**bits).astype(np.float32)
+    noise = np.log(uniform)
+    released = [
+        np.concatenate([np.float32(count) + noise, np.float32(count) - noise]) for count in (0, 1)
+    ]
+    only = float(np.isin(released[0], released[1], invert=True).mean())
+    epsilon = math.inf if only > DELTA else 0.0
+    return Finding(
+        PRINTED,
+        f"Laplace noise from floating-point numbers (Mironov 2012): {100 * only:.0f} % of the sums "
+        "that 0 gives cannot come from 1",
+        "one count",
+        DELTA,
+        1.0,
+        None,
+        Bracket(epsilon, epsilon),
+        Method(EXACT, f"exact: all values of a uniform variable of {bits} bits"),
+        Role.PRINTED,
+    )

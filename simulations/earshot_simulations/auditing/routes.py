@@ -1,0 +1,75 @@
+"""Whole phases: what all of their steps tell together, against what is proven of all their events.
+
+A server that watches a whole phase may choose each step by what the one before gave, so each step
+is taken against its own worst neighbours.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from earshot_protocol.phases.parameters import Parameters
+from earshot_protocol.privacy.accounting import total
+from earshot_protocol.privacy.composition import composed_epsilon
+from earshot_protocol.privacy.local_mechanisms import (
+    BestGaussianLloyd,
+    BestLaplaceLloyd,
+    GaussianLloyd,
+    LaplaceLloyd,
+    Selection,
+)
+from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, BallotSum, Mechanism, Unit, VectorSum
+from earshot_simulations.auditing.ballots import difference_loss, noise_law
+from earshot_simulations.auditing.findings import EXACT, Finding, Method
+from earshot_simulations.auditing.lloyd import clustering_loss
+from earshot_simulations.auditing.losses import Losses, composed, loss
+from earshot_simulations.auditing.plans import PHASES, clustering_of, differences_of
+from earshot_simulations.auditing.proofs import DELTA, composed_finding
+from earshot_simulations.auditing.runs import worst_runs
+from earshot_simulations.auditing.selection import selection_law, units_of, worst_selection
+from earshot_simulations.auditing.vectors import spread
+
+WHOLE_PHASES = "phases"
+_CELLS = 2**16
+_EXACT = Method(EXACT, "exact: the losses of all steps convolved, n' shares of noise in each sum")
+
+
+def audit_phases() -> Iterator[Finding]:
+    """Every phase, in both units that a ledger keeps."""
+    for name, parameters in PHASES.items():
+        plan = parameters.plan()
+        for unit in LEDGER_UNITS:
+            events = tuple(each.event(unit) for each in plan.mechanisms.values())
+            step = composed_epsilon(events, DELTA) / _CELLS
+            losses = composed(
+                _loss(private_step, mechanism, parameters, unit, step)
+                for private_step, mechanism in plan.mechanisms.items()
+            )
+            case = f"{name}: {', '.join(plan.mechanisms)}"
+            claimed = total(plan.releases())[unit].epsilon
+            yield composed_finding(
+                WHOLE_PHASES, case, unit, claimed, events, losses.epsilon(DELTA), _EXACT
+            )
+
+
+def _loss(
+    name: str, mechanism: Mechanism, parameters: Parameters, unit: Unit, step: float
+) -> Losses:
+    match mechanism:
+        case BallotSum():
+            law = noise_law(mechanism, mechanism.honest_survivors)
+            return difference_loss(law, differences_of(name, parameters)[unit], step)
+        case VectorSum():
+            law = noise_law(mechanism, mechanism.honest_survivors)
+            return difference_loss(law, spread(mechanism, unit, 1), step)
+        case LaplaceLloyd() | GaussianLloyd():
+            count = 1 if unit is Unit.RECORDING else mechanism.recordings
+            return clustering_loss(clustering_of(mechanism, parameters), count, 0, step)
+        case BestLaplaceLloyd() | BestGaussianLloyd():
+            count = 1 if unit is Unit.RECORDING else mechanism.recordings
+            return loss(*worst_runs(mechanism, count), step)
+        case Selection():
+            law_of = selection_law(mechanism.method, mechanism.epsilon, mechanism.repeats)
+            few, recordings = mechanism.repeats + 1, dict(units_of(mechanism))[unit]
+            return loss(*worst_selection(law_of, few, recordings, 1 / mechanism.epsilon), step)
+    raise NotImplementedError(f"{type(mechanism).__name__} has no losses")

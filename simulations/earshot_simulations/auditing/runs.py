@@ -1,0 +1,122 @@
+"""The best of several private runs, audited by the exact law of what is released.
+
+K runs, K geometric and secret, release the outcome with the largest score. If F(s) is the
+probability that one run scores at most s, the best scores at most s with probability
+γF / (1 − (1 − γ)F), γ = 1 / E[K]. What a run is does not matter to the proof, so the worst runs
+are taken that are as private as they are declared, and scores that tell the most.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections import Counter
+from collections.abc import Iterator
+
+import numpy as np
+
+from earshot_protocol.privacy.coins import geometric
+from earshot_protocol.privacy.local_mechanisms import BestGaussianLloyd, BestLaplaceLloyd
+from earshot_protocol.privacy.mechanisms import Unit
+from earshot_simulations.auditing.findings import EXACT, Method, Result
+from earshot_simulations.auditing.laws import Numbers
+from earshot_simulations.auditing.losses import outcome_epsilon
+from earshot_simulations.auditing.proofs import DELTA, finding
+from earshot_simulations.auditing.selection import Outcome, OutcomeLaw, law_check
+
+PRIVATE_RUNS = "private-runs"
+
+Runs = BestLaplaceLloyd | BestGaussianLloyd
+
+_CELLS = 4000
+_DEVIATIONS = 9.0
+_ROUNDING = 1e-12
+_EXACT = Method(EXACT, "exact: the law of the best of a geometric number of worst runs")
+
+
+def audit_runs(step: str, mechanism: Runs, draws: int, seed: int) -> Iterator[Result]:
+    """In every unit; and that the number of runs is drawn as the proof wants it.
+
+    Args:
+        step: the private step.
+        mechanism: of the runs.
+        draws: of the number of runs.
+        seed: of these.
+    """
+    case = f"{step}, ε = {mechanism.epsilon:g}, {mechanism.runs} runs in the mean"
+    for unit, recordings in ((Unit.RECORDING, 1), (Unit.PHONE, mechanism.recordings)):
+        p, q = worst_runs(mechanism, recordings)
+        measured = outcome_epsilon(p, q, DELTA, _ROUNDING)
+        yield finding(PRIVATE_RUNS, case, unit, mechanism, measured, _EXACT)
+    generator = np.random.default_rng(seed)
+    drawn: Counter[Outcome] = Counter(
+        (geometric(mechanism.runs, generator.bytes),) for _ in range(draws)
+    )
+    stop = 1 / mechanism.runs
+    counts = range(1, 100 * mechanism.runs)
+    law: OutcomeLaw = {(count,): stop * (1 - stop) ** (count - 1) for count in counts}
+    yield law_check(PRIVATE_RUNS, f"{step}: the number of runs", drawn, law)
+
+
+def worst_runs(mechanism: Runs, recordings: int) -> tuple[Numbers, Numbers]:
+    """Probabilities of what the worst runs release, on neighbours that differ by recordings."""
+    if isinstance(mechanism, BestLaplaceLloyd):
+        pairs = _pure_runs(mechanism.epsilon * recordings / 3)
+    else:
+        pairs = _gaussian_runs(math.sqrt(2 * mechanism.rho) * recordings)
+    best = [
+        (best_of(one, mechanism.runs), best_of(two, mechanism.runs))
+        for pair in pairs
+        for one, two in (pair, pair[::-1])
+    ]
+    return max(best, key=lambda each: outcome_epsilon(each[0], each[1], DELTA, _ROUNDING).low)
+
+
+def best_of(chances: Numbers, runs: int) -> Numbers:
+    """What the best of runs releases.
+
+    Args:
+        chances: of the outcomes of one run, by ascending score.
+        runs: their mean number.
+    """
+    stop = 1 / runs
+    # From above, so that nothing cancels: an outcome is best unless a better one is.
+    above = np.append(np.cumsum(chances[::-1])[::-1][1:], 0.0)
+    stays, at_least = stop + (1 - stop) * above, stop + (1 - stop) * (above + chances)
+    released: Numbers = stop * chances / (stays * at_least)
+    return released
+
+
+def _pure_runs(epsilon: float) -> Iterator[tuple[Numbers, Numbers]]:
+    """Three outcomes of a run that is ε-private and no more.
+
+    On one data set the middle score is likelier by e^ε, and the highest, which takes its place, is
+    less likely by as much.
+    """
+    ratio = math.exp(-epsilon)
+    for rare, high in itertools.product(np.geomspace(1e-5, 0.3, 12), np.geomspace(1e-3, 0.6, 12)):
+        one = np.array([0.0, rare, high * ratio])
+        two = np.array([0.0, rare * ratio, high])
+        one[0], two[0] = 1 - one.sum(), 1 - two.sum()
+        if min(one[0], two[0]) > 0 and ratio <= one[0] / two[0] <= 1 / ratio:
+            yield one, two
+
+
+def _gaussian_runs(shift: float) -> Iterator[tuple[Numbers, Numbers]]:
+    """A number with Gaussian noise, that scores as it is large, or as it is small.
+
+    In cells, which is post-processing.
+    """
+    from scipy.stats import norm
+
+    edges = np.linspace(-_DEVIATIONS, shift + _DEVIATIONS, _CELLS)
+    edges[0], edges[-1] = -np.inf, np.inf
+
+    def cells(mean: float) -> Numbers:
+        # Differences of the tail that is small, as those of the other cancel.
+        below, above = norm.cdf(edges - mean), norm.sf(edges - mean)
+        return np.asarray(np.where(edges[1:] <= mean, np.diff(below), -np.diff(above)))
+
+    one, two = cells(0.0), cells(shift)
+    yield one, two
+    yield one[::-1], two[::-1]

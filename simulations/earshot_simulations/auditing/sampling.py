@@ -1,0 +1,54 @@
+"""Lower bounds on ε from trials: how often an event happened on either of two data sets."""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from earshot_simulations.auditing.laws import Numbers
+from earshot_simulations.auditing.losses import Bracket
+
+CONFIDENCE = 1 - 1e-6
+"""That a bound holds; an audit of a hundred of them is wrong once in ten thousand runs."""
+_THRESHOLDS = 50
+
+
+def clopper_pearson(hits: int, trials: int, error: float) -> tuple[float, float]:
+    """Bounds on a probability, each of them wrong with at most probability `error`.
+
+    Args:
+        hits: trials in which the event happened.
+        trials: all of them.
+        error: of either bound.
+    """
+    from scipy.stats import beta
+
+    low = float(beta.ppf(error, hits, trials - hits + 1)) if hits else 0.0
+    high = float(beta.isf(error, hits + 1, trials - hits)) if hits < trials else 1.0
+    return low, high
+
+
+def sampled_epsilon(losses: Numbers, neighbours: Numbers, delta: float) -> Bracket:
+    """An ε that is not below what these trials show, with probability `CONFIDENCE`.
+
+    The events are that the loss exceeds a threshold (likelihood-ratio tests). Half of the trials
+    choose the threshold; the others measure it, so that choosing biases nothing.
+
+    Args:
+        losses: of transcripts on one data set, float64 of shape (trials,).
+        neighbours: of transcripts on its neighbour, likewise; the same loss, of the first data set
+            against the second.
+        delta: δ.
+    """
+    half = len(losses) // 2
+    candidates = np.unique(np.quantile(losses[:half], np.linspace(0, 1, _THRESHOLDS)))
+    best = max(candidates, key=lambda at: _bound(losses[:half], neighbours[:half], at, delta))
+    return Bracket(max(0.0, _bound(losses[half:], neighbours[half:], best, delta)), math.inf)
+
+
+def _bound(losses: Numbers, neighbours: Numbers, at: float, delta: float) -> float:
+    error = (1 - CONFIDENCE) / 2
+    least, _ = clopper_pearson(int((losses >= at).sum()), len(losses), error)
+    _, most = clopper_pearson(int((neighbours >= at).sum()), len(neighbours), error)
+    return math.log((least - delta) / most) if least > delta else -math.inf

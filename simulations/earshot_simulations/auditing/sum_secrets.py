@@ -1,0 +1,159 @@
+"""The secrets of a secure sum, audited in a real one whose randomness is watched.
+
+A sum hides inputs as well as its masks cannot be guessed. Every secret must be asked of the
+operating system in full, and reach the cipher in full: a seed of 32 bits looks like any other.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
+
+from earshot_protocol.secure_sum import masks, participant
+from earshot_protocol.secure_sum.aggregator import Aggregator
+from earshot_protocol.secure_sum.messages import AdvertiseKeys
+from earshot_protocol.secure_sum.parameters import choose
+from earshot_protocol.secure_sum.participant import Participant
+from earshot_simulations.auditing.findings import Check, Role
+from earshot_simulations.auditing.watching import replaced
+
+SECURE_SUM = "secure-sum"
+KEY_BYTES = 32
+_PHONES = 24
+_COMMON = 0.2
+"""A byte of all keys that has one value in more than this share of them is no random byte."""
+
+
+@dataclass
+class Randomness:
+    """What was asked of the operating system during a sum, and what masks were made of.
+
+    Attributes:
+        answers: of the operating system, each to one request.
+        private_keys: of X25519, as they were generated.
+        seeds: from which phones expanded masks: in turns those that one added, its own first, and
+            those that it removed.
+    """
+
+    answers: list[bytes] = field(default_factory=list)
+    private_keys: list[bytes] = field(default_factory=list)
+    seeds: list[list[bytes]] = field(default_factory=list)
+
+
+def audit_secrets(role: Role = Role.PRODUCT) -> Iterator[Check]:
+    """Run one sum and look at all of its secrets."""
+    randomness, sharing_bytes = watched_sum()
+    added, removed = randomness.seeds[0::2], randomness.seeds[1::2]
+    own = [seeds[0] for seeds in added]
+    pairwise = [seed for seeds in added for seed in seeds[1:]]
+    pairwise += [seed for seeds in removed for seed in seeds]
+    whole = {answer for answer in randomness.answers if len(answer) == KEY_BYTES}
+    asked = sum(seed in whole for seed in own)
+    words = f"a real sum of {_PHONES} phones, its randomness watched"
+    yield Check(
+        SECURE_SUM,
+        "self-mask seeds",
+        f"all {len(own)} are {KEY_BYTES} bytes that the operating system gave at once",
+        f"{asked}",
+        asked == len(own) == _PHONES,
+        words,
+        role,
+    )
+    yield _full_keys("keys that self-masks are expanded from", own, words, role)
+    yield _full_keys("keys that pairwise masks are expanded from", pairwise, words, role)
+    keys = randomness.private_keys
+    yield Check(
+        SECURE_SUM,
+        "X25519 keys",
+        f"two of each phone, {KEY_BYTES} bytes, all different",
+        f"{len(set(keys))}",
+        len(set(keys)) == len(keys) == 2 * _PHONES and all(len(key) == KEY_BYTES for key in keys),
+        words,
+        role,
+    )
+    drawn = sum(len(answer) == sharing_bytes for answer in randomness.answers)
+    yield Check(
+        SECURE_SUM,
+        "coefficients of secret sharing",
+        f"each phone asks for {sharing_bytes} random bytes, {KEY_BYTES} a coefficient",
+        f"{drawn} phones",
+        drawn == _PHONES,
+        words,
+        role,
+    )
+
+
+def watched_sum() -> tuple[Randomness, int]:
+    """One sum of real participants; and the bytes that one phone's two sharings need."""
+    parameters = choose(_PHONES, (3,), 100, 0.0, 0.05)
+    aggregator = Aggregator(os.urandom(16), parameters)
+    phones: dict[int, Participant] = {}
+    with _watched() as randomness:
+        while not aggregator.done:
+            for phone in range(_PHONES):
+                task: Any = aggregator.task_for(phone)
+                if task is None:  # enough others reveal their shares
+                    continue
+                if isinstance(task, AdvertiseKeys):
+                    phones[phone] = Participant(task, np.ones(3, dtype=np.int64))
+                aggregator.accept(phone, phones[phone].answer(task))
+            aggregator.advance()
+    return randomness, 2 * KEY_BYTES * (parameters.threshold - 1)
+
+
+def _full_keys(what: str, keys: list[bytes], words: str, role: Role) -> Check:
+    """That keys have their full length, and that none of their bytes stays the same."""
+    table = np.frombuffer(b"".join(key.ljust(KEY_BYTES, b"\0")[:KEY_BYTES] for key in keys), "u1")
+    distinct = np.array(sorted(set(map(bytes, table.reshape(-1, KEY_BYTES)))))
+    columns = np.frombuffer(distinct.tobytes(), "u1").reshape(len(distinct), -1).T
+    random = sum(bool(np.bincount(column).max() <= _COMMON * len(column)) for column in columns)
+    full = all(len(key) == KEY_BYTES for key in keys)
+    return Check(
+        SECURE_SUM,
+        what,
+        f"{KEY_BYTES} bytes, of which each takes many values",
+        f"{random} such bytes in {len(distinct)} keys",
+        full and random == KEY_BYTES,
+        words,
+        role,
+    )
+
+
+@contextlib.contextmanager
+def _watched() -> Iterator[Randomness]:
+    """Note what participants ask for, in this thread's sums."""
+    randomness = Randomness()
+    urandom, expand = os.urandom, masks.expand_sum
+
+    def asked(size: int) -> bytes:
+        randomness.answers.append(urandom(size))
+        return randomness.answers[-1]
+
+    def expanded(seeds: Any, *given: Any) -> Any:
+        seeds = list(seeds)
+        if len(randomness.seeds) < 2 * _PHONES:  # later ones are the server's
+            randomness.seeds.append(seeds)
+        return expand(seeds, *given)
+
+    class Watched(X25519PrivateKey):
+        """Generates keys as ever, and notes them."""
+
+        @classmethod
+        def generate(cls) -> X25519PrivateKey:
+            """See `X25519PrivateKey.generate`."""
+            key = X25519PrivateKey.generate()
+            randomness.private_keys.append(key.private_bytes_raw())
+            return key
+
+    with (
+        replaced(os, urandom=asked),
+        replaced(masks, expand_sum=expanded),
+        replaced(participant, X25519PrivateKey=Watched),
+    ):
+        yield randomness

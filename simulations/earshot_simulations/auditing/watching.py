@@ -1,0 +1,25 @@
+"""Product code with a function replaced for a while: by one that notes, or by a fault."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator
+from typing import Any
+
+
+@contextlib.contextmanager
+def replaced(place: Any, **functions: Any) -> Iterator[None]:
+    """Put others in the place of some functions of a module, until the block ends.
+
+    Args:
+        place: the module.
+        functions: by the names that they have there.
+    """
+    before = {name: getattr(place, name) for name in functions}
+    try:
+        for name, function in functions.items():
+            setattr(place, name, function)
+        yield
+    finally:
+        for name, function in before.items():
+            setattr(place, name, function)

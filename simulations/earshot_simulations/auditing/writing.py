@@ -1,0 +1,163 @@
+"""An audit as one JSON object, as a table in the terminal, and in words."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+from rich.markup import escape
+
+from earshot_simulations.auditing.findings import Check, Finding, Result, Role
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+ROLES = {
+    Role.PRODUCT: "What runs in phones",
+    Role.PRINTED: "What papers and a library print",
+    Role.FAULT: "Planted faults",
+}
+
+_LOOSE = 1.1
+"""What is known to be between two numbers that are closer than that is shown as one of them."""
+
+
+def figures(results: Sequence[Result], seconds: float) -> dict[str, Any]:
+    """Everything that was found, in plain types; what is infinite is the word."""
+    return {
+        "passed": all(result.passed for result in results),
+        "seconds": round(seconds, 1),
+        "findings": [_finding(each) for each in results if isinstance(each, Finding)],
+        "checks": [_check(each) for each in results if isinstance(each, Check)],
+    }
+
+
+def summary(results: Sequence[Result]) -> str:
+    """The outcome in one plain sentence."""
+    product = [each for each in results if each.role is Role.PRODUCT]
+    printed = [each for each in results if each.role is Role.PRINTED]
+    faults = [each for each in results if each.role is Role.FAULT]
+    broken = sum(not each.passed for each in product + printed)
+    clauses = []
+    if product or printed:
+        clauses.append(
+            f"{broken} of {len(product + printed)} claims cost more than is proven"
+            if broken
+            else f"nothing of {len(product + printed)} audited claims costs more than is proven"
+        )
+    if faults:
+        caught = sum(each.passed for each in faults)
+        clauses.append(f"{caught} of {len(faults)} planted faults are caught")
+    wrong = sum(each.verdict == "claim is wrong" for each in printed)
+    if wrong:
+        clauses.append(f"{wrong} printed claims are wrong")
+    text = "; ".join(clauses)
+    return f"{text[:1].upper()}{text[1:]}."
+
+
+def row(finding: Finding) -> tuple[str, ...]:
+    """Case, unit, claimed, proven, measured, verdict."""
+    return (
+        finding.case,
+        finding.unit,
+        number(finding.claimed),
+        "–" if finding.proven is None else number(finding.proven),
+        measured(finding),
+        finding.verdict,
+    )
+
+
+def measured(finding: Finding) -> str:
+    """What was measured: a number, or a lower bound where trials or rounding give no more."""
+    low, high = finding.measured.low, finding.measured.high
+    sign = "≥ " if high > _LOOSE * low + _LOOSE - 1 and math.isfinite(low) else ""
+    return sign + number(finding.measured.low)
+
+
+def number(value: float) -> str:
+    """Four digits are more than anybody acts on."""
+    if math.isinf(value):
+        return "∞"
+    return f"{value:,.1f}" if value >= 1000 else f"{value:.4g}"
+
+
+def show(results: Sequence[Result]) -> None:
+    """Print tables, for each role one of what was measured and one of what was checked."""
+    from rich.console import Console
+
+    console = Console()
+    for role, title in ROLES.items():
+        chosen = [result for result in results if result.role is role]
+        findings = [(each.subject, row(each), each) for each in chosen if isinstance(each, Finding)]
+        checks = [
+            (each.subject, (each.case, each.required, each.found, each.verdict), each)
+            for each in chosen
+            if isinstance(each, Check)
+        ]
+        numbers = ("unit", "claimed ε", "proven ε", "measured ε", "verdict")
+        for words, columns, rows in (
+            (title, numbers, findings),
+            (f"{title}: checks", ("must be", "is", "verdict"), checks),
+        ):
+            if rows:
+                console.print(_table(words, columns, rows))
+    passed = all(each.passed for each in results)
+    console.print(summary(results), style="" if passed else "bold red", highlight=False)
+
+
+def _table(
+    title: str, columns: Sequence[str], rows: Sequence[tuple[str, tuple[str, ...], Result]]
+) -> Table:
+    from rich import box
+    from rich.table import Table
+
+    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
+    table.add_column("", ratio=1, min_width=30)
+    for column in columns:
+        table.add_column(column, justify="right" if "ε" in column else "left")
+    before = ""
+    for subject, cells, result in rows:
+        if subject != before:
+            before = subject
+            table.add_row(f"[bold]{subject}[/bold]")
+        table.add_row(*map(escape, cells), style="" if result.passed else "bold red")
+    return table
+
+
+def _finding(finding: Finding) -> dict[str, Any]:
+    return {
+        "subject": finding.subject,
+        "role": finding.role.value,
+        "case": finding.case,
+        "unit": str(finding.unit),
+        "delta": finding.delta,
+        "claimed": _plain(finding.claimed),
+        "proven": None if finding.proven is None else _plain(finding.proven),
+        "library": None if finding.library is None else _plain(finding.library),
+        "measured_at_least": _plain(finding.measured.low),
+        "measured_at_most": _plain(finding.measured.high),
+        "method": finding.method.kind,
+        "how": finding.method.words,
+        "trials": finding.method.trials or None,
+        "confidence": finding.method.confidence if finding.method.trials else None,
+        "verdict": finding.verdict,
+        "passed": finding.passed,
+    }
+
+
+def _check(check: Check) -> dict[str, Any]:
+    return {
+        "subject": check.subject,
+        "role": check.role.value,
+        "case": check.case,
+        "required": check.required,
+        "found": check.found,
+        "how": check.words,
+        "verdict": check.verdict,
+        "passed": check.passed,
+    }
+
+
+def _plain(value: float) -> float | str:
+    return value if math.isfinite(value) else "infinite"

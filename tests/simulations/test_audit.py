@@ -1,0 +1,293 @@
+"""What is audited, what an audit catches, and the command."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import json
+import math
+import pkgutil
+import sys
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+import numpy as np
+import pytest
+
+import earshot_client
+import earshot_protocol
+from earshot_client.clustering import DPLloyd
+from earshot_client.command import main
+from earshot_protocol.errors import InvalidParametersError, WrongStateError
+from earshot_protocol.geometry import Geometry
+from earshot_protocol.phases.kinds import KINDS
+from earshot_protocol.privacy import coins, noise
+from earshot_protocol.privacy.local_mechanisms import LaplaceLloyd, Selection, SelectionMethod
+from earshot_protocol.privacy.mechanisms import BallotSum, Unit
+from earshot_simulations.auditing import catalogue, faults, samplers, writing
+from earshot_simulations.auditing.ballots import difference_loss, noise_law, vote_finding
+from earshot_simulations.auditing.findings import EXACT, Check, Finding, Method, Role
+from earshot_simulations.auditing.lloyd import Clustering, sampled_clustering
+from earshot_simulations.auditing.losses import Bracket
+from earshot_simulations.auditing.plans import PHASES, Effort, audit_mechanism
+from earshot_simulations.auditing.printed import adaptive_threshold, swapped_budgets, thesis_vote
+from earshot_simulations.auditing.selection import selection_law
+from earshot_simulations.auditing.sum_secrets import audit_secrets
+
+QUICK = Effort(trials=2000, draws=2000, seed=0)
+
+
+def modules(package: ModuleType) -> Iterator[ModuleType]:
+    for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+        extra = "commands" in found.name or found.name == "earshot_client.microphone"
+        if not extra and not found.name.rpartition(".")[2].startswith("__"):
+            yield importlib.import_module(found.name)
+
+
+def declared_mechanisms() -> set[type]:
+    """Every class of protocol and client that says what it costs; protocols say it for others."""
+    return {
+        thing
+        for package in (earshot_protocol, earshot_client)
+        for module in modules(package)
+        for _, thing in inspect.getmembers(module, inspect.isclass)
+        if all(callable(getattr(thing, name, None)) for name in ("event", "cost"))
+        and not getattr(thing, "_is_protocol", False)
+    }
+
+
+def finding(**changes: Any) -> Finding:
+    found = Finding(
+        "ballot-sum", "a vote", Unit.PHONE, 1e-6, 1.0, 1.0, Bracket(0.9, 0.91), Method(EXACT, "")
+    )
+    return replace(found, **changes)
+
+
+def test_every_mechanism_that_is_declared_has_an_audit_of_a_phase_that_uses_it() -> None:
+    audited = {kind for kinds in catalogue.MECHANISMS.values() for kind in kinds}
+    used = {
+        type(mechanism)
+        for parameters in PHASES.values()
+        for mechanism in parameters.plan().mechanisms.values()
+    }
+    assert declared_mechanisms() == audited == used
+
+
+def test_every_kind_of_phase_and_every_method_of_selection_is_audited() -> None:
+    assert {type(parameters) for parameters in PHASES.values()} == {
+        kind.parameters for kind in KINDS
+    }
+    methods = {
+        mechanism.method
+        for parameters in PHASES.values()
+        for mechanism in parameters.plan().mechanisms.values()
+        if isinstance(mechanism, Selection)
+    }
+    assert methods == set(SelectionMethod)
+
+
+def test_every_sampler_of_the_protocol_is_audited() -> None:
+    drawing = {
+        name
+        for module in (noise, coins)
+        for name, function in inspect.getmembers(module, inspect.isfunction)
+        if function.__module__ == module.__name__
+        and not name.startswith("_")
+        and "random" in inspect.signature(function).parameters
+    }
+    assert drawing == set(samplers.AUDITED)
+
+
+def test_a_mechanism_that_nobody_can_audit_is_named() -> None:
+    class Unknown:
+        pass
+
+    parameters = next(iter(PHASES.values()))
+    with pytest.raises(WrongStateError, match="Unknown of 'new step' has no auditor"):
+        next(audit_mechanism("new step", Unknown(), parameters, QUICK))  # type: ignore[arg-type]
+
+
+def test_an_unknown_name_says_what_there_is() -> None:
+    with pytest.raises(InvalidParametersError, match="nothing called 'votes' is audited; there"):
+        catalogue.audit("votes")
+
+
+def test_more_measured_than_proven_fails_and_more_than_claimed_alone_does_not() -> None:
+    assert finding().passed
+    assert finding().verdict == "holds"
+    assert not finding(measured=Bracket(1.01, 1.02)).passed
+    assert finding(measured=Bracket(1.01, 1.02)).verdict == "BROKEN"
+    assert not finding(library=0.8).passed
+    printed = finding(role=Role.PRINTED, proven=2.0, measured=Bracket(1.5, 1.6))
+    assert printed.passed
+    assert printed.verdict == "claim is wrong"
+    assert finding(role=Role.PRINTED).verdict == "claim holds"
+
+
+def test_a_planted_fault_that_is_not_seen_fails() -> None:
+    assert not finding(role=Role.FAULT).passed
+    assert finding(role=Role.FAULT).verdict == "MISSED"
+    assert finding(role=Role.FAULT, measured=Bracket(1.01, 1.02)).verdict == "caught"
+    check = Check("secure-sum", "seeds", "32 bytes", "32", True, "", Role.FAULT)
+    assert not check.passed
+    assert replace(check, held=bool(np.False_)).passed
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [
+        faults.too_long_vector,
+        faults.servers_recordings,
+        faults.few_shares,
+        faults.laplace_shares,
+        faults.one_vote,
+        faults.one_vote_too_many,
+        lambda: faults.half_the_noise(0),
+        lambda: faults.half_the_sampled_noise(5000, 0),
+    ],
+)
+def test_planted_faults_are_caught(fault: Any) -> None:
+    caught = fault()
+    assert caught.verdict == "caught"
+    assert caught.measured.low > caught.proven * 1.05
+
+
+def test_short_seeds_of_masks_are_caught_and_whole_ones_are_not() -> None:
+    assert [each.verdict for each in faults.short_seeds()] == ["caught"] * 3
+    assert all(each.verdict == "holds" for each in audit_secrets())
+
+
+def test_a_sound_neighbour_of_each_planted_fault_is_not_called_a_fault() -> None:
+    mechanism = BallotSum(0.5, 3, 900)
+    law = noise_law(mechanism, 900)
+    sound = vote_finding(
+        mechanism, "", Unit.PHONE, difference_loss(law, np.ones(3, dtype=np.int64)), Role.FAULT
+    )
+    assert sound.verdict == "MISSED"
+    small = faults.smallest_clustering("", "")
+    assert sampled_clustering(small, 5000, 0, Role.FAULT).verdict == "MISSED"
+
+
+def test_half_the_noise_in_dplloyd_is_invisible_in_its_last_centroids() -> None:
+    """What a transcript shows at once, the result hides: an audit of results alone is blind."""
+    mechanism = LaplaceLloyd(1.0, 200)
+    halved = faults._TwiceTheBudget(3, mechanism)
+    generator = np.random.default_rng(3)
+    points = generator.uniform(-1, 1, (50, 2))
+    more = np.vstack([points, np.ones((1, 2))])
+    ends = [
+        np.array([halved.cluster(each, generator.bytes).ravel() for _ in range(1500)])
+        for each in (more, points)
+    ]
+    # The best linear test of the last centroids, fitted on half of the runs.
+    apart = ends[0][:750].mean(axis=0) - ends[1][:750].mean(axis=0)
+    ours, theirs = (each[750:] @ apart for each in ends)
+    from earshot_simulations.auditing.sampling import sampled_epsilon
+
+    assert sampled_epsilon(ours, theirs, 1e-6).low <= mechanism.epsilon
+    assert faults.half_the_noise(0).measured.low > 1.9 * mechanism.epsilon
+
+
+def test_transcripts_leave_the_code_that_phones_run_as_it_was() -> None:
+    from earshot_client import clustering
+
+    before = (clustering.discrete_laplace, clustering.cluster_sums)
+    mechanism = LaplaceLloyd(1.0, 20)
+    audited = Clustering("", "", DPLloyd(2, mechanism), mechanism, Geometry.EUCLIDEAN, 2)
+    iterations = audited.transcript(audited.farthest(3), np.random.default_rng(0).bytes)
+    assert (clustering.discrete_laplace, clustering.cluster_sums) == before
+    assert len(iterations) == DPLloyd(2, mechanism).iterations(2)
+    assert [draw.noise.shape for draw in iterations[0].draws] == [(2,), (2, 2)]
+
+
+def test_printed_claims_are_refuted_by_as_much_as_is_known() -> None:
+    vote, threshold, swapped = thesis_vote(), adaptive_threshold(), swapped_budgets()
+    assert vote.measured.low > 100
+    assert threshold.claimed == pytest.approx(2.8, abs=0.05)
+    assert threshold.measured.low == pytest.approx(91.8, abs=0.1)
+    assert swapped.measured.low == pytest.approx(2.9, abs=0.01)
+    assert vote.verdict == threshold.verdict == swapped.verdict == "claim is wrong"
+
+
+@pytest.mark.parametrize("method", SelectionMethod)
+def test_laws_of_selections_are_laws_and_prefer_larger_counts(method: SelectionMethod) -> None:
+    law = selection_law(method, 0.5, 2)((0, 3, 3))
+    assert sum(law.values()) == pytest.approx(1)
+    assert law[1, 2] > law[0, 1]
+    assert len(law) == 6
+
+
+def run(capsys: pytest.CaptureFixture[str], *arguments: str) -> tuple[int, str]:
+    sys.argv = ["earshot", "audit", *arguments]
+    with pytest.raises(SystemExit) as ended:
+        main()
+    status = ended.value.code
+    return (status if isinstance(status, int) else 0), capsys.readouterr().out
+
+
+@pytest.fixture(autouse=True)
+def restored_arguments() -> Iterator[None]:
+    before = sys.argv
+    yield
+    sys.argv = before
+
+
+def test_the_command_prints_one_json_object(capsys: pytest.CaptureFixture[str]) -> None:
+    status, printed = run(capsys, "selection", "--json")
+    figures = json.loads(printed)
+    assert status == 0
+    assert figures["passed"] is True
+    assert {each["subject"] for each in figures["findings"]} == {"selection"}
+    for each in figures["findings"]:
+        assert each["measured_at_least"] <= each["proven"] <= each["claimed"]
+        assert each["library"] is None or each["measured_at_least"] <= each["library"]
+
+
+def test_the_command_writes_a_page_and_prints_a_table(
+    capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    status, printed = run(capsys, "secure-sum", "--out", str(tmp_path / "audit"))
+    page = (tmp_path / "audit" / "audit.html").read_text("utf-8")
+    assert status == 0
+    assert "self-mask seeds" in printed
+    assert "Nothing of 5 audited claims costs more than is proven." in page
+    assert "default-src 'none'" in page
+    assert json.loads((tmp_path / "audit" / "audit.json").read_text("utf-8"))["passed"] is True
+
+
+def test_the_command_fails_when_something_is_broken(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    broken = finding(measured=Bracket(math.inf, math.inf))
+    monkeypatch.setitem(catalogue.SUBJECTS, "ballot-sum", lambda effort: iter([broken]))
+    status, printed = run(capsys, "ballot-sum", "--json")
+    assert status == 1
+    assert json.loads(printed)["findings"][0]["measured_at_least"] == "infinite"
+    status, printed = run(capsys, "ballot-sum")
+    assert status == 1
+    assert "1 of 1 claims cost more than is proven" in printed
+
+
+def test_the_command_names_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:
+    sys.argv = ["earshot", "audit", "nonsense"]
+    with pytest.raises(SystemExit) as ended:
+        main()
+    assert ended.value.code == 2
+    assert "nothing called 'nonsense' is audited" in capsys.readouterr().err
+
+
+def test_the_summary_counts_what_was_found() -> None:
+    results = [finding(), finding(role=Role.FAULT, measured=Bracket(2.0, 2.0))]
+    assert writing.summary(results) == (
+        "Nothing of 1 audited claims costs more than is proven; 1 of 1 planted faults are caught."
+    )
+
+
+@pytest.mark.slow
+def test_nothing_costs_more_than_is_proven_and_every_fault_is_caught() -> None:
+    results = catalogue.audit()
+    assert [each for each in results if not each.passed] == []
+    assert {each.subject for each in results} == set(catalogue.SUBJECTS)
