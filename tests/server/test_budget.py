@@ -20,7 +20,7 @@ from earshot_protocol.privacy.ledger import Ledger
 from earshot_protocol.privacy.mechanisms import GRID, Unit
 from earshot_protocol.privacy.significance import LEVEL
 from earshot_server.commands.budget import app
-from earshot_server.phases.forecast import least_clear
+from earshot_server.phases.expected import least_clear
 from earshot_server.phases.proposal import Discovery, Wanted, proposed
 
 LABELS = ("café", "office", "station")

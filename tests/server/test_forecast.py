@@ -10,25 +10,40 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.parameters import learning_parameters, statistics_parameters
+from support.parameters import (
+    discovery_parameters,
+    learning_parameters,
+    statistics_parameters,
+)
 from support.played_phase import PARAMETERS, PHONES, make_phones
 
+from earshot_client.phone import Phone
+from earshot_client.store.memory import MemoryStore
 from earshot_protocol.api import StartPhase
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.phases.learning import Budget
+from earshot_protocol.geometry import Geometry
+from earshot_protocol.phases.discovery import DiscoveryParameters
+from earshot_protocol.phases.discovery_budget import noises
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.privacy.accounting import total
-from earshot_protocol.privacy.mechanisms import LEDGER_UNITS
-from earshot_protocol.privacy.noise import polya_share
+from earshot_protocol.privacy.laws import NoiseLaw
+from earshot_protocol.privacy.mechanisms import GRID, LEDGER_UNITS
+from earshot_protocol.privacy.noise import polya_share, skellam_share
+from earshot_protocol.privacy.significance import LEVEL, name_p_values
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER
+from earshot_protocol.start_centroids import CentroidSet
+from earshot_protocol.voting.vectors import unit_steps
 from earshot_protocol.wire import encode
 from earshot_server.commands.phase import prospects
+from earshot_server.discovery.cells import moved_cells
 from earshot_server.discovery.optics import Optics
 from earshot_server.phases.coordinator import Coordinator
 from earshot_server.phases.forecast import Forecast, forecast
 from earshot_server.records import CohortRecord
 from earshot_server.store.memory import MemoryPhaseStore
+from earshot_simulations.engine.interface import AGREES, HeardPoints
 
 HOUR = 3600.0
 
@@ -272,3 +287,112 @@ def test_phones_of_the_cohorts_are_counted() -> None:
     said = prospects.phone_lines(some, 37, 27)
     assert said[0] == "37 phones are enrolled in north, west, 27 of them in no phase"
     assert "42 must join" in said[1]
+
+
+# --------------------------------------------------------------------------------- a discovery
+
+
+def found_by_sums(**changes: Any) -> DiscoveryParameters:
+    """As `earshot phase start` asks for it: ε = 2 per phone in all, 20 cells in 16 dimensions."""
+    labels = tuple(f"l{number}" for number in range(11))
+    noise = noises(2.0, 1e-6, sums=2, label_share=0.3, cells=20, dimensions=16, labels=len(labels))
+    start = np.random.default_rng(3).standard_normal((20, 16))
+    asked = {
+        "phones": 1000,
+        "labels": labels,
+        "encoder": DEFAULT_ENCODER,
+        "start": CentroidSet.of(start),
+        "sums": 2,
+        "cells_noise": noise.cells,
+        "labels_noise": noise.labels,
+        "dropout": 0.2,
+    }
+    return discovery_parameters(**asked | changes)
+
+
+def noise_of(parameters: Parameters, name: str) -> NoiseLaw:
+    part = parameters.plan().part(name)
+    assert isinstance(part, SecureSum)
+    return part.mechanism.noise(parameters.phones)
+
+
+def test_the_noise_of_a_sum_of_cells_is_told_in_phones() -> None:
+    parameters = found_by_sums(phones=100, noise_crowd=75)
+    first, second, labels = seen(parameters).sums
+    assert (first.part, second.part, labels.part) == ("cells 1", "cells 2", "labels")
+    assert (first.entries, labels.entries) == (20 * 16, 20 * 11)
+    random = np.random.default_rng(12)
+    variance = (parameters.cells_noise * GRID) ** 2
+    draws = sum(skellam_share(variance, 75, 20_000, random.bytes) for _ in range(100))
+    in_phones = draws / unit_steps(20 * 16)
+    assert first.deviation == second.deviation == pytest.approx(np.std(in_phones), rel=0.03)
+    assert np.mean(np.abs(in_phones) <= first.radius) == pytest.approx(0.95, abs=0.01)
+
+
+def test_as_many_phones_as_are_said_move_a_cell_and_as_many_votes_name_it() -> None:
+    parameters = found_by_sums()
+    cells, _, labels = seen(parameters).sums
+    assert cells.outlook is not None
+    assert labels.outlook is not None
+    noise = noise_of(parameters, "cells 1")
+    start = parameters.start.centroids()
+
+    def moves(phones: int) -> bool:
+        total = np.zeros((20, 16))
+        total[0] = phones * unit_steps(20 * 16) * start[0]
+        return bool(moved_cells(np.rint(total).astype(np.int64), noise.deviation, start)[1][0])
+
+    assert moves(cells.outlook.needed)
+    assert not moves(cells.outlook.needed - 1)
+
+    law = noise_of(parameters, "labels")
+
+    def names(votes: int) -> bool:
+        table = np.zeros((20, 11), dtype=np.int64)
+        table[0, 0] = votes * unit_steps(20 * 11)
+        return name_p_values(table, law)[0] <= LEVEL
+
+    assert names(labels.outlook.needed)
+    assert not names(labels.outlook.needed - 1)
+    assert labels.outlook.expected == 750 / 20
+
+
+def test_what_a_discovery_costs_is_what_was_asked_for_whatever_its_sums_add_up_to() -> None:
+    foreseen = seen(found_by_sums())
+    assert foreseen.together["phone"].epsilon == pytest.approx(2.0, abs=1e-6)
+    assert foreseen.together["phone"].delta == 1e-6
+    assert 2.0 < foreseen.together["recording"].epsilon < 2.01
+    assert 4.0 < foreseen.together["replaced phone"].epsilon < 4.5
+    assert foreseen.total["phone"].epsilon > 3.0  # added up
+    shown = words(found_by_sums())
+    for said in (
+        "discovery phase of 1000 phones",
+        "per phone (zero-out: its part against zeros)",
+        "a phone whose part is another phone's instead: ε = 4.29",
+        "honest phones: 37.5 for each of 20 cells, if each hears one thing, in one cell",
+        "can be moved to where sound is",
+        "can get a name",
+        "in 12 steps",
+    ):
+        assert said in shown
+    starved = words(found_by_sums(phones=100, labels_noise=24.0))
+    assert "none can get a name: more phones (--phones) or a larger --epsilon" in starved
+
+
+def test_a_discovery_sends_what_was_foretold() -> None:
+    parameters = found_by_sums(phones=12, dropout=0.0)
+    foreseen = seen(parameters, anyway=True)
+    coordinator = Coordinator.start(MemoryPhaseStore(), Optics(), parameters, now=0.0)
+    encoder = HeardPoints(DEFAULT_ENCODER, 16)
+    phones = {number: Phone(MemoryStore(), encoder, AGREES) for number in range(12)}
+    sent, steps = dict.fromkeys(phones, 0), 0
+    while coordinator.missing():
+        for number, phone in phones.items():
+            answer = phone.answer(coordinator.task_for(number))
+            if answer is not None:
+                sent[number] += len(encode(answer))
+                coordinator.accept(number, answer)
+        assert coordinator.advance(0.0)
+        steps += 1
+    assert steps == foreseen.steps == 12
+    assert set(sent.values()) == {foreseen.bytes_up}

@@ -73,7 +73,7 @@ def test_an_operator_starts_watches_and_stops_a_phase(
     assert f"0 of {PHONES} phones" in listed.stdout
     as_json = json.loads(earshot("phase", "list", "--json", *at(server)).stdout)
     assert as_json["phases"][0]["phase"] == phase
-    assert as_json["phases"][0]["parameters"]["type"] == "learning"
+    assert as_json["phases"][0]["parameters"]["type"] == "discovery"
 
     # As the dashboard prints it, and as people copy it.
     for written in (phase, phase[:8], f" {phase[:8]}… ", phase[:6].upper()):
@@ -125,8 +125,9 @@ def test_a_dry_run_says_what_would_come_of_it_and_starts_nothing(server: ServerP
     assert "phones are enrolled" in with_server.stdout
     assert "300 must join" in with_server.stdout
     assert "enrolled phones are not known" in without.stderr
+    local = (*usual, "--discovery", "local", "--anyway", "--data", "/nowhere")
     for name in SHIPPED_ENCODERS:
-        asked = earshot(*usual, "--encoder", name, "--anyway", "--data", "/nowhere")
+        asked = earshot(*local, "--encoder", name)
         assert asked.returncode == 0, asked.stderr
         refused = f"clusters embeddings of '{name}'" in asked.stdout
         assert refused == (name != DEFAULT_ENCODER)
@@ -180,7 +181,7 @@ def test_a_statistics_phase_is_started_too(server: ServerProcess) -> None:
         (("--statistics", "--from", "2026-01-01"), "two dates"),
         (("--statistics", "--from", "2026-01-08", "--until", "2026-01-01"), "before it ends"),
         (("--statistics", "--from", "yesterday", "--until", "2026-01-08"), "'yesterday'"),
-        (("--from", "2026-01-01", "--until", "2026-01-08"), "add --statistics"),
+        (("--from", "2026-01-01", "--until", "2026-01-08"), "but for --statistics"),
     ],
 )
 def test_a_window_that_makes_no_sense_is_refused(
@@ -200,6 +201,7 @@ def test_an_invitation_is_printed(server: ServerProcess) -> None:
 
 
 KNOWN = ", ".join(SHIPPED_ENCODERS)
+LOCAL = ("phase", "start", "--phones", "100", "--discovery", "local")
 
 
 @pytest.mark.parametrize(
@@ -207,11 +209,21 @@ KNOWN = ", ".join(SHIPPED_ENCODERS)
     [
         (("phase", "start", "--phones", "2"), "phones=2"),
         (("phase", "start", "--phones", "100", "--dropout", "0.96"), "together"),
-        (("phase", "start", "--phones", "100", "--budget", "clustring=1"), "clustering"),
-        (("phase", "start", "--phones", "100", "--budget", "selection=x"), "selection"),
+        ((*LOCAL, "--budget", "clustring=1"), "clustering"),
+        ((*LOCAL, "--budget", "selection=x"), "selection"),
+        ((*LOCAL, "--epsilon", "1", "--cells", "9"), "--cells, --epsilon: not for --discovery loc"),
+        (("phase", "start", "--phones", "100", "--budget", "selection=1"), "--budget: not for"),
+        (("phase", "start", "--phones", "100", "--cells", "30"), "it has 10 in 8, 20 in 8, 40 in"),
+        (("phase", "start", "--phones", "100", "--epsilon", "nan"), "epsilon=nan: must be a pos"),
+        (("phase", "start", "--phones", "100", "--label-share", "1"), "label_share=1.0: must be"),
+        (("phase", "start", "--phones", "100", "--encoder", "contrast-1"), "it has none at all"),
+        (
+            ("phase", "start", "--phones", "9", "--statistics", "--discovery", "local"),
+            "one of them",
+        ),
         (("phase", "start", "--phones", "100", "--least-phones", "101"), "least_phones=101"),
         (("phase", "start", "--phones", "100", "--encoder", "mine-1"), f"give {KNOWN}, or"),
-        (("phase", "start", "--phones", "100", "--dimensions", "500"), "dimensions=500: at most"),
+        ((*LOCAL, "--dimensions", "500"), "dimensions=500: at most"),
         (("phase", "show", "0" * 32), "no such phase"),
         (("phase", "show", "../../metrics"), "is not a phase"),
         (("phase", "stop", "0" * 9), "no such phase"),

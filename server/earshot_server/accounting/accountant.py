@@ -16,7 +16,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from earshot_protocol.privacy.accounting import Expense, total
+from earshot_protocol.privacy.accounting import Expense
 from earshot_protocol.privacy.composition import Composition, composed_epsilon
 from earshot_protocol.privacy.divergences import ORDERS
 from earshot_protocol.privacy.events import Event
@@ -65,27 +65,28 @@ def composed(events: Iterable[Event], delta: float = DELTA) -> Composed:
     return _composed(frozenset(counts.items()), delta)
 
 
-def composed_total(spent: Iterable[Expense]) -> dict[Unit, Composed]:
+def composed_total(
+    spent: Iterable[Expense], units: Iterable[Unit] = LEDGER_UNITS
+) -> dict[Unit, Composed]:
     """What all expenses cost together, per unit.
 
-    Added up, or, where that is less at a δ of `DELTA` or of what adding up gives, composed.
+    Added up, or, where that is less at a δ of `DELTA` or of the largest that one of them states,
+    composed.
     """
     spent = tuple(spent)
-    added = total(expense.release for expense in spent)
     return {
-        unit: _tighter(
-            added[unit], [expense.event for expense in spent if expense.release.unit is unit]
-        )
-        for unit in LEDGER_UNITS
+        unit: _tighter([each for each in spent if each.release.unit is unit]) for unit in units
     }
 
 
-def _tighter(added: Cost, events: list[Event]) -> Composed:
-    delta = max(DELTA, added.delta)
+def _tighter(spent: list[Expense]) -> Composed:
+    events = [each.event for each in spent]
+    added = math.fsum(each.release.epsilon for each in spent)
+    delta = max([DELTA, *(each.release.delta for each in spent)])
     # What a phone would say is close to it, and needs no library.
-    if composed_epsilon(events, delta) < _WORTH_IT * added.epsilon:
+    if composed_epsilon(events, delta) < _WORTH_IT * added:
         return composed(events, delta)
-    return Composed(added.epsilon, added.delta, ADDED_UP)
+    return Composed(added, min(1.0, math.fsum(each.release.delta for each in spent)), ADDED_UP)
 
 
 @functools.lru_cache(maxsize=1024)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import partial
 
@@ -22,7 +23,8 @@ from earshot_protocol.secure_sum.messages import AdvertiseKeys
 from earshot_protocol.voting import ballots
 from earshot_protocol.voting.vectors import unit_steps
 from earshot_protocol.wire import Matrix
-from earshot_server.discovery.cells import moved_cells
+from earshot_server.discovery.cells import least_clear, moved_cells
+from earshot_server.phases.expected import Expected, names
 from earshot_server.phases.snapshot import Snapshot, Totals
 
 
@@ -44,6 +46,38 @@ class DiscoveryPhase(Snapshot, kw_only=True):
     label_votes: tuple[tuple[float, ...], ...] = ()
     labels: tuple[int, ...] = ()
     name_p_values: tuple[float, ...] = ()
+
+    @staticmethod
+    def expected(parameters: DiscoveryParameters, part: str) -> Expected:
+        """See `Snapshot.expected`: all that a phone heard, or named, is one vote."""
+        cells, labels = parameters.cells, len(parameters.labels)
+        dimensions = parameters.dimensions
+        if part == LABELS:
+            return Expected(
+                shape=(cells, labels),
+                places=cells,
+                place="cell",
+                votes=1,
+                unit=unit_steps(cells * labels),
+                needed=names(cells * labels),
+                provided="if all labels of a phone are one, and in one cell",
+                enough="name one",
+                can="get a name",
+                remedy="--epsilon",
+            )
+        return Expected(
+            shape=(cells, dimensions),
+            places=cells,
+            place="cell",
+            votes=1,
+            unit=unit_steps(cells * dimensions),
+            needed=lambda noise: math.ceil(least_clear(noise.deviation, (cells, dimensions))),
+            honest="honest phones",
+            provided="if each hears one thing, in one cell",
+            enough="move one",
+            can="be moved to where sound is",
+            remedy="--epsilon",
+        )
 
     def shape(self, part: str) -> tuple[int, ...]:
         """See `Snapshot.shape`: a row for each cell."""

@@ -7,8 +7,6 @@ it here and not after days of gathering. Nothing of it needs a server or a phone
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from typing import NamedTuple
 
 import msgspec
 
@@ -16,18 +14,11 @@ from earshot_protocol.api import StartPhase
 from earshot_protocol.encoder_file import DIMENSIONS
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.phases.acceptance import default_refusals
-from earshot_protocol.phases.learning import (
-    CENTROID_VOTE,
-    LABEL_VOTE,
-    LocalCentroids,
-    PhaseParameters,
-)
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import LocalRelease, SecureSum
-from earshot_protocol.phases.statistics import HISTOGRAM, StatisticsParameters
 from earshot_protocol.privacy.accounting import Release
 from earshot_protocol.privacy.laws import NoiseLaw
-from earshot_protocol.privacy.significance import LEVEL
+from earshot_protocol.privacy.mechanisms import LEDGER_UNITS
 from earshot_protocol.rules import Rule
 from earshot_protocol.secure_sum.messages import (
     REVEALED_SHARE_BYTES,
@@ -38,8 +29,11 @@ from earshot_protocol.secure_sum.messages import (
     Unmasked,
 )
 from earshot_protocol.secure_sum.parameters import SumParameters
-from earshot_protocol.wire import Matrix, encode
-from earshot_server.accounting.accountant import Composed, composed_total
+from earshot_protocol.wire import encode
+from earshot_server.accounting.accountant import Composed
+from earshot_server.phases.costs import together
+from earshot_server.phases.expected import Expected
+from earshot_server.phases.kinds import KINDS
 from earshot_server.phases.present import VISITS_PER_STEP
 
 CONFIDENCE = 0.95
@@ -57,11 +51,10 @@ class Outlook(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         environments: among which the votes are shared: for a vote as many as are kept at most, for
-            a histogram all labels.
+            a histogram all labels, for a sum over cells all cells.
         expected: votes for each of them, if the honest phones that stay cast all of theirs and
             these fall on all environments alike.
-        needed: the fewest votes that stand clear of the noise (`significance.LEVEL`, corrected
-            for how many numbers are looked at).
+        needed: the fewest votes that are not taken for noise (`Expected.needed`).
         clear: among how many environments at most the votes may fall so that each stands clear.
     """
 
@@ -81,7 +74,7 @@ class SumForecast(msgspec.Struct, frozen=True, kw_only=True):
         entries: numbers in an input; a vote on what is only found later is taken to have as many
             candidates as are kept.
         deviation: standard deviation of the noise on one of them, in votes, if all phones stay.
-        radius: what that noise does not exceed in 95 of 100 cases.
+        radius: what that noise does not exceed in 95 of 100 cases, in votes.
         bytes_up: that one phone sends.
         outlook: None for a kind of phase of which nothing is known here.
     """
@@ -91,7 +84,7 @@ class SumForecast(msgspec.Struct, frozen=True, kw_only=True):
     threshold: int
     entries: int
     deviation: float
-    radius: int
+    radius: float
     bytes_up: int
     outlook: Outlook | None
 
@@ -111,6 +104,7 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
         honest_survivors: those that are counted on to stay, and whose votes are honest.
         privacy: what each phone spends, per step and unit.
         total: all of that together, per unit.
+        together: the same, and what a replaced phone pays beside.
         sums: the secure sums.
         bytes_up: that one phone sends in all answers, without HTTP.
         steps: in which phones answer.
@@ -124,6 +118,7 @@ class Forecast(msgspec.Struct, frozen=True, kw_only=True):
     honest_survivors: int
     privacy: tuple[Release, ...]
     total: dict[str, Composed]
+    together: dict[str, Composed]
     sums: tuple[SumForecast, ...]
     bytes_up: int
     steps: int
@@ -148,12 +143,13 @@ def forecast(asked: StartPhase) -> Forecast:
     released = sum(
         release_bytes(parameters) for part in plan.parts if isinstance(part, LocalRelease)
     )
-    seconds = len(plan.steps) * parameters.step_seconds
+    seconds, costs = len(plan.steps) * parameters.step_seconds, together(plan)
     return Forecast(
         phones=parameters.phones,
         honest_survivors=parameters.honest_survivors,
         privacy=plan.releases(),
-        total={unit.value: cost for unit, cost in composed_total(plan.expenses()).items()},
+        total={unit.value: costs[unit] for unit in LEDGER_UNITS},
+        together={unit.value: cost for unit, cost in costs.items()},
         sums=sums,
         bytes_up=released + sum(each.bytes_up for each in sums),
         steps=len(plan.steps),
@@ -208,78 +204,38 @@ def _crowds(asked: StartPhase) -> tuple[Parameters, ...]:
     return (asked.parameters,) if least == asked.parameters else (asked.parameters, least)
 
 
-class _Ballot(NamedTuple):
-    """What phones put into a sum: its shape, who is voted for, and how often by one phone."""
-
-    shape: tuple[int, ...]
-    environments: int
-    votes: int
-    most: int
-    """For one environment."""
-
-
-def _ballot(parameters: Parameters, part: str) -> _Ballot | None:
-    labels = len(parameters.labels)
-    if isinstance(parameters, StatisticsParameters) and part == HISTOGRAM:
-        return _Ballot((labels,), labels, parameters.contacts, parameters.contacts)
-    if isinstance(parameters, PhaseParameters):
-        kept = parameters.top_global_centroids
-        if part == CENTROID_VOTE:
-            return _Ballot((kept,), kept, parameters.centroid_votes, 1)
-        if part == LABEL_VOTE:
-            return _Ballot((kept, labels), kept, parameters.label_votes, 1)
-    return None
+def expected(parameters: Parameters, part: str) -> Expected | None:
+    """What phones will put into a sum of this phase, as its kind foretells it."""
+    return KINDS[type(parameters)].expected(parameters, part)
 
 
 def _sum_forecast(parameters: Parameters, part: SecureSum) -> SumForecast:
-    ballot = _ballot(parameters, part.name)
-    chosen = parameters.sum_parameters(part, ballot.shape if ballot else (1,))
+    inputs = expected(parameters, part.name)
+    chosen = parameters.sum_parameters(part, inputs.shape if inputs else (1,))
     noise = part.mechanism.noise(parameters.phones)
+    unit = inputs.unit if inputs else 1.0
     return SumForecast(
         part=part.name,
         neighbours=chosen.degree,
         threshold=chosen.threshold,
         entries=chosen.length,
-        deviation=noise.deviation,
-        radius=noise.radius(CONFIDENCE),
+        deviation=noise.deviation / unit,
+        radius=noise.radius(CONFIDENCE) / unit,
         bytes_up=sum_bytes(chosen),
-        outlook=_outlook(parameters, ballot, noise) if ballot else None,
+        outlook=_outlook(parameters, inputs, noise) if inputs else None,
     )
 
 
-def _outlook(parameters: Parameters, ballot: _Ballot, noise: NoiseLaw) -> Outlook:
-    honest = parameters.honest_survivors
-    # A name has to be clear of its runner-up as well, whose noise is another.
-    laws = (noise, noise.of_difference) if len(ballot.shape) == 2 else (noise,)
-    needed = least_clear(laws, math.prod(ballot.shape))
-    reachable = honest * ballot.most >= needed
+def _outlook(parameters: Parameters, inputs: Expected, noise: NoiseLaw) -> Outlook:
+    honest, places = parameters.honest_survivors, inputs.places
+    needed = math.ceil(inputs.needed(noise) / inputs.unit)
+    reachable = honest * inputs.most >= needed
     return Outlook(
-        environments=ballot.environments,
-        expected=min(honest * ballot.votes / ballot.environments, honest * ballot.most),
+        environments=places,
+        expected=min(honest * inputs.votes / places, honest * inputs.most),
         needed=needed,
-        clear=min(ballot.environments, honest * ballot.votes // needed) if reachable else 0,
+        clear=min(places, honest * inputs.votes // needed) if reachable else 0,
     )
-
-
-def least_clear(laws: Sequence[NoiseLaw], looked_at: int) -> int:
-    """The least sum that all of these noises reach with a chance of `LEVEL` at most.
-
-    Args:
-        laws: of the noise on it, and of what else it has to be clear of.
-        looked_at: among how many sums it is found.
-    """
-
-    def clear(value: int) -> bool:
-        return max(float(law.at_least([value])[0]) for law in laws) * looked_at <= LEVEL
-
-    most = 1
-    while not clear(most):
-        most *= 2
-    least = most // 2
-    while most - least > 1:
-        middle = (least + most) // 2
-        least, most = (least, middle) if clear(middle) else (middle, most)
-    return most
 
 
 def sum_bytes(chosen: SumParameters) -> int:
@@ -303,9 +259,5 @@ def sum_bytes(chosen: SumParameters) -> int:
 
 def release_bytes(parameters: Parameters) -> int:
     """What one phone publishes; 0 where nothing is known of it here."""
-    if not isinstance(parameters, PhaseParameters):
-        return 0
-    rows, columns = parameters.top_local_centroids, parameters.dimensions
-    matrix = Matrix(rows, columns, bytes(4 * rows * columns))
-    sender = parameters.phones - 1
-    return len(encode(LocalCentroids(phase=_NOBODY, sender=sender, centroids=matrix)))
+    answer = KINDS[type(parameters)].expected_answer(parameters)
+    return 0 if answer is None else len(encode(answer))

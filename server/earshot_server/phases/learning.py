@@ -25,6 +25,7 @@ from earshot_protocol.voting import ballots
 from earshot_protocol.wire import Matrix
 from earshot_server.discovery.interface import Discovery
 from earshot_server.discovery.merging import merged
+from earshot_server.phases.expected import Expected, counts, names
 from earshot_server.phases.snapshot import Snapshot, Totals
 
 
@@ -54,6 +55,23 @@ class LearningPhase(Snapshot, kw_only=True):
     labels: tuple[int, ...] = ()
     centroid_p_values: tuple[float, ...] = ()
     name_p_values: tuple[float, ...] = ()
+
+    @staticmethod
+    def expected(parameters: PhaseParameters, part: str) -> Expected:
+        """See `Snapshot.expected`: as many candidates as are kept at most."""
+        kept, labels = parameters.top_global_centroids, len(parameters.labels)
+        if part == LABEL_VOTE:
+            shape, votes, needed = (kept, labels), parameters.label_votes, names(kept * labels)
+            return Expected(shape=shape, places=kept, votes=votes, needed=needed)
+        votes = parameters.centroid_votes
+        return Expected(shape=(kept,), places=kept, votes=votes, needed=counts(kept))
+
+    @staticmethod
+    def expected_answer(parameters: PhaseParameters) -> LocalCentroids:
+        """See `Snapshot.expected_answer`: k* centroids."""
+        rows, columns = parameters.top_local_centroids, parameters.dimensions
+        centroids = Matrix.of(np.zeros((rows, columns), dtype=np.float32))
+        return LocalCentroids(phase=bytes(16), sender=parameters.phones - 1, centroids=centroids)
 
     def shape(self, part: str) -> tuple[int, ...]:
         """See `Snapshot.shape`: one entry a candidate, then one a centroid and label."""

@@ -28,7 +28,8 @@ from earshot_protocol.privacy.events import Event
 from earshot_protocol.privacy.mechanisms import GRID, BallotSum, Unit, VectorSum
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER
 from earshot_protocol.start_centroids import CentroidSet
-from earshot_server.phases.forecast import Refusal, least_clear
+from earshot_server.phases.expected import least_clear
+from earshot_server.phases.forecast import Refusal
 
 PHASES_A_YEAR = 12
 _MOST_COUNTED = 1000

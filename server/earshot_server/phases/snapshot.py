@@ -17,6 +17,7 @@ from earshot_protocol.phases.plan import (
     PUBLISHED,
     Outcome,
     PartTask,
+    ReleaseAnswer,
     SecureSum,
     SumPartTask,
 )
@@ -24,6 +25,7 @@ from earshot_protocol.privacy.laws import NoiseLaw
 from earshot_protocol.secure_sum.messages import AdvertiseKeys
 from earshot_protocol.wire import Ending
 from earshot_server.discovery.interface import Discovery
+from earshot_server.phases.expected import Expected
 
 _LARGEST_REASON = 1024
 Totals = npt.NDArray[np.int64]
@@ -54,7 +56,15 @@ class Snapshot(msgspec.Struct, kw_only=True):
     choices: Choices = ()
     inputs: dict[str, int] = {}
 
-    # What a kind of phase says of its parts.
+    # What a kind of phase says of its parts; the first two before there is one.
+
+    @staticmethod
+    def expected(parameters: Any, part: str) -> Expected | None:
+        """What phones will put into a secure sum, for forecasts; None where nothing is known."""
+
+    @staticmethod
+    def expected_answer(parameters: Any) -> ReleaseAnswer | None:
+        """An answer to a local release, as long as one will be; None where there is none."""
 
     def shape(self, part: str) -> tuple[int, ...]:
         """Of an input of the secure sum that is about to begin."""

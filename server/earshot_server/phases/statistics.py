@@ -6,6 +6,7 @@ from earshot_protocol.phases.plan import SumPartTask
 from earshot_protocol.phases.statistics import CountContacts, Statistics, StatisticsParameters
 from earshot_protocol.privacy.significance import count_p_values
 from earshot_protocol.secure_sum.messages import AdvertiseKeys
+from earshot_server.phases.expected import Expected, counts
 from earshot_server.phases.snapshot import Snapshot, Totals
 
 
@@ -21,6 +22,14 @@ class StatisticsPhase(Snapshot, kw_only=True):
     parameters: StatisticsParameters
     contacts: tuple[int, ...] = ()
     p_values: tuple[float, ...] = ()
+
+    @staticmethod
+    def expected(parameters: StatisticsParameters, part: str) -> Expected:
+        """See `Snapshot.expected`: every contact is a vote for a label."""
+        labels, contacts = len(parameters.labels), parameters.contacts
+        return Expected(
+            shape=(labels,), places=labels, votes=contacts, most=contacts, needed=counts(labels)
+        )
 
     def shape(self, part: str) -> tuple[int, ...]:
         """See `Snapshot.shape`."""

@@ -15,13 +15,13 @@ from earshot_models.commands.progress import shown
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.privacy.local_mechanisms import SelectionMethod
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER, SHIPPED_ENCODERS
+from earshot_server.commands.routes import Discovery, check_options, given
 from earshot_simulations.adversary.adversary import Adversary
 from earshot_simulations.learning.settings import (
     NO_BUDGET,
     NO_NOISE,
     SOUNDSCAPES,
     Agreement,
-    Discovery,
     Engine,
     Settings,
     Summation,
@@ -213,19 +213,12 @@ def simulate(
 
 def _route(context: typer.Context, discovery: Discovery | None, budget: str | None) -> Discovery:
     """How environments are found: as is said, or as the options that are given mean it."""
-    given = {
-        name
-        for name in context.params
-        if (source := context.get_parameter_source(name)) and source.name == "COMMANDLINE"
-        if not (name == "budget" and budget is not None and budget.strip() == NO_BUDGET)
-    }
-    chosen = discovery or (Discovery.LOCAL if given & _LOCAL else Discovery.SECURE_SUM)
-    other = given & (_SECURE_SUM if chosen is Discovery.LOCAL else _LOCAL)
-    if other:
-        options = ", ".join(f"--{name.replace('_', '-')}" for name in sorted(other))
-        raise InvalidInputError(
-            f"{options}: not for --discovery {chosen}; leave it out, or choose the other discovery"
-        )
+    said = given(context)
+    if budget is not None and budget.strip() == NO_BUDGET:
+        said -= {"budget"}
+    chosen = discovery or (Discovery.LOCAL if said & _LOCAL else Discovery.SECURE_SUM)
+    options = {Discovery.SECURE_SUM: _SECURE_SUM, Discovery.LOCAL: _LOCAL}
+    check_options(context, said, chosen, options, "--discovery ")
     return chosen
 
 

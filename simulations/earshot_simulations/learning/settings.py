@@ -24,6 +24,7 @@ from earshot_protocol.privacy.ledger import Ledger
 from earshot_protocol.privacy.local_mechanisms import SelectionMethod
 from earshot_protocol.start_centroids import CentroidSet
 from earshot_protocol.wire import LARGEST_DIMENSIONS
+from earshot_server.commands.routes import Discovery as Discovery  # one of the settings
 from earshot_simulations.adversary.adversary import Adversary
 from earshot_simulations.engine.interface import AGREES
 from earshot_simulations.engine.processes import check_processes
@@ -60,15 +61,6 @@ class Summation(enum.StrEnum):
 
     REAL = "real"
     IDEAL = "ideal"
-
-
-class Discovery(enum.StrEnum):
-    """How environments are found."""
-
-    SECURE_SUM = "secure-sum"
-    """By secure sums over the cells of public start centroids: protects phones."""
-    LOCAL = "local"
-    """By what phones cluster and publish on their own: protects recordings (the thesis)."""
 
 
 _DIMENSIONS = {Discovery.SECURE_SUM: discovery_budget.DIMENSIONS, Discovery.LOCAL: 8}

@@ -7,10 +7,12 @@ from collections.abc import Iterable
 from datetime import UTC, datetime
 
 from earshot_protocol.api import StartPhase
-from earshot_protocol.privacy.mechanisms import LEDGER_UNITS
+from earshot_protocol.phases.parameters import Parameters
+from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, Unit
 from earshot_server.dashboard.spending import VACUOUS_EPSILON, is_vacuous
 from earshot_server.dashboard.wording import byte_size, duration, real
-from earshot_server.phases.forecast import Forecast, SumForecast
+from earshot_server.phases.expected import Expected
+from earshot_server.phases.forecast import Forecast, Outlook, SumForecast, expected
 from earshot_server.records import CohortRecord
 
 
@@ -44,9 +46,10 @@ def lines(asked: StartPhase, seen: Forecast, now: float | None = None) -> list[s
     return [
         f"{asked.parameters.kind} phase of {seen.phones} phones; {seen.honest_survivors} of them "
         "are counted on to stay and be honest (--dropout, --corrupted)",
-        f"{'each phone spends':<24}  {'per recording':<28}  per phone (its part against zeros)",
+        f"{'each phone spends':<24}  {'per recording':<28}  per phone (zero-out: its part against "
+        "zeros)",
         *_spending(seen),
-        *(line for each in seen.sums for line in _sum(each)),
+        *(line for each in seen.sums for line in _sum(asked.parameters, each)),
         f"each phone sends {byte_size(seen.bytes_up)} in {seen.steps} steps",
         f"ends at the earliest {_moment(now + seen.earliest_seconds)} "
         f"({duration(seen.earliest_seconds)}; all phones come at once and none vanishes), at the "
@@ -59,7 +62,7 @@ def _spending(seen: Forecast) -> list[str]:
     costs: dict[str, dict[str, tuple[float, float]]] = {}
     for release in seen.privacy:
         costs.setdefault(release.step, {})[release.unit.value] = (release.epsilon, release.delta)
-    costs["together"] = {unit: (cost.epsilon, cost.delta) for unit, cost in seen.total.items()}
+    costs["together"] = {unit: (cost.epsilon, cost.delta) for unit, cost in seen.together.items()}
     rows = [
         f"  {step:<22}  "
         + "  ".join(
@@ -68,38 +71,46 @@ def _spending(seen: Forecast) -> list[str]:
         ).rstrip()
         for step, by_unit in costs.items()
     ]
-    return rows + [
-        f"  per {unit}, that promises nothing: a promise begins well below ε = {VACUOUS_EPSILON:g}"
-        for unit, cost in seen.total.items()
-        if is_vacuous(cost)
+    replaced = seen.together[Unit.REPLACED_PHONE]
+    beside = (
+        f"  a phone whose part is another phone's instead: ε = {real(replaced.epsilon)}, "
+        f"δ = {real(replaced.delta)}, which no budget counts"
+    )
+    return [
+        *rows,
+        beside,
+        *(
+            f"  per {unit}, that promises nothing: a promise begins well below "
+            f"ε = {VACUOUS_EPSILON:g}"
+            for unit in LEDGER_UNITS
+            if is_vacuous(seen.together[unit])
+        ),
     ]
 
 
-def _sum(each: SumForecast) -> list[str]:
+def _sum(parameters: Parameters, each: SumForecast) -> list[str]:
     said = [
         f"{each.part}: a secure sum with k = {each.neighbours} neighbours and threshold "
         f"t = {each.threshold}; {byte_size(each.bytes_up)} up per phone",
         f"  noise on each number: standard deviation {real(each.deviation)}, within "
-        f"±{each.radius} in 95 of 100 cases",
+        f"±{real(each.radius)} in 95 of 100 cases",
     ]
-    outlook = each.outlook
-    if outlook is not None:
-        said.append(
-            f"  honest votes: {real(outlook.expected)} for each of {outlook.environments} "
-            f"environments, if every phone casts all of its own; {outlook.needed} stand clear of "
-            "the noise"
-        )
-        if outlook.clear >= outlook.environments:
-            said.append(f"  all {outlook.environments} can stand clear of the noise")
-        elif outlook.clear:
-            said.append(
-                f"  at most {outlook.clear} of {outlook.environments} can stand clear of the noise"
-            )
-        else:
-            said.append(
-                "  none can stand clear of the noise: more phones (--phones) or a larger --budget"
-            )
-    return said
+    inputs = expected(parameters, each.part)
+    return said + (_outlook(inputs, each.outlook) if inputs and each.outlook else [])
+
+
+def _outlook(inputs: Expected, seen: Outlook) -> list[str]:
+    among = f"{seen.environments} {inputs.place}s"
+    if seen.clear >= seen.environments:
+        many = f"all {seen.environments} can"
+    else:
+        many = f"at most {seen.clear} of {seen.environments} can" if seen.clear else "none can"
+    advice = "" if seen.clear else f": more phones (--phones) or a larger {inputs.remedy}"
+    return [
+        f"  {inputs.honest}: {real(seen.expected)} for each of {among}, {inputs.provided}; "
+        f"{seen.needed} {inputs.enough}",
+        f"  {many} {inputs.can}{advice}",
+    ]
 
 
 def _refusals(seen: Forecast) -> list[str]:

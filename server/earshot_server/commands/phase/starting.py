@@ -11,22 +11,18 @@ import typer
 from msgspec import to_builtins
 
 from earshot_protocol.api import StartPhase
-from earshot_protocol.encoder_file import read
-from earshot_protocol.errors import InvalidInputError
-from earshot_protocol.geometry import Geometry
-from earshot_protocol.phases.learning import Budget, PhaseParameters
-from earshot_protocol.phases.parameters import Parameters, hierarchy_of, parse_budget
-from earshot_protocol.phases.statistics import HISTOGRAM, StatisticsParameters
+from earshot_protocol.phases import discovery_budget
+from earshot_protocol.phases.parameters import hierarchy_of
 from earshot_protocol.privacy.local_mechanisms import SelectionMethod
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER, SHIPPED_ENCODERS
 from earshot_server.commands.options import DEFAULT_DATA, DEFAULT_SERVER, AsJson, Data, Server
 from earshot_server.commands.phase import prospects
 from earshot_server.commands.phase.hierarchy import asked as asked_hierarchy
+from earshot_server.commands.phase.kinds import chosen, parameters_of
+from earshot_server.commands.routes import Discovery
 from earshot_server.operator_client import OperatorClient, ServerError, read_token
 from earshot_server.phases.forecast import forecast
 
-_DEFAULT_BUDGET = {"clustering": 1.0, "selection": 0.25, "centroid-vote": 0.5, "label-vote": 0.5}
-_DEFAULT_EPSILON = 0.25
 _DATE = "%Y-%m-%d"
 _SHIPPED = ", ".join(SHIPPED_ENCODERS)
 
@@ -36,8 +32,15 @@ def start(
     phones: Annotated[int, typer.Option(help="Phones that are wanted.")],
     server: Server = DEFAULT_SERVER,
     data: Data = DEFAULT_DATA,
+    discovery: Annotated[
+        Discovery | None,
+        typer.Option(
+            help="How environments are found: secure-sum, the default, protects phones; local, "
+            "the thesis's, protects recordings, and no phone as it comes takes part."
+        ),
+    ] = None,
     statistics: Annotated[
-        bool, typer.Option(help="Count contacts per environment instead of learning.")
+        bool, typer.Option("--statistics", help="Count contacts per environment instead.")
     ] = False,
     least_phones: Annotated[
         int | None, typer.Option(help="What is enough when the gathering ends; default: all.")
@@ -58,15 +61,35 @@ def start(
     corrupted: Annotated[
         float, typer.Option(help="Fraction of phones an adversary may control.")
     ] = 0.05,
+    epsilon: Annotated[
+        float, typer.Option(help="ε of the whole phase, per phone; with --discovery secure-sum.")
+    ] = discovery_budget.EPSILON,
+    delta: Annotated[float, typer.Option(help="δ of it.")] = discovery_budget.DELTA,
+    label_share: Annotated[
+        float, typer.Option(help="Share of it (in ρ) that the names of cells get.")
+    ] = discovery_budget.LABEL_SHARE,
+    cells: Annotated[
+        int | None,
+        typer.Option(
+            help="Start centroids (k) of it, of those that the encoder has; by default 20, or 40 "
+            "where crowd and ε bear them."
+        ),
+    ] = None,
+    sums: Annotated[
+        int, typer.Option(help="How often it sums cells before they are named (T), 0 to 3.")
+    ] = discovery_budget.SUMS,
     budget: Annotated[
         str,
         typer.Option(
-            help="ε per recording: clustering=…,selection=…,centroid-vote=…,label-vote=…; with "
-            "--statistics: histogram=…"
+            help="ε per recording. With --discovery local: clustering=…,selection=…,"
+            "centroid-vote=…,label-vote=…; with --statistics: histogram=…"
         ),
     ] = "",
     recordings: Annotated[
-        int, typer.Option(help="Recordings of a phone, on average; a public number.")
+        int,
+        typer.Option(
+            help="With --discovery local: recordings of a phone, on average; a public number."
+        ),
     ] = 100,
     contacts: Annotated[
         int, typer.Option(help="With --statistics: the most contacts that a phone counts.")
@@ -84,12 +107,17 @@ def start(
     encoder: Annotated[
         str,
         typer.Option(
-            help=f"Whose embeddings are clustered: the name of a shipped encoder ({_SHIPPED}), or "
-            "the file of another."
+            help=f"Whose embeddings phones hold: a shipped one by its name ({_SHIPPED}), or the "
+            "file of another."
         ),
     ] = DEFAULT_ENCODER,
-    dimensions: Annotated[int, typer.Option(help="Of the points that phones cluster.")] = 8,
-    local_centroids: Annotated[int, typer.Option(help="Centroids a phone computes (k).")] = 6,
+    dimensions: Annotated[
+        int | None,
+        typer.Option(help="Of the points that phones sort (default 32) or, locally, cluster (8)."),
+    ] = None,
+    local_centroids: Annotated[
+        int, typer.Option(help="With --discovery local: centroids a phone computes (k).")
+    ] = 6,
     top_local_centroids: Annotated[int, typer.Option(help="Of those, published (k*).")] = 2,
     top_global_centroids: Annotated[int, typer.Option(help="Centroids the vote keeps (g*).")] = 10,
     selection_method: Annotated[
@@ -118,27 +146,18 @@ def start(
     What it costs and can find is said on standard error; with --dry-run, which works without a
     server, on standard output.
     """
+    kind = chosen(context, discovery, statistics)
     classes, choices = asked_hierarchy(labels, hierarchy)
-    # Options are named as the parameters that they set, but for these.
-    given = context.params | {
-        "labels": classes,
-        "hierarchy": hierarchy_of(classes, choices).digest if choices else b"",
-        "step_seconds": step_hours * 3600,
-        "since": None if since is None else since.date(),
-        "until": None if until is None else until.date(),
-        "encoder": _encoder_name(encoder),
-    }
-    if not statistics and (since or until):
-        raise InvalidInputError("--from and --until say which contacts count: add --statistics")
-    kind: type[Parameters]
-    if statistics:
-        kind = StatisticsParameters
-        given["epsilon"] = parse_budget(budget, [HISTOGRAM]).get(HISTOGRAM, _DEFAULT_EPSILON)
-    else:
-        kind = PhaseParameters
-        spent = _DEFAULT_BUDGET | parse_budget(budget, Budget.names())
-        given |= {"geometry": Geometry.SPHERICAL, "budget": Budget(*spent.values())}
-    parameters = kind(**{name: given[name] for name in kind.__struct_fields__ if name in given})
+    parameters = parameters_of(
+        kind,
+        # Options are named as the parameters that they set, but for these.
+        context.params
+        | {
+            "labels": classes,
+            "hierarchy": hierarchy_of(classes, choices).digest if choices else b"",
+            "step_seconds": step_hours * 3600,
+        },
+    )
     parameters.check()
     asked = StartPhase(
         parameters=parameters,
@@ -171,25 +190,6 @@ def _foretell_and_start(
         typer.echo(started)
     if dry_run and foreseen.refusals and not asked.anyway:
         raise typer.Exit(1)
-
-
-def _encoder_name(given: str) -> str:
-    """The name of an encoder: of a shipped one, or of a file that holds another.
-
-    Raises:
-        InvalidInputError: no such encoder is known.
-        DamagedEncoderError: the file is not one of an encoder.
-    """
-    if given in SHIPPED_ENCODERS:
-        return given
-    try:
-        content = Path(given).read_bytes()
-    except (OSError, ValueError) as error:
-        raise InvalidInputError(
-            f"encoder '{given}' is not known: give {_SHIPPED}, or the file of the encoder that "
-            "your phones have"
-        ) from error
-    return read(content).card.name
 
 
 def _operator(server: str, data: Path, dry_run: bool) -> OperatorClient | None:

@@ -1,0 +1,144 @@
+"""The kinds of phase that an operator may start: which options are for which, and what of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import typer
+
+from earshot_protocol.encoder_file import EncoderFile, read
+from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.geometry import Geometry
+from earshot_protocol.phases.discovery import DiscoveryParameters
+from earshot_protocol.phases.discovery_budget import DIMENSIONS, noises, usual_cells
+from earshot_protocol.phases.learning import Budget, PhaseParameters
+from earshot_protocol.phases.parameters import Parameters, parse_budget
+from earshot_protocol.phases.statistics import HISTOGRAM, StatisticsParameters
+from earshot_protocol.shipped_encoders import SHIPPED_ENCODERS, packaged
+from earshot_protocol.start_centroids import CentroidSet
+from earshot_server.commands.routes import Discovery, check_options, given
+
+_BUDGET = {"clustering": 1.0, "selection": 0.25, "centroid-vote": 0.5, "label-vote": 0.5}
+_EPSILON = 0.25
+_LOCAL_DIMENSIONS = 8
+_SHIPPED = ", ".join(SHIPPED_ENCODERS)
+
+SECURE_SUM = f"--discovery {Discovery.SECURE_SUM}"
+LOCAL = f"--discovery {Discovery.LOCAL}"
+STATISTICS = "--statistics"
+
+_OPTIONS = {
+    SECURE_SUM: {
+        *("epsilon", "delta", "label_share", "cells", "sums"),
+        *("encoder", "dimensions"),
+    },
+    LOCAL: {
+        *("budget", "recordings", "encoder", "dimensions"),
+        *("local_centroids", "top_local_centroids", "top_global_centroids"),
+        *("selection_method", "centroid_votes", "label_votes"),
+    },
+    STATISTICS: {"budget", "contacts", "since", "until"},
+}
+
+
+def chosen(context: typer.Context, discovery: Discovery | None, statistics: bool) -> str:
+    """Which kind of phase is to be started.
+
+    Returns:
+        `SECURE_SUM`, `LOCAL` or `STATISTICS`.
+
+    Raises:
+        InvalidInputError: two kinds at once, or an option of another kind.
+    """
+    if statistics and discovery is not None:
+        raise InvalidInputError("--discovery and --statistics: a phase does one of them")
+    kind = STATISTICS if statistics else f"--discovery {discovery or Discovery.SECURE_SUM}"
+    check_options(context, given(context), kind, _OPTIONS)
+    return kind
+
+
+def parameters_of(kind: str, options: Mapping[str, Any]) -> Parameters:
+    """The parameters of a phase.
+
+    Args:
+        kind: see `chosen`.
+        options: of the command, by the names of the parameters.
+
+    Raises:
+        EarshotError: says which option is wrong and what would be accepted.
+    """
+    parameters, completed = _KINDS[kind]
+    values = {**options, **completed(options)}
+    return parameters(
+        **{name: values[name] for name in parameters.__struct_fields__ if name in values}
+    )
+
+
+def _discovery(options: Mapping[str, Any]) -> dict[str, Any]:
+    epsilon, delta, sums = (options[name] for name in ("epsilon", "delta", "sums"))
+    cells, dimensions = options["cells"], options["dimensions"]
+    if cells is None:
+        cells = usual_cells(options["phones"], epsilon, delta)
+    dimensions = DIMENSIONS if dimensions is None else dimensions
+    encoder = _encoder(options["encoder"])
+    start = encoder.start_centroids(dimensions, cells)
+    noise = noises(
+        epsilon,
+        delta,
+        sums=sums,
+        label_share=options["label_share"],
+        cells=cells,
+        dimensions=dimensions,
+        labels=len(options["labels"]),
+    )
+    return {
+        "encoder": encoder.card.name,
+        "start": CentroidSet.of(start),
+        "cells_noise": noise.cells,
+        "labels_noise": noise.labels,
+    }
+
+
+def _learning(options: Mapping[str, Any]) -> dict[str, Any]:
+    budget, dimensions = parse_budget(options["budget"], Budget.names()), options["dimensions"]
+    return {
+        "encoder": _encoder(options["encoder"]).card.name,
+        "dimensions": _LOCAL_DIMENSIONS if dimensions is None else dimensions,
+        "geometry": Geometry.SPHERICAL,
+        "budget": Budget(*(_BUDGET | budget).values()),
+    }
+
+
+def _statistics(options: Mapping[str, Any]) -> dict[str, Any]:
+    days = {name: options[name] and options[name].date() for name in ("since", "until")}
+    budget = parse_budget(options["budget"], [HISTOGRAM])
+    return {**days, "epsilon": budget.get(HISTOGRAM, _EPSILON)}
+
+
+_KINDS: dict[str, tuple[type[Parameters], Callable[[Mapping[str, Any]], dict[str, Any]]]] = {
+    SECURE_SUM: (DiscoveryParameters, _discovery),
+    LOCAL: (PhaseParameters, _learning),
+    STATISTICS: (StatisticsParameters, _statistics),
+}
+"""The parameters of each kind, and what of them is worked out from options."""
+
+
+def _encoder(given: str) -> EncoderFile:
+    """A shipped encoder by its name, or the one that a file holds.
+
+    Raises:
+        InvalidInputError: no such encoder is known.
+        DamagedEncoderError: the file is not one of an encoder.
+    """
+    if given in SHIPPED_ENCODERS:
+        return read(packaged(given))
+    try:
+        content = Path(given).read_bytes()
+    except (OSError, ValueError) as error:
+        raise InvalidInputError(
+            f"encoder '{given}' is not known: give {_SHIPPED}, or the file of the encoder that "
+            "your phones have"
+        ) from error
+    return read(content)

@@ -1,0 +1,46 @@
+"""What the private steps of a phase cost a phone: each of them, and all together, in every unit.
+
+Besides the units of ledgers there is that of a phone whose part is another's: twice as far from the
+truth as zeros are, it costs more, and no budget counts it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+from earshot_protocol.phases.plan import Plan
+from earshot_protocol.privacy.accounting import Expense, Release
+from earshot_protocol.privacy.mechanisms import Cost, Unit
+from earshot_server.accounting.accountant import Composed, composed_total
+
+
+def expenses(plan: Plan) -> tuple[Expense, ...]:
+    """Everything that a phase of this plan releases, in every unit."""
+    return tuple(
+        Expense(
+            Release(name, unit, cost.epsilon, cost.delta, mechanism.name), mechanism.event(unit)
+        )
+        for name, mechanism in plan.mechanisms.items()
+        for unit, cost in ((unit, mechanism.cost(unit)) for unit in Unit)
+    )
+
+
+def step_costs(plan: Plan) -> dict[str, dict[Unit, Cost]]:
+    """What each private step of a phase of this plan costs, by its name and unit."""
+    return {
+        name: {unit: mechanism.cost(unit) for unit in Unit}
+        for name, mechanism in plan.mechanisms.items()
+    }
+
+
+def together(plan: Plan, steps: Collection[str] | None = None) -> dict[Unit, Composed]:
+    """What private steps of a phase cost together, by unit.
+
+    Args:
+        plan: of the phase.
+        steps: which of its private steps; all of them by default.
+    """
+    wanted = plan.mechanisms if steps is None else steps
+    return composed_total(
+        (each for each in expenses(plan) if each.release.step in wanted), tuple(Unit)
+    )
