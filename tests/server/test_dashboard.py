@@ -5,7 +5,7 @@ from __future__ import annotations
 import html
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from datetime import datetime
 from html.parser import HTMLParser
 
@@ -23,9 +23,10 @@ from earshot_protocol.phases.learning import Result
 from earshot_protocol.privacy.accounting import Expense
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.wire import Matrix
-from earshot_server.accounting.accountant import ADDED_UP, composed_total
+from earshot_server.accounting.accountant import ADDED_UP, Composed, composed_total
 from earshot_server.dashboard import wording
 from earshot_server.phases.spending import expenses_of
+from earshot_server.phases.costs import together
 from earshot_server.records import FAILED, PhaseRecord, StepRecord
 from earshot_server.store.database import DatabaseUnavailableError
 
@@ -270,19 +271,24 @@ def test_environments_are_sorted_by_votes_and_cut_off_at_a_hundred() -> None:
     assert len([each for each in shown.values("class") if each.startswith("place ")]) == 100
 
 
-def cells_of(expenses: tuple[Expense, ...]) -> str:
-    """What all of them cost, as tables say it."""
+def said(costs: Iterable[Composed]) -> str:
+    """What steps cost together, as tables say it."""
     return " ".join(
         f"{wording.real(cost.epsilon)} {wording.real(cost.delta)}"
         + ("" if cost.method == ADDED_UP else f", {cost.method}")
-        for cost in composed_total(expenses).values()
-    )
+        for cost in costs
+    ).replace("\u202f", " ")
+
+
+def cells_of(expenses: tuple[Expense, ...]) -> str:
+    return said(composed_total(expenses).values())
 
 
 def test_privacy_is_shown_in_both_units_with_totals() -> None:
     record = made.published_learning(10, made.NOW)
     shown = phase_page(record)
-    assert f"Total {cells_of(expenses_of(record, record.ending.privacy))}" in shown.words
+    costs = together(record.parameters.plan())
+    assert f"Together {said(costs.values())}" in shown.words
     assert ", by Rényi divergences" in shown.words
     assert "Per phone, this promises nothing" in shown.words
     assert "Per recording, this promises nothing" not in shown.words

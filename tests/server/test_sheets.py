@@ -61,7 +61,7 @@ def test_a_sheet_says_what_its_table_says() -> None:
     histogram = fetched(f"/phases/{COUNTED}/histogram.csv")
     assert {row["label"]: row["published"] for row in histogram}["sport"] == "-11"
     privacy = fetched(f"/phases/{LEARNED}/privacy.csv")
-    assert {row["unit"] for row in privacy} == {"recording", "phone"}
+    assert {row["unit"] for row in privacy} == {"recording", "phone", "replaced phone"}
     counts = fetched("/statistics/contacts/counts.csv")
     assert len(counts) == 6 * len(made.LABELS)
     assert counts[0]["published"] == "2026-09-16T14:13:20Z"

@@ -7,17 +7,23 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from earshot_protocol.geometry import Geometry
+from earshot_protocol.geometry import Geometry, unit_rows
 from earshot_protocol.messages import Failed
+from earshot_protocol.phases.discovery import LABELS as LABELLED
+from earshot_protocol.phases.discovery import Discovered
 from earshot_protocol.phases.learning import CENTROID_VOTE, LABEL_VOTE, Budget, Result
 from earshot_protocol.phases.parameters import Parameters
+from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.phases.statistics import Statistics
+from earshot_protocol.privacy.laws import NoiseLaw
 from earshot_protocol.privacy.significance import (
     are_clear,
     count_p_values,
     name_p_values,
 )
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER
+from earshot_protocol.start_centroids import CentroidSet
+from earshot_protocol.voting.vectors import unit_steps
 from earshot_protocol.wire import Matrix
 from earshot_server.records import (
     FAILED,
@@ -30,7 +36,11 @@ from earshot_server.records import (
     StepRecord,
 )
 from earshot_server.store.archive import Counts
-from support.parameters import learning_parameters, statistics_parameters
+from support.parameters import (
+    discovery_parameters,
+    learning_parameters,
+    statistics_parameters,
+)
 from support.steps import STATISTICS_STEPS, STEPS, Step
 
 NOW = 1_790_000_000.0
@@ -53,6 +63,17 @@ LEARNING = learning_parameters(
     dropout=0.2,
     corrupted=0.05,
     budget=Budget(clustering=1.0, selection=0.25, centroid_vote=0.5, label_vote=0.5),
+)
+DISCOVERING = discovery_parameters(
+    phones=200,
+    labels=LABELS,
+    encoder=DEFAULT_ENCODER,
+    start=CentroidSet.of(np.random.default_rng(45).normal(0, 1, (10, 8))),
+    sums=2,
+    cells_noise=4.0,
+    labels_noise=4.4,
+    dropout=0.2,
+    corrupted=0.05,
 )
 COUNTING = statistics_parameters(
     phones=200, labels=LABELS, epsilon=0.5, dropout=0.2, corrupted=0.05
@@ -81,7 +102,7 @@ def name_of(number: int) -> bytes:
 
 
 def history(
-    steps: Sequence[Step], answers: Sequence[int], joined: int, began: float, seconds: float
+    steps: Sequence[str], answers: Sequence[int], joined: int, began: float, seconds: float
 ) -> tuple[StepRecord, ...]:
     """One closed step per count of answers; each asks the phones that answered the one before."""
     expected = (joined, *answers)
@@ -105,7 +126,7 @@ def record(
     *,
     joined: int = 200,
     steps: tuple[StepRecord, ...] = (),
-    ending: Result | Statistics | Failed | None = None,
+    ending: Result | Discovered | Statistics | Failed | None = None,
     created: float = NOW - DAY,
     finished: float | None = None,
     step: str | None = None,
@@ -184,6 +205,47 @@ def published_statistics(number: int, finished: float, *, shift: int = 0) -> Pha
             p_values=count_p_values(counts, COUNTING.plan().parts[0].mechanism.noise(186)),
             privacy=COUNTING.plan().releases(),
         ),
+        created=finished - 1.5 * DAY,
+        finished=finished,
+    )
+
+
+def discovered(number: int, votes: float = 60.0) -> Discovered:
+    """Ten cells: two of home, others of one label each; the last two may be noise."""
+    random = np.random.default_rng([46, number])
+    table = random.normal(0, 4, (10, len(LABELS)))
+    for cell, label in enumerate((5, 5, 0, 1, 2, 3, 4, 6)):
+        table[cell, label] += votes - 2 * cell
+    whole = np.rint(table * unit_steps(table.size)).astype(np.int64)
+    return Discovered(
+        phase=name_of(number),
+        geometry=Geometry.SPHERICAL,
+        centroids=Matrix.of(unit_rows(random.normal(0, 1, (10, 8)))),
+        moved=(*(True,) * 7, *(False,) * 3),
+        labels=tuple(whole.argmax(axis=1).tolist()),
+        label_names=LABELS,
+        label_votes=tuple(map(tuple, (whole / unit_steps(table.size)).tolist())),
+        name_p_values=name_p_values(whole, sum_noise(DISCOVERING, LABELLED, 183)),
+        encoder=DEFAULT_ENCODER,
+        privacy=DISCOVERING.plan().releases(),
+    )
+
+
+def sum_noise(parameters: Parameters, name: str, inputs: int) -> NoiseLaw:
+    part = parameters.plan().part(name)
+    assert isinstance(part, SecureSum)
+    return part.mechanism.noise(inputs)
+
+
+def published_discovery(number: int, finished: float, votes: float = 60.0) -> PhaseRecord:
+    steps = [step.name for step in DISCOVERING.plan().steps]
+    answers = (192, 190, 190, 189, 188, 187, 186, 185, 185, 184, 183, 183)
+    return record(
+        number,
+        PUBLISHED,
+        DISCOVERING,
+        steps=history(steps, answers, 200, finished - DAY, DAY / 12),
+        ending=discovered(number, votes),
         created=finished - 1.5 * DAY,
         finished=finished,
     )

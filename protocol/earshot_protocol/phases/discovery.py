@@ -7,7 +7,7 @@ may be repeated; a last sum gives the cells their names.
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 from msgspec import Meta
 
@@ -30,6 +30,7 @@ from earshot_protocol.privacy.mechanisms import VectorSum
 from earshot_protocol.privacy.significance import PValue
 from earshot_protocol.secure_sum.messages import AdvertiseKeys
 from earshot_protocol.start_centroids import CentroidSet
+from earshot_protocol.voting.vectors import unit_steps
 from earshot_protocol.wire import LARGEST_DIMENSIONS, Matrix
 
 LABELS = "labels"
@@ -176,9 +177,16 @@ class Discovered(NamedCentroids, frozen=True, kw_only=True, tag="discovered"):
     encoder: Annotated[str, Meta(max_length=1024)]
     privacy: Releases
 
+    named_in: ClassVar[str] = LABELS
+
+    @property
+    def vote(self) -> float:
+        """See `NamedCentroids.vote`: a length of 1 on the grid."""
+        return unit_steps(max(1, len(self.labels) * len(self.label_names)))
+
     @property
     def environments(self) -> tuple[int, ...]:
-        """See `NamedCentroids.environments`."""
+        """See `NamedCentroids.environments`: cells of one label are one."""
         return self.labels
 
 

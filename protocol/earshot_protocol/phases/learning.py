@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, ClassVar
 
 import msgspec
 from msgspec import Meta
@@ -256,6 +256,8 @@ class Result(NamedCentroids, frozen=True, kw_only=True, tag="result"):
     name_p_values: Annotated[tuple[PValue, ...], PerCentroid] = ()
     encoder: Annotated[str, Meta(max_length=1024)] = ""
     privacy: Releases
+
+    named_in: ClassVar[str] = LABEL_VOTE
 
     @property
     def clear_centroids(self) -> tuple[bool, ...]:

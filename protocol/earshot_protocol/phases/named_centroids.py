@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.phases.plan import Outcome
@@ -25,6 +25,9 @@ class NamedCentroids(Outcome, frozen=True, kw_only=True):
 
     told_to_all = True
 
+    named_in: ClassVar[str]
+    """The part of the plan whose sum has the votes for labels."""
+
     if TYPE_CHECKING:  # every message declares them where they stand on the wire
         geometry: Geometry
         centroids: Matrix
@@ -44,9 +47,20 @@ class NamedCentroids(Outcome, frozen=True, kw_only=True):
         )
 
     @property
+    def vote(self) -> float:
+        """What one vote is in the noisy sum from which `label_votes` come."""
+        return 1.0
+
+    @property
     def environments(self) -> tuple[int, ...]:
         """Which environment each centroid belongs to: by default, one of its own."""
         return tuple(range(len(self.labels)))
+
+    @property
+    def named(self) -> int:
+        """How many environments have a name that is clear of the noise, in one centroid or more."""
+        pairs = zip(self.environments, self.names, strict=True)
+        return len({environment for environment, name in pairs if name is not None})
 
     @property
     def leading(self) -> tuple[int | None, ...]:

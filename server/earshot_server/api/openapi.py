@@ -23,6 +23,7 @@ from earshot_protocol.api import (
     Problem,
 )
 from earshot_protocol.messages import AnyAnswer, AnyTask
+from earshot_protocol.phases.discovery import Discovered
 from earshot_protocol.phases.learning import Result
 from earshot_server.api.health import LIVE, READY
 from earshot_server.api.metrics import PATH as METRICS
@@ -148,7 +149,7 @@ OPERATIONS = (
         status=204,
     ),
     Operation("get", RESULTS, "List results", gives=Results),
-    Operation("get", RESULTS + "/{phase}", "Read a result", gives=Result),
+    Operation("get", RESULTS + "/{phase}", "Read a result", gives=Result | Discovered),
     Operation("get", api.STATISTICS, "List statistics", gives=Histograms),
     Operation("get", api.OPENAPI, "Read this document", gives=dict),
     Operation(

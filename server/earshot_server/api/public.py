@@ -6,7 +6,7 @@ import msgspec
 from flask import Blueprint, Response
 
 from earshot_protocol.api import JSON, OPENAPI, RESULTS, STATISTICS
-from earshot_protocol.phases.learning import Result
+from earshot_protocol.phases.named_centroids import NamedCentroids
 from earshot_server.api import bodies
 from earshot_server.api.openapi import document
 from earshot_server.api.problems import UnknownPhaseError
@@ -35,13 +35,13 @@ def public(archive: Archive) -> Blueprint:
             Published(
                 phase=record.phase.hex(),
                 finished=record.finished or 0.0,
-                environments=record.ending.centroids.rows,
-                named=sum(name is not None for name in record.ending.names),
+                environments=len(set(record.ending.environments)),
+                named=record.ending.named,
                 label_names=record.ending.label_names,
                 name=record.name,
             )
             for record in archive.phases()
-            if isinstance(record.ending, Result)
+            if isinstance(record.ending, NamedCentroids)
         )
         return bodies.respond(Results(results=tuple(listed)))
 
@@ -49,8 +49,8 @@ def public(archive: Archive) -> Blueprint:
     def result(phase: bytes) -> Response:
         """One result."""
         record = archive.phase(phase)
-        if record is None or not isinstance(record.ending, Result):
-            raise UnknownPhaseError("no learning phase of this name has a result")
+        if record is None or not isinstance(record.ending, NamedCentroids):
+            raise UnknownPhaseError("no phase of this name has found environments")
         return bodies.respond(record.ending)
 
     @blueprint.get(STATISTICS)

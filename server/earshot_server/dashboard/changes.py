@@ -113,8 +113,7 @@ def compare(before: Histogram, now: Histogram) -> Comparison:
     confidence = 1.0 - (1.0 - CONFIDENCE) / max(1, 2 * len(labels))
     rates = [PER_PHONES / max(1, each.inputs) for each in (before, now)]
     radius = math.fsum(
-        rate * each.noise.radius(confidence)
-        for rate, each in zip(rates, (before, now), strict=True)
+        rate * each.radius_at(confidence) for rate, each in zip(rates, (before, now), strict=True)
     )
     changes = [
         Change(

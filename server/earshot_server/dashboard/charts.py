@@ -38,7 +38,7 @@ class Place(NamedTuple):
     number: int
     name: str
     hue: int
-    votes: int
+    votes: float
 
 
 def track(done: int, total: int) -> Markup:
@@ -74,7 +74,7 @@ def participation(answered: int, expected: int, phones: int, least: int) -> Mark
     )
 
 
-def interval_bar(count: Interval, largest: int) -> Markup:
+def interval_bar(count: Interval, largest: float) -> Markup:
     """A bar up to the published count, with a whisker over the interval; `largest` is full.
 
     It is hollow where the count may be noise alone.
@@ -91,7 +91,7 @@ def interval_bar(count: Interval, largest: int) -> Markup:
     )
 
 
-def over_time(counts: Sequence[Interval | None], times: Sequence[float], largest: int) -> Markup:
+def over_time(counts: Sequence[Interval | None], times: Sequence[float], largest: float) -> Markup:
     """One mark with a whisker per phase, joined by lines; None leaves a gap.
 
     A mark is hollow where the count may be noise alone. The marks lie as far apart as the times
@@ -132,7 +132,7 @@ def _along(times: Sequence[float]) -> list[float]:
     return [3.0 + 94.0 * ((time - first) / span if span > 0 else 0.5) for time in times]
 
 
-def heat(count: int, largest: int) -> int:
+def heat(count: float, largest: float) -> int:
     """How strongly a cell is coloured, from 0 to `HEAT_LEVELS`."""
     if largest <= 0 or count <= 0:
         return 0
@@ -284,7 +284,7 @@ def _shortened(name: str) -> str:
     return name if len(name) <= _LONGEST_NAME else name[: _LONGEST_NAME - 1] + "…"
 
 
-def _height(count: int, largest: int) -> float:
+def _height(count: float, largest: float) -> float:
     """Pixels from the upper edge, with room for a mark at both edges."""
     share = min(1.0, max(0.0, count / largest))
     return 5 + (_HEIGHT - 11) * (1 - share)

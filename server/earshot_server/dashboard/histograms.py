@@ -1,9 +1,10 @@
 """How often each label occurs, over time (thesis, section 7.2).
 
-There are two sources. *Global* labels are those of published learning phases: few, and already
-paid for. *Private* histograms are those of statistics phases: each phone counts its own contacts,
-and a secure sum adds the counts up. Both are sums of the phones' numbers and of their noise, so
-each is shown with the interval in which the true number lies.
+There are two sources. *Global* labels are those of published environments, of learning and
+discovery phases: few, and already paid for. *Private* histograms are those of statistics phases:
+each phone counts its own contacts, and a secure sum adds the counts up. Both are sums of the
+phones' numbers and of their noise, so each is shown with the interval in which the true number
+lies.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ from typing import NamedTuple
 
 import msgspec
 
-from earshot_protocol.phases.learning import LABEL_VOTE, Result
+from earshot_protocol.phases.named_centroids import NamedCentroids
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.phases.statistics import HISTOGRAM, Statistics
@@ -31,9 +32,9 @@ CONFIDENCE = 1 - LEVEL
 class Interval(NamedTuple):
     """A noisy count as published, where the true one lies, and whether it may be noise alone."""
 
-    published: int
-    least: int
-    most: int
+    published: float
+    least: float
+    most: float
     p_value: float | None = None
     """See `significance.count_p_values`; None where it was not tested."""
 
@@ -43,7 +44,7 @@ class Interval(NamedTuple):
         return self.p_value is not None and self.p_value <= LEVEL
 
     @classmethod
-    def around(cls, published: int, radius: int, p_value: float | None = None) -> Interval:
+    def around(cls, published: float, radius: float, p_value: float | None = None) -> Interval:
         """Of a count that cannot be negative."""
         return cls(published, max(0, published - radius), max(0, published + radius), p_value)
 
@@ -55,12 +56,13 @@ class Histogram:
     Attributes:
         phase: identifier, 16 bytes.
         finished: when it was published, in seconds since 1970.
-        counts: by label: votes for it in a learning phase, contacts in a statistics phase.
-        noise: in each count.
+        counts: by label: votes for it, or contacts in a statistics phase.
+        noise: in each count, in steps.
         inputs: the phones whose numbers were added up.
         asked: what phones were asked for; numbers compare where it is the same.
         environments: by label, the environments that were given it; empty in a statistics phase.
         days: of which contacts were counted, in words; empty where that is not limited.
+        step: steps that a count of one has in the sum that it comes from.
     """
 
     phase: bytes
@@ -71,22 +73,27 @@ class Histogram:
     asked: tuple[object, ...]
     environments: dict[str, int]
     days: str = ""
+    step: float = 1.0
 
     @property
-    def radius(self) -> int:
+    def radius(self) -> float:
         """What the noise of a count does not exceed, with probability `CONFIDENCE`."""
-        return self.noise.radius()
+        return self.radius_at(CONFIDENCE)
+
+    def radius_at(self, confidence: float) -> float:
+        """What the noise of a count does not exceed, with this probability."""
+        return self.noise.radius(confidence) / self.step
 
 
 def global_histograms(records: Iterable[PhaseRecord]) -> tuple[Histogram, ...]:
-    """Votes for each label over all environments of a learning phase, oldest phase first.
+    """Votes for each label over all environments of a phase that found some, oldest phase first.
 
     Phases without such a result are left out.
     """
     return _oldest_first(
         _of_environments(record, record.ending)
         for record in records
-        if isinstance(record.ending, Result)
+        if isinstance(record.ending, NamedCentroids)
     )
 
 
@@ -118,18 +125,19 @@ def contacts(record: PhaseRecord, published: Statistics) -> Histogram:
     return replace(made, days=window(published.since, published.until))
 
 
-def _of_environments(record: PhaseRecord, published: Result) -> Histogram:
-    """The histogram of one learning phase."""
-    votes = published.label_votes
-    noise = sum_noise(record, LABEL_VOTE, max(1, len(votes)))
+def _of_environments(record: PhaseRecord, published: NamedCentroids) -> Histogram:
+    """The histogram of one phase that found environments."""
+    votes, vote = published.label_votes, published.vote
+    noise = sum_noise(record, published.named_in, max(1, len(votes)))
     sums = [sum(row[index] for row in votes) for index in range(len(published.label_names))]
-    p_values = count_p_values(sums, noise)
+    p_values = count_p_values([round(vote * each) for each in sums], noise)
     counts, named = {}, {}
     for name, votes_for, p_value in zip(published.label_names, sums, p_values, strict=True):
-        counts[name] = Interval.around(votes_for, noise.radius(), p_value)
+        counts[name] = Interval.around(votes_for, noise.radius() / vote, p_value)
         named[name] = published.names.count(name)
-    asked = (getattr(record.parameters, "label_votes", 0),)
-    return _histogram(record, LABEL_VOTE, counts, noise, asked, named)
+    kind = record.parameters.kind
+    asked = kind, *(getattr(record.parameters, name, 0) for name in ("label_votes", "cells"))
+    return replace(_histogram(record, published.named_in, counts, noise, asked, named), step=vote)
 
 
 def _histogram(

@@ -8,11 +8,14 @@ from typing import Any
 
 import msgspec
 
+from earshot_protocol.phases.discovery import Discovered, DiscoveryParameters
 from earshot_protocol.phases.learning import PhaseParameters, Result
+from earshot_protocol.phases.named_centroids import NamedCentroids
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import Outcome
 from earshot_protocol.phases.statistics import Statistics, StatisticsParameters
-from earshot_server.dashboard.wording import UNNAMED, counted, doubt, whole, window
+from earshot_server.dashboard import groups
+from earshot_server.dashboard.wording import UNNAMED, counted, doubt, votes, whole, window
 
 
 @dataclass(frozen=True)
@@ -60,19 +63,19 @@ def _named(result: Result) -> str:
     return f"stayed: they found {environments} and named {whole(named)}"
 
 
-def why_unnamed(result: Result, row: int) -> str:
+def why_unnamed(result: NamedCentroids, row: int) -> str:
     """Why a published centroid has no name: the label that noise may have chosen; empty if it has.
 
     Args:
-        result: of a learning phase.
+        result: of a phase that found environments.
         row: of the centroid.
     """
     leading = result.leading[row]
     if result.names[row] is not None or leading is None:
         return ""
     said = doubt(result.name_p_values[row] if result.name_p_values else None)
-    votes = whole(result.label_votes[row][leading])
-    return f"{votes} votes for {result.label_names[leading]}, {said}"
+    cast = votes(result.label_votes[row][leading])
+    return f"{cast} votes for {result.label_names[leading]}, {said}"
 
 
 def centroid_doubt(result: Result, row: int) -> str:
@@ -83,8 +86,8 @@ def centroid_doubt(result: Result, row: int) -> str:
 def _environments(result: Result) -> list[str]:
     return [
         f"environment {row + 1}: {_remarked(name or UNNAMED, why_unnamed(result, row))}, "
-        + _remarked(f"{votes} votes", centroid_doubt(result, row))
-        for row, (name, votes) in enumerate(zip(result.names, result.centroid_votes, strict=True))
+        + _remarked(f"{kept} votes", centroid_doubt(result, row))
+        for row, (name, kept) in enumerate(zip(result.names, result.centroid_votes, strict=True))
     ]
 
 
@@ -105,6 +108,26 @@ def _found(result: Result) -> str:
     named = sum(name is not None for name in result.names)
     found = counted(result.centroids.rows, "environment")
     return found if named == result.centroids.rows else f"{found}, {whole(named)} of them named"
+
+
+def _discovered(found: Discovered) -> str:
+    clear = sum(name is not None for name in found.names)
+    environments = counted(found.named, "environment")
+    return f"{environments}, in {whole(clear)} of {counted(found.centroids.rows, 'cell')}"
+
+
+def _groups(found: Discovered) -> list[str]:
+    lines = []
+    for group in groups.groups(found):
+        many = "cell" if group.cells == 1 else "cells"
+        doubtful = groups.numbers(group.doubtful)
+        if group.clear:
+            remark = f"; may be noise in {doubtful}" if doubtful else ""
+            where = f"in {many} {groups.numbers(group.clear)}{remark}"
+        else:
+            where = f"in {many} {doubtful}, which may be noise"
+        lines.append(f"{group.name}: {votes(group.votes)} votes, {where}")
+    return lines
 
 
 def _counted(published: Statistics) -> str:
@@ -135,6 +158,12 @@ _WORDS: dict[type[Parameters], Words] = {
             "phones, a larger budget for the clustering (--budget clustering=…) or fewer "
             "--local-centroids make groups stand out from the noise."
         ),
+    ),
+    DiscoveryParameters: Words(
+        short=_discovered,
+        achievement=lambda found: f"stayed: they named {_discovered(found)}",
+        lines=_groups,
+        figure=lambda found: ("environments named", found.named),
     ),
     StatisticsParameters: Words(
         short=_counted,

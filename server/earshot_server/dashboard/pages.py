@@ -8,11 +8,13 @@ from typing import Any
 
 from flask import Blueprint, Response, render_template
 
+from earshot_protocol.phases.discovery import Discovered
 from earshot_protocol.phases.learning import Result
 from earshot_protocol.phases.plan import Outcome
 from earshot_protocol.phases.statistics import Statistics
-from earshot_protocol.privacy.mechanisms import LEDGER_UNITS
+from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, Unit
 from earshot_server.dashboard import (
+    cells,
     changes,
     charts,
     downloads,
@@ -59,6 +61,7 @@ def blueprint(archive: Archive, clock: Callable[[], float] = time.time) -> Bluep
             refusals=refusals,
             charts=charts,
             units=LEDGER_UNITS,
+            all_units=tuple(Unit),
             **shown,
         )
 
@@ -117,6 +120,8 @@ def _published(record: PhaseRecord) -> dict[str, object]:
     match record.ending:
         case Result() as result:
             shown = {"environments": tables.environments(record, result)}
+        case Discovered() as found:
+            shown = {"cells": cells.cells(record, found)}
         case Statistics() as statistics:
             shown = {"histogram": tables.histogram(record, statistics)}
         case Outcome() as outcome:

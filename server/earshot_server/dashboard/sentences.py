@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 from earshot_protocol.messages import Failed
 from earshot_protocol.phases.plan import LocalRelease, Outcome, Step
 from earshot_server.dashboard.histograms import agreed_parameters
@@ -154,17 +156,15 @@ def _after_gathering(record: PhaseRecord) -> str:
 def parameter_rows(record: PhaseRecord) -> tuple[tuple[str, str, object], ...]:
     """The parameters of a phase: what each means, its symbol, its value."""
     parameters = agreed_parameters(record)
-    values = {
-        name: value
-        for name in parameters.__struct_fields__
-        if not hasattr(value := getattr(parameters, name), "__struct_fields__")
-    }
+    values: dict[str, Any] = {}
+    for name in parameters.__struct_fields__:
+        value = getattr(parameters, name)
+        inner = getattr(value, "__struct_fields__", None)
+        values |= {name: value} if inner is None else {each: getattr(value, each) for each in inner}
+    values.pop("rows", None)  # of start centroids: numbers for machines
     if "since" in values:
         values["since"] = window(values["since"], values.pop("until")) or "of every day"
     values["hierarchy"] = parameters.hierarchy.hex() or "each label is its own only choice"
-    budget = getattr(parameters, "budget", None)
-    if budget is not None:
-        values |= {name: getattr(budget, name) for name in budget.__struct_fields__}
     known = [(*words, values.pop(name)) for name, words in _PARAMETERS.items() if name in values]
     return (*known, *((name.replace("_", " ").capitalize(), "", values[name]) for name in values))
 
@@ -179,6 +179,8 @@ _PARAMETERS = {
     "since": ("Contacts that count", ""),
     "encoder": ("Encoder", ""),
     "dimensions": ("Dimensions of a point", ""),
+    "count": ("Start centroids", "k"),
+    "sums": ("Sums of cells", "T"),
     "geometry": ("Geometry", ""),
     "local_centroids": ("Centroids a phone computes", "k"),
     "top_local_centroids": ("Of those, published", "k*"),
@@ -192,7 +194,9 @@ _PARAMETERS = {
     "centroid_vote": ("Budget of the centroid vote", "ε₃"),
     "label_vote": ("Budget of the label vote", "ε₄"),
     "epsilon": ("Budget of the histogram", "ε"),
-    "delta": ("δ of the clustering", "δ"),
+    "cells_noise": ("Noise of each sum of cells, in phones", "σ"),
+    "labels_noise": ("Noise of the sum of labels, in phones", "σ"),
+    "delta": ("δ for which costs are stated", "δ"),
     "labels": ("Labels", "L"),
     "hierarchy": ("Digest of labels and choices", ""),
 }

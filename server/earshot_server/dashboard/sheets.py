@@ -11,11 +11,20 @@ from collections.abc import Iterable, Sequence
 from datetime import UTC, datetime
 from typing import NamedTuple
 
+from earshot_protocol.phases.discovery import Discovered
 from earshot_protocol.phases.learning import Result
 from earshot_protocol.phases.plan import Outcome
 from earshot_protocol.phases.statistics import Statistics
 from earshot_protocol.privacy.significance import LEVEL
-from earshot_server.dashboard import outcomes, refusals, sentences, spending, tables
+from earshot_server.dashboard import (
+    cells,
+    groups,
+    outcomes,
+    refusals,
+    sentences,
+    spending,
+    tables,
+)
 from earshot_server.dashboard.changes import PER_PHONES
 from earshot_server.dashboard.histograms import Histogram
 from earshot_server.records import PhaseRecord
@@ -95,6 +104,8 @@ def of_phase(record: PhaseRecord) -> dict[str, Sheet]:
     match record.ending:
         case Result() as result:
             sheets |= _environments(record, result)
+        case Discovered() as found:
+            sheets |= _cells(record, found)
         case Statistics() as statistics:
             sheets["histogram"] = _histogram(record, statistics)
         case Outcome() as outcome:
@@ -184,6 +195,33 @@ def _environments(record: PhaseRecord, result: Result) -> dict[str, Sheet]:
         "label-votes": Sheet(
             ("number", *result.label_names),
             tuple((row.number, *(votes for votes, _ in row.label_votes)) for row in found.rows),
+        ),
+    }
+
+
+def _cells(record: PhaseRecord, found: Discovered) -> dict[str, Sheet]:
+    shown = cells.cells(record, found)
+    return {
+        "environments": Sheet(
+            ("environment", "cells with this name", "cells that may be noise", "votes"),
+            tuple(
+                (each.name, groups.numbers(each.clear), groups.numbers(each.doubtful), each.votes)
+                for each in shown.environments
+            ),
+        ),
+        "cells": Sheet(
+            ("number", "name", "label", "moved", "votes for its label", "noise", "p"),
+            tuple(
+                (
+                    *(row.number, row.name, found.label_names[row.label], _yes(row.moved)),
+                    *(row.votes, shown.radius, row.p_value),
+                )
+                for row in shown.rows
+            ),
+        ),
+        "label-votes": Sheet(
+            ("number", *found.label_names),
+            tuple((row.number, *(votes for votes, _ in row.label_votes)) for row in shown.rows),
         ),
     }
 

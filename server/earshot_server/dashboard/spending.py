@@ -10,9 +10,10 @@ from earshot_protocol.messages import Failed
 from earshot_protocol.phases.plan import Outcome
 from earshot_protocol.privacy import accounting
 from earshot_protocol.privacy.accounting import Release
-from earshot_protocol.privacy.mechanisms import Cost, Unit
+from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, Cost, Unit
 from earshot_server.accounting.accountant import composed_total
 from earshot_server.dashboard import histograms
+from earshot_server.phases import costs
 from earshot_server.phases.spending import Costs, expenses_of, released, spending
 from earshot_server.records import PhaseRecord
 
@@ -21,7 +22,10 @@ VACUOUS_DELTA = 0.01
 
 
 class Spending(NamedTuple):
-    """One private step: its costs by unit, and whether phones have paid them."""
+    """One private step: its costs by unit, and whether phones have paid them.
+
+    Beside the units of ledgers stands what a phone pays whose part is replaced by another's.
+    """
 
     step: str
     mechanism: str
@@ -35,8 +39,8 @@ class Privacy:
 
     Attributes:
         rows: every private step.
-        total: of all of them, per unit.
-        spent: of those that phones have paid.
+        total: what all of them come to, per unit (`costs.together`).
+        spent: the same of those that phones have paid.
         complete: whether these are all.
         vacuous: the costs that promise nothing, of what is or will be spent.
     """
@@ -54,19 +58,29 @@ def of_phase(record: PhaseRecord) -> Privacy:
     A failed phase that never asked anything has no rows.
     """
     releases, paid = _planned(record), {each.step for each in released(record)}
+    plan = histograms.agreed_parameters(record).plan()
+    known = costs.step_costs(plan)
     rows = tuple(
-        Spending(step, mechanism, costs, step in paid)
-        for (step, mechanism), costs in by_mechanism(releases).items()
+        Spending(step, mechanism, known.get(step, {}) | cost, step in paid)
+        for (step, mechanism), cost in by_mechanism(releases).items()
     )
-    expenses = expenses_of(record, releases)
-    total = composed_total(expenses)
-    spent = composed_total(each for each in expenses if each.release.step in paid)
+    expenses, units = expenses_of(record, releases), LEDGER_UNITS
+    steps = {row.step for row in rows}
+    if steps <= set(known):
+        units = tuple(Unit)
+        expenses += tuple(
+            each
+            for each in costs.expenses(plan)
+            if each.release.step in steps and each.release.unit not in LEDGER_UNITS
+        )
+    together = composed_total(expenses, units)
+    spent = composed_total((each for each in expenses if each.release.step in paid), units)
     vacuous = {
         unit: cost
-        for unit, cost in (spent if isinstance(record.ending, Failed) else total).items()
-        if is_vacuous(cost)
+        for unit, cost in (spent if isinstance(record.ending, Failed) else together).items()
+        if unit in LEDGER_UNITS and is_vacuous(cost)
     }
-    return Privacy(rows, total, spent, all(row.spent for row in rows), vacuous)
+    return Privacy(rows, together, spent, all(row.spent for row in rows), vacuous)
 
 
 def _planned(record: PhaseRecord) -> tuple[Release, ...]:

@@ -168,7 +168,7 @@ class OverTime:
     histograms: tuple[Histogram, ...]
     labels: tuple[str, ...]
     courses: tuple[Course, ...]
-    largest: int
+    largest: float
     comparison: changes.Comparison | None
 
 

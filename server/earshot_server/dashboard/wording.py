@@ -37,6 +37,13 @@ def whole(value: float) -> str:
     return sign + f"{abs(round(value)):,}".replace(",", "\u202f")
 
 
+def votes(value: float) -> str:
+    """A sum of votes; where phones have parts of a vote, to a tenth."""
+    if isinstance(value, int) or abs(value) >= 99.95:
+        return whole(value)
+    return f"{abs(value):.1f}" if round(value, 1) >= 0 else f"−{abs(value):.1f}"
+
+
 def signed(value: float) -> str:
     """A change of a count."""
     return whole(value) if round(value) <= 0 else f"+{whole(value)}"

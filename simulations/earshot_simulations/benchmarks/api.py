@@ -40,7 +40,7 @@ from earshot_protocol.api import ANSWER, ENROL, TASK, Invite, StartPhase
 from earshot_protocol.checks import whole
 from earshot_protocol.errors import EarshotError, LocalError
 from earshot_protocol.messages import Wait
-from earshot_protocol.phases.learning import Result
+from earshot_protocol.phases.named_centroids import NamedCentroids
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.wire import Ending
 from earshot_server.api.views import PhaseExport
@@ -149,7 +149,9 @@ def _report(
         "phones": phones,
         "status": export.phase.status,
         "failure": export.phase.failure,
-        "environments": len(export.ending.labels) if isinstance(export.ending, Result) else 0,
+        "environments": len(set(export.ending.environments))
+        if isinstance(export.ending, NamedCentroids)
+        else 0,
         "answered_last": export.phase.steps[-1].answered,
         "seconds": seconds,
         "requests": requests,
