@@ -21,10 +21,9 @@ from earshot_client.phone import Phone
 from earshot_client.store.memory import MemoryStore
 from earshot_protocol.api import StartPhase
 from earshot_protocol.errors import InvalidParametersError
-from earshot_protocol.phases.learning import Budget
-from earshot_protocol.geometry import Geometry
 from earshot_protocol.phases.discovery import DiscoveryParameters
 from earshot_protocol.phases.discovery_budget import noises
+from earshot_protocol.phases.learning import Budget
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.privacy.accounting import total

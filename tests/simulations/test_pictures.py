@@ -51,7 +51,7 @@ def test_pictures_name_scenes_and_labels(make_run: MakeRun) -> None:
 def test_names_cover_no_other() -> None:
     random = np.random.default_rng(2)
     frame = plane.frame(random.normal(size=(300, 2)).astype(np.float32))
-    written = plane._room(frame, random.normal(size=(60, 2)) / 2, ["twelve chars"] * 60, 0.05)
+    written = plane.room(frame, random.normal(size=(60, 2)) / 2, ["twelve chars"] * 60, 0.05)
     assert 10 < len(written) < 60
     width, height = (frame.high - frame.low) * (plane._LETTER, plane._LINE_HEIGHT)
     for (x, y, text), (other_x, other_y, _) in itertools.combinations(written, 2):

@@ -136,8 +136,8 @@ def test_tables_hold_the_numbers_of_the_run(make_run: MakeRun) -> None:
     assert page.row("park", "1") == ["park", "1", "50", "30", "97 %", "0.004"]
     assert page.row("bus", "0") == ["bus", "0", "40", "25", "93 %", "0.02"]
     assert page.row("unnamed", "2") == ["unnamed", "2", "30", "0", "–", "1"]
-    assert page.row("clustering") == ["clustering", "1.5", "0", "300", "0", "Lloyd"]
-    assert page.row("Total", "2.5") == ["Total", "2.5", "10⁻⁶", "302", "3 · 10⁻⁶", ""]
+    assert page.row("clustering") == ["clustering", "1.5", "0", "300", "0", "–", "Lloyd"]
+    assert page.row("Together") == ["Together", "2.5", "10⁻⁶", "302", "3 · 10⁻⁶", "–", ""]
     assert page.row("label vote: share keys", "94") == ["label vote: share keys", "94", "93", "1"]
     assert page.row("label vote: share keys", "1 kB") == [
         "label vote: share keys", "1 kB", "2 kB", "10 ms", "250 ms", "500 ms",
@@ -188,7 +188,7 @@ def test_hostile_text_stays_text(make_run: MakeRun) -> None:
     page = Page(document)
     check_alone(page)
     shown = printable(HOSTILE)
-    assert [shown, "1", "0", "0", "0", shown] in page.rows
+    assert [shown, "1", "0", "0", "0", "–", shown] in page.rows
     assert page.words.count(shown) >= 8
     drawn = "".join("".join(svg.itertext()) for svg in page.pictures())
     assert "<script>" in drawn
@@ -283,6 +283,19 @@ def test_command_line_repeats_the_run() -> None:
     assert shlex.split(line.replace("\\\n", "")) == [
         "earshot", "simulate", "--phones", "100", "--data", "my sounds; rm -rf",
         "--budget", "clustering=1.0,centroid-vote=0.5", "--top-local-centroids", "2", "--json",
+    ]  # fmt: skip
+
+
+def test_options_of_the_other_discovery_are_left_out() -> None:
+    both = {"cells": 20, "epsilon": 2.0, "budget": {"clustering": 1.0}, "phones": 9}
+    both["selection_method"] = "gumbel"
+    by_sums = command_line(both | {"discovery": "secure-sum"})
+    assert "--cells 20" in by_sums
+    assert "--budget" not in by_sums
+    local = shlex.split(command_line(both | {"discovery": "local"}).replace("\\\n", ""))
+    assert local == [
+        "earshot", "simulate", "--budget", "clustering=1.0", "--phones", "9",
+        "--selection", "gumbel", "--discovery", "local",
     ]  # fmt: skip
 
 

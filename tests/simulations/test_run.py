@@ -41,6 +41,8 @@ FIELDS = {
     "skipped",
     "interrupted",
     "centroids",
+    "clear_label_accuracy",
+    "environments",
     "named",
     "configuration",
     "notes",

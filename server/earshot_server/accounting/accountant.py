@@ -74,9 +74,7 @@ def composed_total(
     composed.
     """
     spent = tuple(spent)
-    return {
-        unit: _tighter([each for each in spent if each.release.unit is unit]) for unit in units
-    }
+    return {unit: _tighter([each for each in spent if each.release.unit is unit]) for unit in units}
 
 
 def _tighter(spent: list[Expense]) -> Composed:

@@ -1,8 +1,7 @@
-"""How environments are found, and which options of a command are for which way."""
+"""Options of a command that are for one of several ways alone."""
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Mapping
 from collections.abc import Set as AbstractSet
 from typing import TypeVar
@@ -12,15 +11,6 @@ import typer
 from earshot_protocol.errors import InvalidInputError
 
 Way = TypeVar("Way", bound=str)
-
-
-class Discovery(enum.StrEnum):
-    """How environments are found."""
-
-    SECURE_SUM = "secure-sum"
-    """By secure sums over the cells of public start centroids: protects phones."""
-    LOCAL = "local"
-    """By what phones cluster and publish on their own: protects recordings (the thesis)."""
 
 
 def given(context: typer.Context) -> set[str]:

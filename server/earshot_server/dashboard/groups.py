@@ -2,9 +2,8 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
-
-from earshot_protocol.phases.discovery import Discovered
+from collections.abc import Iterable, Sequence
+from typing import Any, NamedTuple, Protocol
 
 
 class Group(NamedTuple):
@@ -30,18 +29,39 @@ class Group(NamedTuple):
         return len(self.clear) + len(self.doubtful)
 
 
-def groups(found: Discovered) -> tuple[Group, ...]:
-    """The environments of a discovery phase: those with a clear name first, by their votes."""
+class NamedCells(Protocol):
+    """What knows cells, their labels, and which of these are clear of the noise."""
+
+    @property
+    def labels(self) -> Iterable[int]:
+        """Of each cell, an index."""
+
+    @property
+    def names(self) -> Sequence[str | None]:
+        """The label of each cell; None where it may be noise."""
+
+    @property
+    def label_names(self) -> Sequence[str]:
+        """All labels."""
+
+    @property
+    def label_votes(self) -> Any:
+        """Per cell and label."""
+
+
+def groups(found: NamedCells) -> tuple[Group, ...]:
+    """The environments that cells make up: those with a clear name first, by their votes."""
+    labels = [int(label) for label in found.labels]
     made = []
-    for label in sorted(set(found.labels)):
-        rows = [row for row, each in enumerate(found.labels) if each == label]
+    for label in sorted(set(labels)):
+        rows = [row for row, each in enumerate(labels) if each == label]
         made.append(
             Group(
                 label,
                 found.label_names[label],
                 tuple(row for row in rows if found.names[row] is not None),
                 tuple(row for row in rows if found.names[row] is None),
-                sum(found.label_votes[row][label] for row in rows),
+                float(sum(found.label_votes[row][label] for row in rows)),
             )
         )
     return tuple(sorted(made, key=lambda group: (not group.clear, -group.votes)))

@@ -43,7 +43,7 @@ def moved_cells(
     """
     sums, last = total.astype(np.float64), centroids.astype(np.float64)
     lengths = np.linalg.norm(sums, axis=1)
-    least = max(least_clear(deviation, sums.shape), LIGHT * float(lengths.mean()))
+    least = max(least_clear_length(deviation, sums.shape), LIGHT * float(lengths.mean()))
     clear = lengths > least
     noise = deviation * math.sqrt(sums.shape[1])
     cells = np.where(clear[:, None], unit_rows(sums + INERTIA * noise * last), last)
@@ -59,7 +59,7 @@ def moved_cells(
     return cells, clear
 
 
-def least_clear(deviation: float, shape: tuple[int, ...]) -> float:
+def least_clear_length(deviation: float, shape: tuple[int, ...]) -> float:
     """The length that noise alone exceeds in any of the cells with a chance of `LEVEL` at most.
 
     The noise on many entries is all but normal, so its squared length follows a χ² law.

@@ -23,7 +23,7 @@ from earshot_protocol.secure_sum.messages import AdvertiseKeys
 from earshot_protocol.voting import ballots
 from earshot_protocol.voting.vectors import unit_steps
 from earshot_protocol.wire import Matrix
-from earshot_server.discovery.cells import least_clear, moved_cells
+from earshot_server.discovery.cells import least_clear_length, moved_cells
 from earshot_server.phases.expected import Expected, names
 from earshot_server.phases.snapshot import Snapshot, Totals
 
@@ -51,7 +51,7 @@ class DiscoveryPhase(Snapshot, kw_only=True):
     def expected(parameters: DiscoveryParameters, part: str) -> Expected:
         """See `Snapshot.expected`: all that a phone heard, or named, is one vote."""
         cells, labels = parameters.cells, len(parameters.labels)
-        dimensions = parameters.dimensions
+        shape = cells, parameters.dimensions
         if part == LABELS:
             return Expected(
                 shape=(cells, labels),
@@ -66,12 +66,12 @@ class DiscoveryPhase(Snapshot, kw_only=True):
                 remedy="--epsilon",
             )
         return Expected(
-            shape=(cells, dimensions),
+            shape=shape,
             places=cells,
             place="cell",
             votes=1,
-            unit=unit_steps(cells * dimensions),
-            needed=lambda noise: math.ceil(least_clear(noise.deviation, (cells, dimensions))),
+            unit=unit_steps(math.prod(shape)),
+            needed=lambda noise: math.ceil(least_clear_length(noise.deviation, shape)),
             honest="honest phones",
             provided="if each hears one thing, in one cell",
             enough="move one",

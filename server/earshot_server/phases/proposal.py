@@ -6,7 +6,6 @@ Nothing of it needs a server or a phone.
 from __future__ import annotations
 
 import bisect
-import enum
 import functools
 import math
 from collections.abc import Iterable
@@ -28,6 +27,7 @@ from earshot_protocol.privacy.events import Event
 from earshot_protocol.privacy.mechanisms import GRID, BallotSum, Unit, VectorSum
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER
 from earshot_protocol.start_centroids import CentroidSet
+from earshot_server.discovery.route import Discovery as Discovery  # a part of what is wanted
 from earshot_server.phases.expected import least_clear
 from earshot_server.phases.forecast import Refusal
 
@@ -36,15 +36,6 @@ _MOST_COUNTED = 1000
 
 
 _Route = DiscoveryParameters | PhaseParameters
-
-
-class Discovery(enum.StrEnum):
-    """How global centroids are found."""
-
-    SECURE_SUM = "secure-sum"
-    """By secure sums over cells: protects phones."""
-    LOCAL = "local"
-    """By what phones cluster and publish on their own: protects recordings."""
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):

@@ -15,11 +15,13 @@ from earshot_models.commands.progress import shown
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.privacy.local_mechanisms import SelectionMethod
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER, SHIPPED_ENCODERS
-from earshot_server.commands.routes import Discovery, check_options, given
+from earshot_server.commands.routes import check_options, given
+from earshot_server.discovery.route import Discovery
 from earshot_simulations.adversary.adversary import Adversary
 from earshot_simulations.learning.settings import (
     NO_BUDGET,
     NO_NOISE,
+    OPTIONS,
     SOUNDSCAPES,
     Agreement,
     Engine,
@@ -34,18 +36,6 @@ from earshot_simulations.populations import Heterogeneity
 app = typer.Typer(add_completion=False)
 
 _DEFAULT = Settings()
-_SECURE_SUM = frozenset({"epsilon", "delta", "label_share", "cells", "sums"})
-_LOCAL = frozenset(
-    {
-        "budget",
-        "local_centroids",
-        "top_local_centroids",
-        "top_global_centroids",
-        "centroid_votes",
-        "label_votes",
-    }
-)
-"""Options of one discovery alone."""
 
 
 @app.callback(invoke_without_command=True)
@@ -216,9 +206,9 @@ def _route(context: typer.Context, discovery: Discovery | None, budget: str | No
     said = given(context)
     if budget is not None and budget.strip() == NO_BUDGET:
         said -= {"budget"}
-    chosen = discovery or (Discovery.LOCAL if said & _LOCAL else Discovery.SECURE_SUM)
-    options = {Discovery.SECURE_SUM: _SECURE_SUM, Discovery.LOCAL: _LOCAL}
-    check_options(context, said, chosen, options, "--discovery ")
+    local = said & OPTIONS[Discovery.LOCAL]
+    chosen = discovery or (Discovery.LOCAL if local else Discovery.SECURE_SUM)
+    check_options(context, said, chosen, OPTIONS, "--discovery ")
     return chosen
 
 

@@ -8,7 +8,7 @@ from earshot_simulations.learning.markup import alert, lead, section, table
 from earshot_simulations.learning.wording import percent
 
 ATTACKS = {
-    "poisoning": "heard nothing but a place that nobody else heard, and published it without noise",
+    "poisoning": "heard nothing but a place that nobody else heard, and sent it without noise",
     "ballot_stuffing": "cast ballots as large as a sum can carry, without noise",
     "wrong_shares": "revealed wrong shares of their neighbours' secrets",
     "garbage": "answered every task with random bytes",
@@ -32,8 +32,13 @@ def outcome(success: Success) -> str:
     return f"The adversary's place was published {named}; {counted_to_it} counted to it."
 
 
-def adversary_section(success: Success | None) -> str:
-    """The part of the report; empty where no phone was corrupted."""
+def adversary_section(success: Success | None, by_sums: bool = False) -> str:
+    """The part of the report; empty where no phone was corrupted.
+
+    Args:
+        success: what came of it.
+        by_sums: whether environments were found by secure sums: then no vote keeps a place.
+    """
     if success is None:
         return ""
     words = (
@@ -54,8 +59,13 @@ def adversary_section(success: Success | None) -> str:
         ("", "#Count"),
         [
             ["Answers of theirs that the server refused", whole(success.refused)],
-            ["Votes to keep the adversary's place", _optional(success.votes)],
-            ["Other kept centroids left without a name", whole(success.displaced)],
+            ["Votes for labels in the adversary's cell", _optional(success.votes)]
+            if by_sums
+            else ["Votes to keep the adversary's place", _optional(success.votes)],
+            [
+                f"Other {'cells' if by_sums else 'kept centroids'} left without a name",
+                whole(success.displaced),
+            ],
         ],
     )
     return section("The adversary", lead(words) + alert(outcome(success)) + attacks + came)

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 from earshot_server.dashboard.wording import byte_size, counted, whole
+from earshot_server.dashboard.wording import votes as vote_count
 from earshot_simulations.engine.course import StepRecord
 from earshot_simulations.learning import drawing
 from earshot_simulations.learning.drawing import CARD, MOST_ROWS, MUTED, PALETTE, Picture, short
@@ -90,12 +91,12 @@ def label_histogram(run: Run) -> Picture | None:
 
 
 def label_votes(run: Run) -> Picture | None:
-    """The sums of the second vote: one row per kept centroid, one column per label."""
+    """The sums of the last vote: one row per cell or kept centroid, one column per label."""
     if run.label_votes is None or not run.label_votes.size:
         return None
     columns = np.sort(_largest(np.maximum(run.label_votes, 0).sum(axis=0)))
     votes = run.label_votes[:MOST_ROWS][:, columns]
-    rows = len(votes)
+    rows, noun = len(votes), "cell" if run.by_sums else "global centroid"
     strength = np.clip(votes / max(1, votes.max()), 0, 1)
 
     def draw(axes: Axes) -> None:
@@ -111,24 +112,25 @@ def label_votes(run: Run) -> Picture | None:
             axes.pcolormesh(*edges, colours, edgecolor=CARD, linewidth=1)
             for (row, column), count in np.ndenumerate(votes):
                 x, y = column + 0.5, row + 0.5
-                axes.text(x, y, str(count), ha="center", va="center", fontsize=7)
+                axes.text(x, y, vote_count(count.item()), ha="center", va="center", fontsize=7)
         axes.invert_yaxis()
         axes.set_xticks(np.arange(len(columns)) + 0.5)
         axes.set_xticklabels([short(run.label_names[label]) for label in columns], rotation=90)
         axes.set_yticks(np.arange(rows) + 0.5)
-        axes.set_yticklabels(run.top[:rows])
-        axes.set_ylabel("global centroid")
+        axes.set_yticklabels(run.top[:rows] + (1 if run.by_sums else 0))
+        axes.set_ylabel(noun)
         axes.tick_params(length=0)
 
     alt = (
-        f"Label votes of {counted(len(run.label_votes), 'kept centroid')} for "
-        f"{counted(len(run.label_names), 'label')}; the largest entry is {run.label_votes.max()}."
+        f"Label votes of {counted(len(run.label_votes), noun)} for "
+        f"{counted(len(run.label_names), 'label')}; the largest entry is "
+        f"{vote_count(run.label_votes.max().item())}."
     )
     return drawing.picture(
         draw,
         0.24 * rows + 1.7,
         alt,
-        _not_shown(len(run.label_votes) - rows, "centroid"),
+        _not_shown(len(run.label_votes) - rows, noun),
         _not_shown(len(run.label_names) - len(columns), "label"),
     )
 

@@ -89,14 +89,14 @@ def recordings(run: Run, plane: Frame) -> Picture:
     placed = plane.place(run.points)
     scenes = np.unique(run.scenes)
     centres = np.array([placed[run.scenes == scene].mean(axis=0) for scene in scenes])
-    names = _room(plane, centres, [run.label_names[scene] for scene in scenes], 0.055)
+    names = room(plane, centres, [run.label_names[scene] for scene in scenes], 0.055)
 
     def draw(axes: Axes) -> None:
-        _marks(axes, placed, run.scenes, size=5.0)
-        _write(axes, names)
+        marks(axes, placed, run.scenes, size=5.0)
+        write(axes, names)
 
     alt = f"{counted(len(placed), 'recording')} of {counted(len(scenes), 'scene')}, by true scene."
-    return _framed(draw, plane, alt, _unnamed(len(scenes) - len(names)))
+    return framed(draw, plane, alt, without_room(len(scenes) - len(names)))
 
 
 def local_centroids(run: Run, plane: Frame) -> Picture | None:
@@ -107,11 +107,11 @@ def local_centroids(run: Run, plane: Frame) -> Picture | None:
     sample = placed[_sample(len(placed))]
 
     def draw(axes: Axes) -> None:
-        _background(axes, run, plane)
-        _marks(axes, sample, np.zeros(len(sample), dtype=np.int64), size=6.0)
+        background(axes, run, plane)
+        marks(axes, sample, np.zeros(len(sample), dtype=np.int64), size=6.0)
 
     alt = f"{counted(len(placed), 'local centroid')} that phones published, noise included."
-    return _framed(draw, plane, alt, *_left_out(plane, placed, len(sample)))
+    return framed(draw, plane, alt, *left_out(plane, placed, len(sample)))
 
 
 def global_centroids(run: Run, plane: Frame) -> Picture | None:
@@ -126,20 +126,20 @@ def global_centroids(run: Run, plane: Frame) -> Picture | None:
     colours = _cluster_colours(run)
 
     def draw(axes: Axes) -> None:
-        _background(axes, run, plane)
+        background(axes, run, plane)
         points, cluster = placed[sample], clusters[sample]
         outlier, pixels = cluster == NOBODY, len(points) > _MOST_VECTORS
-        _scatter(axes, points[outlier], s=4, c=drawing.MUTED, rasterized=pixels)
-        _marks(axes, points[~outlier], colours[cluster[~outlier]], size=6.0)
-        _scatter(axes, centres, s=70, c=drawing.CARD, marker="X", zorder=4)
-        _scatter(axes, centres, s=34, c=drawing.INK, marker="X", zorder=5)
+        scatter(axes, points[outlier], s=4, c=drawing.MUTED, rasterized=pixels)
+        marks(axes, points[~outlier], colours[cluster[~outlier]], size=6.0)
+        scatter(axes, centres, s=70, c=drawing.CARD, marker="X", zorder=4)
+        scatter(axes, centres, s=34, c=drawing.INK, marker="X", zorder=5)
 
     outliers = int((clusters == NOBODY).sum())
     alt = (
         f"{counted(len(centres), 'global centroid')} from "
         f"{counted(len(placed), 'local centroid')}, {counted(outliers, 'outlier')} among them."
     )
-    return _framed(draw, plane, alt, *_left_out(plane, placed, len(sample)))
+    return framed(draw, plane, alt, *left_out(plane, placed, len(sample)))
 
 
 def labelled_centroids(run: Run, plane: Frame) -> Picture | None:
@@ -153,21 +153,23 @@ def labelled_centroids(run: Run, plane: Frame) -> Picture | None:
         for name, count in zip(run.names, votes, strict=True)
     ]
     colours = _cluster_colours(run)[run.top]
-    names = _room(plane, centres, words, 0.05)
+    names = room(plane, centres, words, 0.05)
 
     def draw(axes: Axes) -> None:
-        _background(axes, run, plane)
+        background(axes, run, plane)
         share = np.clip(votes / max(1, votes.max(initial=1)), 0.05, 1)
-        _marks(axes, centres, colours, size=140 * share)
-        _write(axes, names)
+        marks(axes, centres, colours, size=140 * share)
+        write(axes, names)
 
     listed = "; ".join(words[: drawing.MOST_ROWS]) or "none"
     alt = f"{counted(len(centres), 'kept centroid')} with label and votes: {listed}."
-    remarks = *_left_out(plane, centres, len(centres)), _unnamed(len(words) - len(names))
-    return _framed(draw, plane, alt, *remarks)
+    remarks = *left_out(plane, centres, len(centres)), without_room(len(words) - len(names))
+    return framed(draw, plane, alt, *remarks)
 
 
-def _framed(draw: Callable[[Axes], None], plane: Frame, alt: str, *remarks: str) -> Picture:
+def framed(draw: Callable[[Axes], None], plane: Frame, alt: str, *remarks: str) -> Picture:
+    """What `draw` draws, within the frame."""
+
     def draw_framed(axes: Axes) -> None:
         draw(axes)
         axes.set_xlim(plane.low[0], plane.high[0])
@@ -181,12 +183,12 @@ def _framed(draw: Callable[[Axes], None], plane: Frame, alt: str, *remarks: str)
     return drawing.picture(draw_framed, inches, alt, *remarks, square=True)
 
 
-def _marks(axes: Axes, placed: Placed, group: Integers, size: float | Placed) -> None:
+def marks(axes: Axes, placed: Placed, group: Integers, size: float | Placed) -> None:
     """Scatter points in the colour and shape of their group, at most one call per look."""
     looks = group % (len(drawing.PALETTE) * len(_MARKERS))
     for look in np.unique(looks):
         members = looks == look
-        _scatter(
+        scatter(
             axes,
             placed[members],
             s=size if isinstance(size, float) else size[members],
@@ -198,17 +200,18 @@ def _marks(axes: Axes, placed: Placed, group: Integers, size: float | Placed) ->
         )
 
 
-def _background(axes: Axes, run: Run, plane: Frame) -> None:
+def background(axes: Axes, run: Run, plane: Frame) -> None:
     """The phones' points, faint: only a simulation knows them."""
     placed, pixels = plane.place(run.points), len(run.points) > _MOST_VECTORS
-    _scatter(axes, placed, s=3, c=drawing.MUTED, alpha=0.3, rasterized=pixels)
+    scatter(axes, placed, s=3, c=drawing.MUTED, alpha=0.3, rasterized=pixels)
 
 
-def _scatter(axes: Axes, placed: Placed, **look: Any) -> None:
+def scatter(axes: Axes, placed: Placed, **look: Any) -> None:
+    """Marks without edges."""
     axes.scatter(placed[:, 0], placed[:, 1], linewidths=0, **look)
 
 
-def _room(
+def room(
     plane: Frame, centres: Placed, names: Sequence[str], below: float
 ) -> list[tuple[float, float, str]]:
     """Where to write each name: below its centre, or lower until it covers no other.
@@ -230,13 +233,15 @@ def _room(
     return places
 
 
-def _write(axes: Axes, names: Sequence[tuple[float, float, str]]) -> None:
+def write(axes: Axes, names: Sequence[tuple[float, float, str]]) -> None:
+    """Names where there is room for them, see `room`."""
     box = {"facecolor": drawing.CARD, "alpha": 0.75, "linewidth": 0, "boxstyle": "round,pad=0.15"}
     for x, y, text in names:
         axes.text(x, y, text, ha="center", va="center", zorder=6, bbox=box)
 
 
-def _unnamed(count: int) -> str:
+def without_room(count: int) -> str:
+    """The remark on names that are left out; empty if none is."""
     return f"{counted(count, 'name')} left out for want of room." if count else ""
 
 
@@ -261,7 +266,8 @@ def _cluster_colours(run: Run) -> Integers:
     return colours
 
 
-def _left_out(plane: Frame, placed: Placed, drawn: int) -> tuple[str, str]:
+def left_out(plane: Frame, placed: Placed, drawn: int) -> tuple[str, str]:
+    """Remarks on points that are not drawn, and on those outside; empty if there are none."""
     outside = plane.outside(placed)
     return (
         f"{whole(drawn)} of {whole(len(placed))} drawn." if drawn < len(placed) else "",

@@ -5,7 +5,14 @@ from __future__ import annotations
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.shipped_encoders import SHIPPED_ENCODERS
 from earshot_simulations.adversary.success import Success
-from earshot_simulations.learning.settings import SOUNDSCAPES, Agreement, Settings, Summation
+from earshot_simulations.learning.settings import (
+    BLOBS,
+    SOUNDSCAPES,
+    Agreement,
+    Discovery,
+    Settings,
+    Summation,
+)
 from earshot_simulations.populations import Population
 
 REAL_SOUND = (
@@ -41,14 +48,14 @@ def reading(settings: Settings, population: Population, success: Success | None)
             "These scenes are synthesized, and the shipped encoder was trained on such: it "
             f"flatters sound that it knows. {REAL_SOUND}."
         )
-    elif population.geometry is Geometry.SPHERICAL:
+    elif settings.data != BLOBS:
         notes.append(
             f"The figures hold for sound like this and the encoder '{population.encoder}'. An "
             "encoder flatters sound that it was trained on, even without labels; the shipped ones "
             "heard four folds of ESC-10, spoken digits and synthesized scenes, the newer one free "
             "sounds too."
         )
-    if population.geometry is Geometry.SPHERICAL:
+    if population.geometry is Geometry.SPHERICAL and settings.discovery is Discovery.LOCAL:
         notes.append(
             "The local route spends each phone's budget on that phone's recordings alone, which "
             "leaves little of the clustering at a realistic ε: read these figures as a baseline."

@@ -8,12 +8,11 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-from earshot_protocol.privacy.accounting import Release, total
-from earshot_protocol.privacy.mechanisms import Cost, Unit
-from earshot_protocol.privacy.significance import LEVEL
+from earshot_protocol.privacy.accounting import total
+from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, Cost, Unit
 from earshot_server.dashboard.spending import VACUOUS_EPSILON, by_mechanism, is_vacuous
-from earshot_server.dashboard.wording import NOTHING, UNNAMED, byte_size, counted, real, whole
-from earshot_simulations.learning import charts, plane
+from earshot_server.dashboard.wording import NOTHING, byte_size, counted, real, whole
+from earshot_simulations.learning import cell_sections, charts, local_sections
 from earshot_simulations.learning.attacks import adversary_section
 from earshot_simulations.learning.markup import (
     alert,
@@ -27,9 +26,12 @@ from earshot_simulations.learning.markup import (
     table,
 )
 from earshot_simulations.learning.run import Run
+from earshot_simulations.learning.settings import OPTIONS
 from earshot_simulations.learning.wording import duration, percent, printable
 
 _MOST_NOTES = 3
+_WRITTEN = {"selection_method": "selection"}
+"""Options that are not written as their settings are called."""
 _MOST_ROWS = 200
 _MOST_PHONES = 1000
 _Value = TypeVar("_Value")
@@ -41,11 +43,12 @@ def render(run: Run) -> str:
     Args:
         run: finished or ended early; what it never reached is said, not left blank.
     """
+    route = cell_sections if run.by_sums else local_sections
     sections = (
-        _learning_phase(run),
-        _environments(run),
-        adversary_section(run.adversary),
-        _privacy(run.privacy),
+        route.pictures(run),
+        route.environments(run),
+        adversary_section(run.adversary, run.by_sums),
+        _privacy(run),
         _dropouts(run),
         _costs(run),
         _skipped(run),
@@ -54,7 +57,7 @@ def render(run: Run) -> str:
     )
     return document(
         title=f"{run.survivors} of {run.phones} phones",
-        kicker=f"Earshot · a simulated learning phase · {run.population}",
+        kicker=f"Earshot · a simulated {route.KIND} · {run.population}",
         headline=headline(run),
         notes="".join(alert(note) for note in run.notes[:_MOST_NOTES]),
         figures=_figures(run),
@@ -74,18 +77,24 @@ def headline(run: Run) -> str:
     clauses = [f"{who} found {counted(environments, 'environment')}"]
     unnamed = run.names.count(None)
     if unnamed:
-        clauses.append(f"{counted(unnamed, 'centroid')} of {len(run.names)} stayed unnamed")
+        noun = "cell" if run.by_sums else "centroid"
+        clauses.append(f"{counted(unnamed, noun)} of {len(run.names)} stayed unnamed")
     if run.label_accuracy is not None:
         clauses.append(
             f"a new recording gets the right name {percent(run.label_accuracy)} of the time"
         )
     if run.privacy:
-        clauses.append(f"total privacy cost {_in_both_units(run.privacy)}")
+        clauses.append(f"total privacy cost {_in_both_units(run)}")
     return "; ".join(clauses) + "."
 
 
-def _in_both_units(spent: Sequence[Release]) -> str:
-    costs = total(spent)
+def _together(run: Run) -> Mapping[Unit, Cost]:
+    """What all releases come to, per unit; added up where nobody composed them."""
+    return run.together or total(run.privacy)
+
+
+def _in_both_units(run: Run) -> str:
+    costs = _together(run)
     return " and ".join(
         f"ε = {real(costs[unit].epsilon)} per {unit.value}"
         + (" (vacuous)" if is_vacuous(costs[unit]) else "")
@@ -96,10 +105,12 @@ def _in_both_units(spent: Sequence[Release]) -> str:
 def command_line(configuration: Mapping[str, object]) -> str:
     """The command that repeats the run, quoted for a shell, one option a line."""
     parts = ["earshot simulate"]
+    taken = configuration.get("discovery")
+    others = {name for way, names in OPTIONS.items() if taken not in (None, way) for name in names}
     for name, value in configuration.items():
-        if value is None or value is False or value == {}:
+        if value is None or value is False or value == {} or name in others:
             continue
-        words = ["--" + name.replace("_", "-")]
+        words = ["--" + _WRITTEN.get(name, name).replace("_", "-")]
         if isinstance(value, Mapping):
             pairs = (f"{key.replace('_', '-')}={entry}" for key, entry in value.items())
             words.append(",".join(pairs))
@@ -110,21 +121,16 @@ def command_line(configuration: Mapping[str, object]) -> str:
 
 
 def _figures(run: Run) -> str:
-    costs = total(run.privacy)
-    kept = NOTHING if run.centroid_votes is None else whole(len(run.top))
-    named = len(run.names) - run.names.count(None)
-    centroids = (
-        _optional(run.global_centroids, lambda rows: whole(len(rows))),
-        kept,
-        _optional(run.label_votes, lambda _: whole(named)),
-    )
+    costs = _together(run)
+    route = cell_sections if run.by_sums else local_sections
+    what, counts = route.found(run)
     figures = {
         "phones stayed": f"{whole(run.survivors)} / {whole(run.phones)}",
-        "centroids found / kept / named": " / ".join(centroids),
+        what: counts,
         "clustering (ARI), held out": _optional(run.ari_test, "{:.2f}".format),
         "clustering (ARI), heard": _optional(run.ari_train, "{:.2f}".format),
         "right name, held out": _optional(run.label_accuracy, percent),
-        "ε per recording / phone": " / ".join(
+        "ε per recording / phone (zero-out)": " / ".join(
             real(costs[unit].epsilon) for unit in (Unit.RECORDING, Unit.PHONE)
         )
         if run.privacy
@@ -136,120 +142,45 @@ def _figures(run: Run) -> str:
     return f'<dl class="figures">{"".join(pairs)}</dl>'
 
 
-def _learning_phase(run: Run) -> str:
-    frame = plane.frame(run.points)
-    words = "Every picture shows the same plane. Grey points are what the phones heard."
-    if frame.explained is not None:
-        words += (
-            f" The {run.points.shape[1]} dimensions are projected on the two in which the points "
-            f"differ most; these hold {percent(frame.explained)} of their variance."
-        )
-    pictures = grid(
-        figure(
-            "1. What the phones heard",
-            f"A sample of {counted(len(run.points), 'recording')}, coloured by true scene. "
-            "No phone and no server knows this picture.",
-            plane.recordings(run, frame),
-        ),
-        figure(
-            "2. What they published",
-            "The top centroids of all phones, with the noise that protects each recording.",
-            plane.local_centroids(run, frame),
-        ),
-        figure(
-            "3. What the server found",
-            "Centroids in one colour went into one global centroid, marked by a cross; "
-            "grey ones are outliers.",
-            plane.global_centroids(run, frame),
-        ),
-        figure(
-            "4. What the votes made of it",
-            "The kept global centroids with the label and the centroid votes each received.",
-            plane.labelled_centroids(run, frame),
-        ),
-    )
-    return section("The learning phase", lead(words) + pictures)
-
-
-def _environments(run: Run) -> str:
-    if run.centroid_votes is None:
-        return section("Environments found", lead("The run ended before the vote on centroids."))
-    rows = []
-    for row, (index, name) in enumerate(zip(run.top, run.names, strict=True)):
-        votes_to_keep = whole(run.centroid_votes[index])
-        if run.label_votes is None:
-            rows.append([NOTHING, str(index), votes_to_keep, NOTHING, NOTHING, NOTHING])
-            continue
-        votes = run.label_votes[row]
-        cast, most = votes.clip(0).sum(), votes.max()
-        rows.append(
-            [
-                UNNAMED if name is None else name,
-                str(index),
-                votes_to_keep,
-                whole(most),
-                percent(most / cast) if cast else NOTHING,
-                real(run.name_p_values[row]) if run.name_p_values else NOTHING,
-            ]
-        )
-    centroids = table(
-        "Kept global centroids. Votes carry noise; the share is that of the most frequent label "
-        "among the label votes for its centroid. It is the centroid's name where noise alone would "
-        f"name any centroid in at most {round(100 * LEVEL)} of 100 phases (p, corrected for all "
-        "that were looked at); else the centroid is unnamed.",
-        ("Label", "#Centroid", "#Votes to keep it", "#Votes for the label", "#Share", "#p"),
-        rows[:_MOST_ROWS],
-    )
-    pictures = grid(
-        figure(
-            "Labels, published and true",
-            "Held-out recordings by the name that the published centroids give them, "
-            "beside their true one.",
-            charts.label_histogram(run),
-        ),
-        figure(
-            "Votes for a label",
-            "Noisy sums of the second vote; a strong colour is a large sum.",
-            charts.label_votes(run),
-        ),
-        figure(
-            "Votes to keep a centroid", "Noisy sums of the first vote.", charts.centroid_votes(run)
-        ),
-    )
-    return section("Environments found", centroids + _left_out(len(rows)) + pictures)
-
-
-def _privacy(spent: Sequence[Release]) -> str:
-    title = "Privacy spent"
+def _privacy(run: Run) -> str:
+    title, spent = "Privacy spent", run.privacy
     if not spent:
         return section(title, lead("Nothing was released, so nothing was spent."))
     promise = (
         "The most that everything published can tell about one recording, or about one phone: "
         "whether it took part changes the probability of any outcome by at most the factor "
-        "e<sup>ε</sup>, except with probability δ. Costs add up over the steps."
+        "e<sup>ε</sup>, except with probability δ. A phone is compared with zeros in its place, "
+        "its noise still added (zero-out); beside it stands what it pays where another phone's "
+        "part is put in its place, which no budget counts. Steps together cost what they compose "
+        "to, which may be less than their sum."
     )
-    costs = total(spent)
+    costs = _together(run)
     rows = [
-        [step, *_cost_cells(by_unit), mechanism]
+        [step, *_cost_cells({**run.costs.get(step, {}), **by_unit}), mechanism]
         for (step, mechanism), by_unit in by_mechanism(spent).items()
     ]
     spending = table(
-        "Cost of every step, per recording, and per phone that has as many recordings as the phase "
-        "counts on.",
-        ("Step", "#ε recording", "#δ recording", "#ε phone", "#δ phone", "Mechanism"),
+        "Cost of every step, per recording, per phone"
+        + ("" if run.by_sums else " that has as many recordings as the phase counts on")
+        + ", and per phone that is replaced.",
+        (
+            *("Step", "#ε recording", "#δ recording", "#ε phone (zero-out)"),
+            *("#δ phone (zero-out)", "#ε phone, replaced", "Mechanism"),
+        ),
         rows,
-        ["Total", *_cost_cells(costs), ""],
+        ["Together", *_cost_cells(costs), ""],
     )
-    warnings = (_vacuous(unit, cost) for unit, cost in costs.items() if is_vacuous(cost))
-    return section(title, f'<p class="lead">{promise}</p>{spending}{"".join(warnings)}')
+    counted_units = (unit for unit in LEDGER_UNITS if is_vacuous(costs[unit]))
+    warnings = "".join(_vacuous(unit, costs[unit]) for unit in counted_units)
+    return section(title, f'<p class="lead">{promise}</p>{spending}{warnings}')
 
 
 def _cost_cells(costs: Mapping[Unit, Cost]) -> list[str]:
-    return [
-        real(number)
-        for unit in (Unit.RECORDING, Unit.PHONE)
-        for number in (costs[unit].epsilon, costs[unit].delta)
+    cells = [
+        real(number) for unit in LEDGER_UNITS for number in (costs[unit].epsilon, costs[unit].delta)
     ]
+    replaced = costs.get(Unit.REPLACED_PHONE)
+    return [*cells, NOTHING if replaced is None else real(replaced.epsilon)]
 
 
 def _vacuous(unit: Unit, cost: Cost) -> str:
@@ -365,11 +296,6 @@ def _notes(run: Run) -> str:
     items = "".join(f"<li><p>{escaped(note)}</p></li>" for note in run.notes)
     summary = f"All {whole(len(run.notes))}"
     return section("Notes", details(summary, f'<ul class="notes">{items}</ul>'))
-
-
-def _left_out(rows: int) -> str:
-    more = rows - _MOST_ROWS
-    return lead(f"{whole(more)} more are in result.json.") if more > 0 else ""
 
 
 def _optional(value: _Value | None, write: Callable[[_Value], str]) -> str:

@@ -13,6 +13,9 @@ import numpy as np
 import numpy.typing as npt
 
 from earshot_protocol.privacy.accounting import Release, total
+from earshot_protocol.privacy.mechanisms import Cost, Unit
+from earshot_protocol.privacy.significance import are_clear
+from earshot_server.dashboard.groups import groups
 from earshot_simulations.adversary.success import Success
 from earshot_simulations.engine.course import StepRecord
 from earshot_simulations.populations.population import Skipped
@@ -54,8 +57,7 @@ class Run:
         centroid_votes: int (g,), noisy.
         top: int (t,), the global centroids that the first vote kept.
         label_votes: int (t, L), noisy.
-        labels: int (t,), the label of each kept centroid; -1 where it is unnamed, because no
-            label stands clear of the noise.
+        labels: int (t,), the label of each kept centroid; -1 where it is unnamed.
         centroid_p_values: whether the votes for each kept centroid may be noise.
         name_p_values: whether its most frequent label may be.
         ari_train: adjusted Rand index of the kept centroids on the phones' own recordings.
@@ -65,6 +67,8 @@ class Run:
         clear_label_accuracy: the same by those names alone that stand clear of the noise.
         adversary: what corrupted phones achieved; None if there were none.
         privacy: every release, in each unit.
+        costs: of each private step that was released, in every unit, that of a replaced phone too.
+        together: what these come to, see `earshot_server.phases.costs`.
         label_histogram: int (L,), recordings that the published centroids assign to each label
             (thesis 7.2).
         true_histogram: int (L,), recordings whose true label it is.
@@ -101,6 +105,8 @@ class Run:
     clear_label_accuracy: float | None = None
     adversary: Success | None = None
     privacy: tuple[Release, ...] = ()
+    costs: Mapping[str, Mapping[Unit, Cost]] = field(default_factory=dict)
+    together: Mapping[Unit, Cost] = field(default_factory=dict)
     label_histogram: Integers = field(default_factory=_no_integers)
     true_histogram: Integers = field(default_factory=_no_integers)
     steps: tuple[StepRecord, ...] = ()
@@ -111,10 +117,20 @@ class Run:
     seconds: float = 0.0
 
     @property
+    def by_sums(self) -> bool:
+        """Whether environments were found by secure sums over cells."""
+        return self.start_centroids is not None
+
+    @property
     def names(self) -> tuple[str | None, ...]:
-        """The label of each kept centroid; None where it is unnamed, or before the vote."""
-        labels = self.labels if len(self.labels) else np.full(len(self.top), NOBODY)
-        return tuple(None if label == NOBODY else self.label_names[label] for label in labels)
+        """The label of each kept centroid; None where it may be noise, or before the vote."""
+        count = len(self.top)
+        labels = self.labels if len(self.labels) else np.full(count, NOBODY)
+        clear = are_clear(self.name_p_values, count) if self.name_p_values else (True,) * count
+        return tuple(
+            self.label_names[label] if named and label != NOBODY else None
+            for label, named in zip(labels, clear, strict=True)
+        )
 
 
 def result(run: Run) -> dict[str, object]:
@@ -135,6 +151,7 @@ def result(run: Run) -> dict[str, object]:
         "named": None if run.label_votes is None else len(run.names) - run.names.count(None),
         "global_centroids": None if run.global_centroids is None else len(run.global_centroids),
         "top_global_centroids": len(run.top) if len(run.top) else None,
+        "environments": _environments(run),
         "centroids": _kept_centroids(run),
         "adversary": None if run.adversary is None else vars(run.adversary),
         "privacy": {
@@ -142,6 +159,10 @@ def result(run: Run) -> dict[str, object]:
             "total": {
                 unit.value: {"epsilon": cost.epsilon, "delta": cost.delta}
                 for unit, cost in total(run.privacy).items()
+            },
+            "together": {
+                unit.value: {"epsilon": cost.epsilon, "delta": cost.delta}
+                for unit, cost in run.together.items()
             },
         },
         "seconds": {"steps": _by_step(run, lambda step: step.seconds), "total": run.seconds},
@@ -159,6 +180,22 @@ def result(run: Run) -> dict[str, object]:
     return {name: plain(value) for name, value in described.items()}
 
 
+def _environments(run: Run) -> list[dict[str, object]]:
+    """What cells of one label make up; each centroid of the local route is one of its own."""
+    if not run.by_sums or run.label_votes is None:
+        kept = zip(run.top, run.names, strict=True)
+        return [{"label": name, "centroids": [index]} for index, name in kept]
+    return [
+        {
+            "label": group.name,
+            "centroids": group.clear,
+            "doubtful": group.doubtful,
+            "votes": group.votes,
+        }
+        for group in groups(run)
+    ]
+
+
 def _kept_centroids(run: Run) -> list[dict[str, object]]:
     if run.global_centroids is None:
         return []
@@ -174,8 +211,18 @@ def _kept_centroids(run: Run) -> list[dict[str, object]]:
             "centroid_p_value": run.centroid_p_values[row] if run.centroid_p_values else None,
             "centroid": run.global_centroids[index],
         }
+        | _cell(run, row)
         for row, (index, name) in enumerate(zip(run.top, run.names, strict=True))
     ]
+
+
+def _cell(run: Run, row: int) -> dict[str, object]:
+    """What there is to say of a cell alone."""
+    if run.start_centroids is None:
+        return {}
+    likely = run.label_names[run.labels[row]] if len(run.labels) else None
+    moved = run.moved[row] if len(run.moved) else False
+    return {"likely_label": likely, "moved": moved, "start_centroid": run.start_centroids[row]}
 
 
 def _by_step(run: Run, value: Callable[[StepRecord], float]) -> dict[str, float]:

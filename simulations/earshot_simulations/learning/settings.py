@@ -24,7 +24,7 @@ from earshot_protocol.privacy.ledger import Ledger
 from earshot_protocol.privacy.local_mechanisms import SelectionMethod
 from earshot_protocol.start_centroids import CentroidSet
 from earshot_protocol.wire import LARGEST_DIMENSIONS
-from earshot_server.commands.routes import Discovery as Discovery  # one of the settings
+from earshot_server.discovery.route import Discovery as Discovery  # one of the settings
 from earshot_simulations.adversary.adversary import Adversary
 from earshot_simulations.engine.interface import AGREES
 from earshot_simulations.engine.processes import check_processes
@@ -64,6 +64,18 @@ class Summation(enum.StrEnum):
 
 
 _DIMENSIONS = {Discovery.SECURE_SUM: discovery_budget.DIMENSIONS, Discovery.LOCAL: 8}
+
+
+OPTIONS: Mapping[Discovery, frozenset[str]] = {
+    Discovery.SECURE_SUM: frozenset({"epsilon", "delta", "label_share", "cells", "sums"}),
+    Discovery.LOCAL: frozenset(
+        {
+            *("budget", "clustering_runs", "selection_method", "centroid_votes", "label_votes"),
+            *("local_centroids", "top_local_centroids", "top_global_centroids"),
+        }
+    ),
+}
+"""The settings of one discovery alone."""
 
 
 class Engine(enum.StrEnum):

@@ -22,6 +22,7 @@ from earshot_protocol.privacy.mechanisms import GRID
 from earshot_protocol.secure_sum.bell import BELL
 from earshot_protocol.secure_sum.interface import Summation
 from earshot_server.discovery.optics import Optics
+from earshot_server.phases.costs import step_costs, together
 from earshot_server.phases.discovery import DiscoveryPhase
 from earshot_server.phases.learning import LearningPhase
 from earshot_simulations.adversary.attack import Attack, far_place
@@ -110,6 +111,8 @@ def simulate(settings: Settings, progress: Progress = _no_progress) -> Run:
             interrupted = f"interrupted in the step '{course.at or HEAR}'"
         if course.failure is not None:
             interrupted = PHASE_FAILED + course.failure
+        plan, spent = parameters.plan(), course.spent()
+        left = {release.step for release in spent}
         achieved = _achieved(attack, parameters, population, course)
         return Run(
             version=distribution.version(),
@@ -120,7 +123,9 @@ def simulate(settings: Settings, progress: Progress = _no_progress) -> Run:
             label_names=population.labels,
             **_outcome(settings, population, course),
             adversary=achieved,
-            privacy=course.spent(),
+            privacy=spent,
+            costs={name: cost for name, cost in step_costs(plan).items() if name in left},
+            together=together(plan, left),
             steps=tuple(course.steps),
             skipped=population.skipped,
             notes=(*reading(settings, population, achieved), *course.notes),

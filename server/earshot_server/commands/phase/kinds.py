@@ -18,7 +18,8 @@ from earshot_protocol.phases.parameters import Parameters, parse_budget
 from earshot_protocol.phases.statistics import HISTOGRAM, StatisticsParameters
 from earshot_protocol.shipped_encoders import SHIPPED_ENCODERS, packaged
 from earshot_protocol.start_centroids import CentroidSet
-from earshot_server.commands.routes import Discovery, check_options, given
+from earshot_server.commands.routes import check_options, given
+from earshot_server.discovery.route import Discovery
 
 _BUDGET = {"clustering": 1.0, "selection": 0.25, "centroid-vote": 0.5, "label-vote": 0.5}
 _EPSILON = 0.25
@@ -37,7 +38,7 @@ _OPTIONS = {
     LOCAL: {
         *("budget", "recordings", "encoder", "dimensions"),
         *("local_centroids", "top_local_centroids", "top_global_centroids"),
-        *("selection_method", "centroid_votes", "label_votes"),
+        *("clustering_runs", "selection_method", "centroid_votes", "label_votes"),
     },
     STATISTICS: {"budget", "contacts", "since", "until"},
 }

@@ -19,7 +19,7 @@ from earshot_server.commands.options import DEFAULT_DATA, DEFAULT_SERVER, AsJson
 from earshot_server.commands.phase import prospects
 from earshot_server.commands.phase.hierarchy import asked as asked_hierarchy
 from earshot_server.commands.phase.kinds import chosen, parameters_of
-from earshot_server.commands.routes import Discovery
+from earshot_server.discovery.route import Discovery
 from earshot_server.operator_client import OperatorClient, ServerError, read_token
 from earshot_server.phases.forecast import forecast
 

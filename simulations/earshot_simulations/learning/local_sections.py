@@ -1,0 +1,114 @@
+"""What a report says of the local route alone: centroids that phones publish, and two votes."""
+
+from __future__ import annotations
+
+from earshot_protocol.privacy.significance import LEVEL
+from earshot_server.dashboard.wording import NOTHING, UNNAMED, counted, real, whole
+from earshot_simulations.learning import charts, plane
+from earshot_simulations.learning.markup import figure, grid, lead, section, table
+from earshot_simulations.learning.run import Run
+from earshot_simulations.learning.wording import percent
+
+KIND = "learning phase"
+MOST_ROWS = 200
+
+
+def found(run: Run) -> tuple[str, str]:
+    """What was found, for the figures at the head of a page: what is counted, and the counts."""
+    kept = NOTHING if run.centroid_votes is None else whole(len(run.top))
+    centroids = NOTHING if run.global_centroids is None else whole(len(run.global_centroids))
+    named = NOTHING
+    if run.label_votes is not None:
+        named = whole(len(run.names) - run.names.count(None))
+    return "centroids found / kept / named", f"{centroids} / {kept} / {named}"
+
+
+def pictures(run: Run) -> str:
+    """What the steps made of the phones' sound, in one plane."""
+    frame = plane.frame(run.points)
+    words = "Every picture shows the same plane. Grey points are what the phones heard."
+    if frame.explained is not None:
+        words += (
+            f" The {run.points.shape[1]} dimensions are projected on the two in which the points "
+            f"differ most; these hold {percent(frame.explained)} of their variance."
+        )
+    shown = grid(
+        figure(
+            "1. What the phones heard",
+            f"A sample of {counted(len(run.points), 'recording')}, coloured by true scene. "
+            "No phone and no server knows this picture.",
+            plane.recordings(run, frame),
+        ),
+        figure(
+            "2. What they published",
+            "The top centroids of all phones, with the noise that protects each recording.",
+            plane.local_centroids(run, frame),
+        ),
+        figure(
+            "3. What the server found",
+            "Centroids in one colour went into one global centroid, marked by a cross; "
+            "grey ones are outliers.",
+            plane.global_centroids(run, frame),
+        ),
+        figure(
+            "4. What the votes made of it",
+            "The kept global centroids with the label and the centroid votes each received.",
+            plane.labelled_centroids(run, frame),
+        ),
+    )
+    return section("The learning phase", lead(words) + shown)
+
+
+def environments(run: Run) -> str:
+    """The kept centroids and their votes."""
+    if run.centroid_votes is None:
+        return section("Environments found", lead("The run ended before the vote on centroids."))
+    rows = []
+    for row, (index, name) in enumerate(zip(run.top, run.names, strict=True)):
+        votes_to_keep = whole(run.centroid_votes[index])
+        if run.label_votes is None:
+            rows.append([NOTHING, str(index), votes_to_keep, NOTHING, NOTHING, NOTHING])
+            continue
+        votes = run.label_votes[row]
+        cast, most = votes.clip(0).sum(), votes.max()
+        rows.append(
+            [
+                UNNAMED if name is None else name,
+                str(index),
+                votes_to_keep,
+                whole(most),
+                percent(most / cast) if cast else NOTHING,
+                real(run.name_p_values[row]) if run.name_p_values else NOTHING,
+            ]
+        )
+    centroids = table(
+        "Kept global centroids. Votes carry noise; the share is that of the most frequent label "
+        "among the label votes for its centroid. It is the centroid's name where noise alone would "
+        f"name any centroid in at most {round(100 * LEVEL)} of 100 phases (p, corrected for all "
+        "that were looked at); else the centroid is unnamed.",
+        ("Label", "#Centroid", "#Votes to keep it", "#Votes for the label", "#Share", "#p"),
+        rows[:MOST_ROWS],
+    )
+    shown = grid(
+        figure(
+            "Labels, published and true",
+            "Held-out recordings by the name that the published centroids give them, "
+            "beside their true one.",
+            charts.label_histogram(run),
+        ),
+        figure(
+            "Votes for a label",
+            "Noisy sums of the second vote; a strong colour is a large sum.",
+            charts.label_votes(run),
+        ),
+        figure(
+            "Votes to keep a centroid", "Noisy sums of the first vote.", charts.centroid_votes(run)
+        ),
+    )
+    return section("Environments found", centroids + left_out(len(rows)) + shown)
+
+
+def left_out(rows: int) -> str:
+    """The remark on rows that a table has no room for; empty if it shows all."""
+    more = rows - MOST_ROWS
+    return lead(f"{whole(more)} more are in result.json.") if more > 0 else ""
