@@ -93,7 +93,7 @@ def test_what_the_readme_simulates(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
         assert settings.refusals(settings.agreement) == (), command
 
 
-@pytest.mark.parametrize("words", [["--phones", "500"], ["--phones", "500", "--statistics"]])
+@pytest.mark.parametrize("words", [[], ["--discovery", "local"], ["--statistics"]])
 def test_phases_that_an_operator_starts(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
     asked: list[Parameters] = []
 
@@ -104,10 +104,10 @@ def test_phases_that_an_operator_starts(words: list[str], monkeypatch: pytest.Mo
     for kind in Parameters.__subclasses__():
         monkeypatch.setattr(kind, "check_feasible", check)
         monkeypatch.setattr(kind, "check", check)
-    left = CliRunner().invoke(phase_commands.app, ["start", *words])
+    left = CliRunner().invoke(phase_commands.app, ["start", "--phones", "500", *words])
     monkeypatch.undo()
     assert isinstance(left.exception, AskedError), left.exception
-    (accept if "--statistics" in words else accept_local)(asked[0])
+    (accept_local if "local" in words else accept)(asked[0])
 
 
 def test_benchmarks() -> None:

@@ -160,7 +160,7 @@ def test_names_and_cohorts_are_given_and_shown(server: ServerProcess) -> None:
 
 def test_a_statistics_phase_is_started_too(server: ServerProcess) -> None:
     started = earshot(
-        *("phase", "start", "--statistics", "--phones", "100", "--budget", "histogram=0.7"),
+        *("phase", "start", "--statistics", "--phones", "100", "--budget", "histogram=0.4"),
         *("--labels", "bus, park", "--contacts", "9", "--json", *at(server)),
         *("--from", "2026-01-01", "--until", "2026-01-08"),
     )
@@ -169,7 +169,7 @@ def test_a_statistics_phase_is_started_too(server: ServerProcess) -> None:
     shown = json.loads(earshot("phase", "show", phase, "--json", *at(server)).stdout)
     parameters = shown["phase"]["parameters"]
     assert parameters["type"] == "statistics"
-    assert (parameters["epsilon"], parameters["contacts"]) == (0.7, 9)
+    assert (parameters["epsilon"], parameters["contacts"]) == (0.4, 9)
     assert (parameters["since"], parameters["until"]) == ("2026-01-01", "2026-01-08")
     assert parameters["labels"] == ["bus", "park"]
     earshot("phase", "stop", phase, *at(server))
