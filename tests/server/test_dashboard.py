@@ -25,8 +25,8 @@ from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.wire import Matrix
 from earshot_server.accounting.accountant import ADDED_UP, Composed, composed_total
 from earshot_server.dashboard import wording
-from earshot_server.phases.spending import expenses_of
 from earshot_server.phases.costs import together
+from earshot_server.phases.spending import expenses_of
 from earshot_server.records import FAILED, PhaseRecord, StepRecord
 from earshot_server.store.database import DatabaseUnavailableError
 
@@ -290,7 +290,7 @@ def test_privacy_is_shown_in_both_units_with_totals() -> None:
     costs = together(record.parameters.plan())
     assert f"Together {said(costs.values())}" in shown.words
     assert ", by Rényi divergences" in shown.words
-    assert "Per phone, this promises nothing" in shown.words
+    assert "Per phone (zero-out), this promises nothing" in shown.words
     assert "Per recording, this promises nothing" not in shown.words
 
 

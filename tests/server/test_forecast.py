@@ -28,7 +28,7 @@ from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.privacy.accounting import total
 from earshot_protocol.privacy.laws import NoiseLaw
-from earshot_protocol.privacy.mechanisms import GRID, LEDGER_UNITS
+from earshot_protocol.privacy.mechanisms import GRID, LEDGER_UNITS, Unit
 from earshot_protocol.privacy.noise import polya_share, skellam_share
 from earshot_protocol.privacy.significance import LEVEL, name_p_values
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER
@@ -362,7 +362,8 @@ def test_what_a_discovery_costs_is_what_was_asked_for_whatever_its_sums_add_up_t
     assert foreseen.together["phone"].delta == 1e-6
     assert 2.0 < foreseen.together["recording"].epsilon < 2.01
     assert 4.0 < foreseen.together["replaced phone"].epsilon < 4.5
-    assert foreseen.total["phone"].epsilon > 3.0  # added up
+    assert total(foreseen.privacy)[Unit.PHONE].epsilon > 3.0  # added up
+    assert foreseen.total == {each.value: foreseen.together[each.value] for each in LEDGER_UNITS}
     shown = words(found_by_sums())
     for said in (
         "discovery phase of 1000 phones",

@@ -64,7 +64,8 @@ def of_phase(record: PhaseRecord) -> Privacy:
         Spending(step, mechanism, known.get(step, {}) | cost, step in paid)
         for (step, mechanism), cost in by_mechanism(releases).items()
     )
-    expenses, units = expenses_of(record, releases), LEDGER_UNITS
+    expenses = expenses_of(record, releases)
+    units: tuple[Unit, ...] = LEDGER_UNITS
     steps = {row.step for row in rows}
     if steps <= set(known):
         units = tuple(Unit)
