@@ -95,3 +95,11 @@ def test_many_small_losses_beside_a_large_one() -> None:
     losses = PureLosses([Laplace(50.0, 1, 2), Laplace(0.01, 1, 400)])
     assert 100 < losses.epsilon(1e-6) < 101.6
     assert np.all(np.diff([losses.delta(each) for each in np.linspace(0, 104, 200)]) <= 0)
+
+
+@pytest.mark.parametrize("tiny", [1e-6, 1e-9, 1e-17, 5e-324])
+def test_next_to_nothing_beside_a_large_loss_costs_next_to_nothing(tiny: float) -> None:
+    """A server may name any ε; what is below a step of the grid counts as one."""
+    alone = PureLosses([Laplace(3.0, 1, 1)]).epsilon(1e-6)
+    together = PureLosses([Laplace(3.0, 1, 1), Laplace(tiny, 1, 1)]).epsilon(1e-6)
+    assert alone * (1 - 1e-6) <= together <= alone + tiny + 0.01

@@ -130,7 +130,7 @@ class PureLosses:
 
     def _on_grid(self, release: Laplace) -> Curve:
         """Probabilities of the losses from −m to m times the decay, of which every other occurs."""
-        points = math.ceil(release.decay / self._step - _ROUNDING)
+        points = max(1, math.ceil(release.decay / self._step - _ROUNDING))
         decay, shift = points * self._step, release.shift
         kept = np.exp(-decay * np.arange(shift + 1)) / (1 + math.exp(-decay))
         kept[1:-1] *= -math.expm1(-decay)
