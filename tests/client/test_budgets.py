@@ -18,7 +18,7 @@ from earshot_client.store.memory import MemoryStore
 from earshot_protocol.errors import InvalidParametersError, RefusedError
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.phases.discovery import DiscoveryParameters, SumCells
-from earshot_protocol.phases.learning import Budget, Cluster
+from earshot_protocol.phases.learning import Budget, Cluster, PhaseParameters
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.phases.statistics import CountContacts, StatisticsParameters
@@ -143,6 +143,16 @@ REFUSED: dict[str, tuple[Rule, Task, Policy | None]] = {
     "too little noise in sums over cells": (
         Rule.LARGEST_EPSILON,
         beginning(changed(DISCOVERY, cells_noise=0.5)),
+        None,
+    ),
+    "no noise at all in sums over cells": (
+        Rule.PARAMETERS,
+        beginning(changed(DISCOVERY, cells_noise=1e-148)),
+        None,
+    ),
+    "next to no noise in sums over cells": (
+        Rule.LARGEST_EPSILON,
+        beginning(changed(DISCOVERY, labels_noise=1e-9)),
         None,
     ),
     "what a phone makes private itself": (
@@ -313,3 +323,50 @@ def test_no_series_of_phases_spends_more_than_the_budgets(
         assert epsilon_at(policy.largest_yearly_phone_delta, year) <= 3.0 * (1 + 1e-9)
         life = ledger.expenses_of(Unit.RECORDING)
         assert epsilon_at(policy.largest_lifetime_delta, life) <= 6.0 * (1 + 1e-9)
+
+
+WHATEVER = st.sampled_from([1e-9, 1e-8, 1e-6, 1e-3, 0.1, 1, 3, 50, 1e3, 1e5, 1e9, 1e100, 1e308])
+
+
+@settings(max_examples=200)
+@given(
+    st.one_of(
+        st.builds(
+            lambda *budget: learning_parameters(budget=Budget(*budget)),
+            *(WHATEVER, WHATEVER, WHATEVER, WHATEVER),
+        ),
+        st.builds(
+            lambda delta, *budget: learning_parameters(
+                budget=Budget(*budget), geometry=Geometry.SPHERICAL, delta=delta, recordings=10**6
+            ),
+            st.sampled_from([1e-300, 1e-12, 0.5]),
+            *(WHATEVER, WHATEVER, WHATEVER, WHATEVER),
+        ),
+        st.builds(
+            lambda epsilon, contacts: statistics_parameters(epsilon=epsilon, contacts=contacts),
+            WHATEVER,
+            st.sampled_from([1, 5, 10_000]),
+        ),
+        st.builds(
+            lambda cells, labels, delta: discovery_parameters(
+                cells_noise=cells, labels_noise=labels, delta=delta
+            ),
+            *(WHATEVER, WHATEVER, st.sampled_from([1e-300, 1e-12, 0.5])),
+        ),
+    ),
+    st.sampled_from([Policy(), Policy.per_recording(), Policy.per_recording(largest_epsilon=1e9)]),
+)
+def test_any_price_that_a_server_names_is_accepted_or_refused_by_name(
+    parameters: Parameters, policy: Policy
+) -> None:
+    """And what a phone as it comes accepts, costs little by a plain reading of its noise."""
+    try:
+        refused = list(policy.refusals_of_phase(parameters, Ledger(), NOON.date()))
+    except InvalidParametersError:  # which a phone says as a refusal
+        return
+    if not refused and policy == Policy():
+        assert not isinstance(parameters, PhaseParameters) or parameters.budget.clustering < 0.01
+        if isinstance(parameters, DiscoveryParameters):
+            assert min(parameters.cells_noise, parameters.labels_noise) > 1
+        if isinstance(parameters, StatisticsParameters):
+            assert parameters.epsilon * parameters.contacts / 2 <= 2.01

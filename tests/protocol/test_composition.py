@@ -281,3 +281,19 @@ def test_a_delta_or_epsilon_out_of_range_is_named(wrong: float) -> None:
         composed_epsilon((Pure(1.0),), wrong)
     with pytest.raises(InvalidParametersError, match=r"^epsilon="):
         composed_delta((Pure(1.0),), -abs(wrong))
+
+
+@pytest.mark.parametrize("variance", [5e-324, 1e-300, 1e-290, 1e-200, 1e-20])
+@pytest.mark.parametrize("beside", [(), (Pure(1e308),), (ZeroConcentrated(1e305),)])
+def test_noise_that_is_none_costs_everything(variance: float, beside: tuple[Event, ...]) -> None:
+    """Products that leave the range of floats are no numbers, and were once taken for ε = 0."""
+    events = (SkellamSum(variance, 4096.0, 4096.0), *beside)
+    assert composed_epsilon(events, 1e-5) == math.inf
+    assert composed_delta(events, 1.0) == 1.0
+
+
+@pytest.mark.parametrize("huge", [1e200, 1e308])
+def test_numbers_of_any_size_are_an_answer(huge: float) -> None:
+    assert composed_epsilon([SkellamSum(huge, 4096.0, 4096.0)], 1e-5) < 1e-6
+    for event in (BoundedRange(huge), ZeroConcentrated(huge), Pure(huge), SkellamSum(1.0, 1, huge)):
+        assert composed_epsilon([event, event], 1e-5) >= huge

@@ -37,6 +37,8 @@ LABELS = "labels"
 """The last part of the plan, and its private step."""
 MOST_SUMS = 3
 """Of cells: further ones cost privacy and time, and move hardly anything."""
+SMALLEST_NOISE, LARGEST_NOISE = 1e-9, 1e9
+"""Multipliers far below and far above any use, whose costs are numbers that can be worked out."""
 
 PerCell = Meta(max_length=start_centroids.MOST)
 Votes = Annotated[float, Meta(ge=-1e12, le=1e12)]
@@ -115,8 +117,8 @@ class DiscoveryParameters(Parameters, frozen=True, kw_only=True, tag="discovery"
         """
         super().check()
         checks.whole("sums", self.sums, 0, MOST_SUMS)
-        checks.positive("cells_noise", self.cells_noise)
-        checks.positive("labels_noise", self.labels_noise)
+        checks.between("cells_noise", self.cells_noise, SMALLEST_NOISE, LARGEST_NOISE)
+        checks.between("labels_noise", self.labels_noise, SMALLEST_NOISE, LARGEST_NOISE)
         checks.probability("delta", self.delta)
         wrong = start_centroids.flaw((self.start,), LARGEST_DIMENSIONS)
         if wrong is not None:

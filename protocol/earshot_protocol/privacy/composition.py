@@ -112,8 +112,9 @@ class Composition:
     def __init__(self, events: Iterable[Event]) -> None:
         self.counts = Counter(events)
         self._curve = np.zeros(len(ORDERS))
-        for event, count in self.counts.items():
-            self._curve += count * _shared_curve(event)
+        with np.errstate(over="ignore"):  # what is beyond all numbers is infinite
+            for event, count in self.counts.items():
+                self._curve += count * _shared_curve(event)
         self.added_epsilon = self._total(_pure_epsilon)
         self.added_delta = min(1.0, self._total(_pure_delta))
         self._distance = self._total(distance)
@@ -178,7 +179,9 @@ class Composition:
         """δ at this ε if every sum were ideal (the same, solved for δ)."""
         if epsilon >= self.added_epsilon:
             return 0.0
-        exponents = (ORDERS - 1) * (self._curve - epsilon + np.log1p(-1 / ORDERS)) - np.log(ORDERS)
+        with np.errstate(over="ignore"):
+            grown = (ORDERS - 1) * (self._curve - epsilon + np.log1p(-1 / ORDERS))
+        exponents = grown - np.log(ORDERS)
         by_renyi = math.exp(min(0.0, float(np.min(exponents))))
         return min(by_renyi, self._losses.delta(epsilon)) if self._losses else by_renyi
 

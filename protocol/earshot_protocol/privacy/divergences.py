@@ -48,6 +48,12 @@ def renyi(event: Event, orders: Curve = ORDERS) -> Curve:
     Raises:
         InvalidParametersError: a number of the event is out of range.
     """
+    # Numbers are a server's word: what leaves the range of floats on the way is no bound at all.
+    with np.errstate(over="ignore", divide="ignore", invalid="ignore"):
+        return np.nan_to_num(_divergence(event, orders), nan=math.inf, posinf=math.inf)
+
+
+def _divergence(event: Event, orders: Curve) -> Curve:
     match event:
         case Pure():
             return _times(event) * _randomized_response(_epsilon(event.epsilon), orders)
@@ -56,7 +62,7 @@ def renyi(event: Event, orders: Curve = ORDERS) -> Curve:
             return _randomized_response(_epsilon(event.epsilon), orders)
         case BoundedRange():
             epsilon = _epsilon(event.epsilon)
-            concentrated = orders * epsilon**2 / 8
+            concentrated = orders * (epsilon * epsilon) / 8
             pure = _randomized_response(epsilon, orders)
             return _times(event) * np.minimum(pure, concentrated)
         case ZeroConcentrated():
@@ -122,15 +128,17 @@ def _skellam(event: SkellamSum, orders: Curve) -> Curve:
     convex in α (van Erven and Harremoës 2014, Corollary 2), so chords bound it. Both distances may
     be bounds that are not whole: the formula grows with either.
     """
-    variance = checks.positive("variance", event.variance)
+    variance = np.float64(checks.positive("variance", event.variance))
     l1 = checks.between("l1", event.l1, 0)
     l2 = checks.between("l2", event.l2, 0)
+    squared = np.float64(l2) * l2
 
     def weighted(whole: Curve) -> Curve:
         extra = np.minimum(
-            ((2 * whole - 1) * l2**2 + 6 * l1) / (4 * variance**2), 3 * l1 / (2 * variance)
+            ((2 * whole - 1) * squared + 6 * l1) / (4 * variance * variance),
+            3 * l1 / (2 * variance),
         )
-        return (whole - 1) * (whole * l2**2 / (2 * variance) + extra)
+        return (whole - 1) * (whole * squared / (2 * variance) + extra)
 
     below = np.floor(orders)
     part = orders - below
