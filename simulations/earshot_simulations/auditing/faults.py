@@ -12,20 +12,23 @@ from dataclasses import replace
 from typing import Any
 
 import numpy as np
+import numpy.typing as npt
 
 from earshot_client import clustering
-from earshot_client.clustering import DPLloyd
+from earshot_client.clustering import GRID, DPLloyd, box_grid
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.privacy.local_mechanisms import LaplaceLloyd
 from earshot_protocol.privacy.mechanisms import BallotSum, Unit, VectorSum
 from earshot_protocol.privacy.noise import discrete_laplace
+from earshot_protocol.randomness import RandomBytes
 from earshot_protocol.secure_sum import masks, participant
 from earshot_simulations.auditing.ballots import difference_loss, noise_law, vote_finding
-from earshot_simulations.auditing.findings import EXACT, Finding, Method, Result, Role
+from earshot_simulations.auditing.findings import EXACT, Check, Finding, Method, Result, Role
 from earshot_simulations.auditing.lloyd import (
     Clustering,
     clustering_finding,
     clustering_loss,
+    noisy_numbers,
     sampled_clustering,
 )
 from earshot_simulations.auditing.losses import discrete_laplace_loss
@@ -55,6 +58,7 @@ def audit_faults(trials: int, seed: int) -> Iterator[Result]:
     yield one_vote_too_many()
     yield half_the_noise(seed)
     yield half_the_sampled_noise(trials, seed)
+    yield raw_counts(seed)
     yield from short_seeds()
 
 
@@ -151,6 +155,30 @@ def half_the_noise(seed: int) -> Finding:
     return clustering_finding(
         audited, Unit.RECORDING, clustering_loss(audited, 1, seed), Role.FAULT
     )
+
+
+class _RawCounts(DPLloyd):
+    """Divides by counts that nobody added noise to, which no draw shows."""
+
+    def cluster(
+        self, points: npt.ArrayLike, random: RandomBytes = os.urandom
+    ) -> npt.NDArray[np.float32]:
+        """Like DPLloyd's, one iteration, but for the noise on counts."""
+        steps, centroids = box_grid(points), np.linspace(-GRID, GRID, self.local_centroids)
+        places = np.tile(centroids[:, None], (1, steps.shape[1]))
+        counts, sums = clustering.cluster_sums(steps, places, Geometry.EUCLIDEAN)
+        sampler = vars(clustering)["discrete_laplace"]  # as DPLloyd finds it, watched or not
+        sums += sampler(GRID / self.mechanism.epsilon, sums.shape, random)
+        means: npt.NDArray[np.float32] = (sums / np.maximum(counts, 1)[:, None]).astype(np.float32)
+        return means
+
+
+def raw_counts(seed: int) -> Check:
+    """A release that no noise was drawn for."""
+    mechanism = LaplaceLloyd(1.0, 200)
+    raw, geometry = _RawCounts(3, mechanism), Geometry.EUCLIDEAN
+    audited = Clustering(FAULTS, "no noise on the counts of DPLloyd", raw, mechanism, geometry, 2)
+    return noisy_numbers(audited, seed, Role.FAULT)
 
 
 def half_the_sampled_noise(trials: int, seed: int) -> Finding:

@@ -31,7 +31,12 @@ from earshot_simulations.auditing.losses import (
 )
 from earshot_simulations.auditing.proofs import DELTA, finding
 from earshot_simulations.auditing.sampling import CONFIDENCE, sampled_epsilon
-from earshot_simulations.auditing.transcripts import GAUSSIAN, Iteration, watched
+from earshot_simulations.auditing.transcripts import (
+    GAUSSIAN,
+    Iteration,
+    depends_on_noisy_numbers_alone,
+    watched,
+)
 
 Points = npt.NDArray[np.float64]
 
@@ -95,6 +100,7 @@ def audit_clustering(audited: Clustering, seed: int) -> Iterator[Result]:
     recordings = audited.mechanism.recordings
     differ = {Unit.RECORDING: 1, Unit.PHONE: recordings}
     yield longest_point(audited, seed)
+    yield noisy_numbers(audited, seed)
     for unit, count in differ.items():
         yield clustering_finding(audited, unit, clustering_loss(audited, count, seed))
 
@@ -158,6 +164,22 @@ def longest_point(audited: Clustering, seed: int) -> Check:
         f"{float(np.sqrt(norm.max())):.2f}",
         bool(norm.max() <= GRID**2),
         f"{len(points)} points as the clustering rounds them",
+    )
+
+
+def noisy_numbers(audited: Clustering, seed: int, role: Role = Role.PRODUCT) -> Check:
+    """That nothing of the points leaves but through the numbers that noise was added to."""
+    generator = np.random.default_rng(seed)
+    points, others = generator.uniform(-1, 1, (2, 30, audited.dimensions))
+    alone = depends_on_noisy_numbers_alone(audited.clustering, points, others[:20], generator.bytes)
+    return Check(
+        audited.subject,
+        f"{audited.case}: what centroids depend on",
+        "noisy counts and sums alone",
+        "those alone" if alone else "something else of the points, too",
+        alone,
+        "a second run on other points, with noise that makes all noisy numbers those of the first",
+        role,
     )
 
 

@@ -9,20 +9,24 @@ from typing import Any
 
 from earshot_protocol import distribution
 from earshot_simulations.auditing.findings import SAMPLED, Finding, Result, Role
-from earshot_simulations.auditing.writing import ROLES, row, summary
+from earshot_simulations.auditing.writing import ROLES, number, row, summary
 from earshot_simulations.learning.files import replace_file
 from earshot_simulations.learning.markup import details, document, escaped, lead, section, table
 
 FILES = ("audit.json", "audit.html")
+_COLUMNS = (
+    *("Mechanism", "Unit", "#δ"),
+    *("#Claimed", "#Proven", "#dp-accounting", "#Measured", "Verdict"),
+)
 _WORDS = {
     Role.PRODUCT: (
         "Each line is something that leaves a phone, against two data sets that differ in one "
         "recording, or in all that one phone contributes. ε bounds how much the published numbers "
         "can tell of that difference: whatever they are, the difference changes their probability "
         "by the factor e^ε at most, except with probability δ. Claimed is the mechanism's own "
-        "formula at δ = 0 or at its own δ, proven is what the accounting of a phone makes of it, "
-        "and measured is what the noise that is really drawn allows. Measured may never exceed "
-        "proven."
+        "formula, proven is what a phone's accounting makes of it (beside it what Google's "
+        "dp-accounting library does), and measured is what the noise that is really drawn allows. "
+        "Measured may never exceed proven."
     ),
     Role.PRINTED: (
         "These claims stand in papers and in another library. Where more is measured than is "
@@ -65,9 +69,9 @@ def _section(role: Role, results: Sequence[Result]) -> str:
     content = lead(_WORDS[role])
     if findings:
         content += table(
-            "ε of every mechanism, per recording and per phone. ≥ marks a lower bound from trials; "
-            "all others are exact.",
-            ("Mechanism", "Unit", "#δ", "#Claimed", "#Proven", "#Measured", "Verdict"),
+            "ε of every mechanism, per recording and per phone. ≥ marks a lower bound; all others "
+            "are exact.",
+            _COLUMNS,
             [_cells(each) for each in findings],
         )
     if checks:
@@ -87,7 +91,8 @@ def _section(role: Role, results: Sequence[Result]) -> str:
 def _cells(finding: Finding) -> list[str]:
     case, unit, claimed, proven, found, verdict = row(finding)
     delta = f"{finding.delta:.0e}" if finding.delta else "0"
-    return [f"{finding.subject}: {case}", unit, delta, claimed, proven, found, verdict]
+    library = "–" if finding.library is None else number(finding.library)
+    return [f"{finding.subject}: {case}", unit, delta, claimed, proven, library, found, verdict]
 
 
 def _how(result: Result) -> str:

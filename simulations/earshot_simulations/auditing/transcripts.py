@@ -8,7 +8,7 @@ that adds points up notes around which centroids.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -16,6 +16,7 @@ import numpy as np
 import numpy.typing as npt
 
 from earshot_client import clustering
+from earshot_client.clustering import LocalClustering
 from earshot_protocol.geometry import Geometry
 from earshot_simulations.auditing.watching import replaced
 
@@ -86,3 +87,48 @@ def watched() -> Iterator[list[Iteration]]:
     samplers = {name: watching(name) for name in _SAMPLERS}
     with replaced(clustering, **samplers, **{_SUMS: sums}):
         yield iterations
+
+
+def depends_on_noisy_numbers_alone(
+    run: LocalClustering,
+    points: npt.NDArray[np.float64],
+    others: npt.NDArray[np.float64],
+    random: Callable[[int], bytes],
+) -> bool:
+    """Whether what a clustering returns follows from its noisy numbers and from nothing else.
+
+    It runs once as ever, and once on other points whose noise is such that all noisy numbers are
+    those of the first run. If anything else of the points gets through, the results differ.
+
+    Args:
+        run: the clustering.
+        points: of the first run, (recordings, dimensions).
+        others: of the second.
+        random: of the first run's noise.
+    """
+    released: list[Integers] = []
+    numbers: dict[tuple[int, ...], Integers] = {}
+    sums_before = clustering.cluster_sums
+    before = {name: getattr(clustering, name) for name in _SAMPLERS}
+
+    def sums(*given: Any) -> Any:
+        result = sums_before(*given)
+        numbers.update({each.shape: each.copy() for each in result})
+        return result
+
+    def noting(name: str) -> Any:
+        def sampler(*given: Any) -> Integers:
+            noise: Integers = before[name](*given)
+            released.append(numbers[noise.shape] + noise)
+            return noise
+
+        return sampler
+
+    def repeating(scale: float, shape: tuple[int, ...], *given: Any) -> Integers:
+        return released.pop(0) - numbers[shape]
+
+    with replaced(clustering, cluster_sums=sums, **{name: noting(name) for name in _SAMPLERS}):
+        first = run.cluster(points, random)
+    with replaced(clustering, cluster_sums=sums, **dict.fromkeys(_SAMPLERS, repeating)):
+        second = run.cluster(others, random)
+    return np.array_equal(first, second) and not released

@@ -12,13 +12,15 @@ from earshot_client.phases.discovery import DISCOVERY
 from earshot_client.phases.memory import Memory
 from earshot_client.store.memory import MemoryStore
 from earshot_protocol.environments import LabelHierarchy
+from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.geometry import unit_rows
 from earshot_protocol.phases.discovery import DiscoveryParameters, LabelCells, SumCells
 from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.privacy.mechanisms import GRID, Unit, VectorSum
 from earshot_protocol.secure_sum.messages import AdvertiseKeys
+from earshot_protocol.voting.vectors import quantized
 from earshot_simulations.auditing.ballots import difference_loss, noise_law, vote_finding
-from earshot_simulations.auditing.findings import Check, Result, Role
+from earshot_simulations.auditing.findings import Check, Result
 from earshot_simulations.auditing.laws import Numbers
 from earshot_simulations.auditing.neighbours import Vector
 from earshot_simulations.engine.interface import HeardPoints
@@ -27,6 +29,7 @@ VECTOR_SUM = "vector-sum"
 STEP = 2e-5
 _DATA_SETS = 200
 _MOST_RECORDINGS = 4
+_REFUSED = "refused"
 
 
 def audit_vectors(
@@ -40,6 +43,7 @@ def audit_vectors(
         parameters: of the phase.
         seed: of the data sets that are tried.
     """
+    yield _too_long(part, mechanism)
     yield from _distances(part, mechanism, parameters, seed)
     case = f"{part.name}, noise {mechanism.noise_multiplier:.3g}, {mechanism.length} entries"
     survivors = mechanism.honest_survivors
@@ -125,31 +129,19 @@ def _data_sets(
         yield points, labels
 
 
-def norm_check(norm: float, role: Role) -> Check:
-    """Whether a vector of this norm would be summed at all."""
-    from earshot_protocol.errors import InvalidInputError
-    from earshot_protocol.voting.vectors import quantized
-
-    vector = np.zeros(32)
-    vector[:2] = norm / math.sqrt(2)
+def _too_long(part: SecureSum, mechanism: VectorSum) -> Check:
+    """That phones' code puts no vector into a sum that is longer than noise is made for."""
+    vector = np.zeros(mechanism.length)
+    vector[:2] = 1.0
     try:
-        length = float(np.linalg.norm(quantized(vector)))
+        found = f"{float(np.linalg.norm(quantized(vector))):.1f} steps"
     except InvalidInputError:
-        return Check(
-            VECTOR_SUM,
-            f"a vector of norm {norm:.3f}",
-            "refused",
-            "refused",
-            True,
-            "given to phones' code",
-            role,
-        )
+        found = _REFUSED
     return Check(
         VECTOR_SUM,
-        f"a vector of norm {norm:.3f}",
-        f"refused, or at most {GRID} steps long",
-        f"{length:.1f} steps",
-        length <= GRID,
+        f"{part.name}: a vector of norm √2",
+        _REFUSED,
+        found,
+        found == _REFUSED,
         "given to phones' code",
-        role,
     )
