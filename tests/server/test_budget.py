@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 from datetime import date
 from typing import Any
 
@@ -20,6 +21,7 @@ from earshot_protocol.privacy.ledger import Ledger
 from earshot_protocol.privacy.mechanisms import GRID, Unit
 from earshot_protocol.privacy.significance import LEVEL
 from earshot_server.commands.budget import app
+from earshot_server.commands.phase import app as phase
 from earshot_server.phases.expected import least_clear
 from earshot_server.phases.proposal import Discovery, Wanted, proposed
 
@@ -149,6 +151,29 @@ def test_the_unit_follows_the_route() -> None:
     local = json.loads(run("--phones", "500", "--discovery", "local", "--json"))
     assert local["wanted"]["unit"] == "recording"
     assert "noise on the phone itself" in run("--phones", "500", "--discovery", "local")
+
+
+@pytest.mark.parametrize(
+    ("options", "unit", "epsilon"),
+    [
+        (("--phones", "3000", "--epsilon", "1", "--labels", "a café,office"), "phone", 1.0),
+        (("--phones", "3000", "--cells", "20", "--unit", "recording"), "recording", 2.0),
+        (("--phones", "500", "--discovery", "local", "--epsilon", "2"), "recording", 2.0),
+    ],
+)
+def test_the_command_that_starts_it_costs_the_same(
+    options: tuple[str, ...], unit: str, epsilon: float
+) -> None:
+    last = run(*options).splitlines()[-1]
+    words = shlex.split(last.removeprefix("to start it: "))
+    assert words[:3] == ["earshot", "phase", "start"]
+    words = [*words[2:], "--dry-run", "--anyway", "--json", "--server", "http://127.0.0.1:9"]
+    started = CliRunner().invoke(phase, words, catch_exceptions=False)
+    assert started.exit_code == 0
+    forecast = json.loads(started.stdout)["forecast"]
+    # To the digits that are printed, and at the same δ.
+    assert forecast["total"][unit]["epsilon"] == pytest.approx(epsilon, rel=2e-2)
+    assert forecast["phones"] == int(options[1])
 
 
 @pytest.mark.parametrize(

@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import math
+import shlex
+from collections.abc import Mapping
 from typing import Annotated
 
 import msgspec
 import typer
 
 from earshot_protocol.phases import discovery_budget
+from earshot_protocol.phases.learning import Budget
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_server.commands.options import AsJson
@@ -88,7 +91,8 @@ def budget(
         said = {"wanted": wanted, "proposal": proposal}
         typer.echo(msgspec.json.encode(said).decode())
     else:
-        typer.echo("\n".join(_lines(wanted, parameters, proposal)))
+        options = {**_shared(wanted), "labels": labels, "cells": cells}
+        typer.echo("\n".join([*_lines(wanted, parameters, proposal), _start(options, proposal)]))
 
 
 def _lines(wanted: Wanted, parameters: Parameters, proposal: Proposal) -> list[str]:
@@ -145,6 +149,35 @@ def _refusals(proposal: Proposal) -> list[str]:
         "a default phone refuses this phase:",
         *(f"  {refusal.reason}" for refusal in proposal.refusals),
     ]
+
+
+def _shared(wanted: Wanted) -> dict[str, object]:
+    """The options that `earshot phase start` has as well, but for ε."""
+    shared: dict[str, object] = {
+        "phones": wanted.phones,
+        "discovery": wanted.discovery.value,
+        "dropout": wanted.dropout,
+        "corrupted": wanted.corrupted,
+    }
+    if wanted.discovery is Discovery.LOCAL:
+        return shared | {"recordings": wanted.recordings}
+    return shared | {
+        "delta": wanted.delta,
+        "sums": wanted.sums,
+        "label-share": wanted.label_share,
+    }
+
+
+def _start(options: Mapping[str, object], proposal: Proposal) -> str:
+    """The command that starts such a phase."""
+    if options["discovery"] == Discovery.LOCAL.value:
+        names = zip(Budget.names(), proposal.steps, strict=True)
+        spent = {"budget": ",".join(f"{name}={step.value:.6g}" for name, step in names)}
+    else:
+        spent = {"epsilon": f"{proposal.prices[Unit.PHONE.value].epsilon:.6g}"}
+    given = {name: value for name, value in {**options, **spent}.items() if value is not None}
+    words = (word for name, value in given.items() for word in (f"--{name}", str(value)))
+    return f"to start it: {shlex.join(['earshot', 'phase', 'start', *words])}"
 
 
 def _real(epsilon: float | None) -> str:
