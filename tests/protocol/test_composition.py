@@ -297,3 +297,9 @@ def test_numbers_of_any_size_are_an_answer(huge: float) -> None:
     assert composed_epsilon([SkellamSum(huge, 4096.0, 4096.0)], 1e-5) < 1e-6
     for event in (BoundedRange(huge), ZeroConcentrated(huge), Pure(huge), SkellamSum(1.0, 1, huge)):
         assert composed_epsilon([event, event], 1e-5) >= huge
+
+
+def test_a_release_that_costs_hardly_anything_is_composed_with_others() -> None:
+    hardly, other = DiscreteLaplaceSum(1e17, 1), DiscreteLaplaceSum(4.0, 2)
+    alone = composed_epsilon([other] * 3, 1e-6)
+    assert alone <= composed_epsilon([hardly, *[other] * 3], 1e-6) <= 1.01 * alone

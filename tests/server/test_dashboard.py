@@ -275,7 +275,7 @@ def said(costs: Iterable[Composed]) -> str:
     """What steps cost together, as tables say it."""
     return " ".join(
         f"{wording.real(cost.epsilon)} {wording.real(cost.delta)}"
-        + ("" if cost.method == ADDED_UP else f", {cost.method}")
+        + ("" if cost.method == ADDED_UP else ", composed")
         for cost in costs
     ).replace("\u202f", " ")
 
@@ -289,7 +289,7 @@ def test_privacy_is_shown_in_both_units_with_totals() -> None:
     shown = phase_page(record)
     costs = together(record.parameters.plan())
     assert f"Together {said(costs.values())}" in shown.words
-    assert ", by Rényi divergences" in shown.words
+    assert "by Rényi divergences" in shown.values("title")
     assert "Per phone (zero-out), this promises nothing" in shown.words
     assert "Per recording, this promises nothing" not in shown.words
 
@@ -376,7 +376,8 @@ def test_a_phase_that_was_stopped_has_not_failed(asked: bool, spent: str) -> Non
 
 def test_failed_phase_says_what_was_paid() -> None:
     shown = phase_page(made.too_few())
-    assert re.search(r"Select .* yes Centroid vote .* no Label vote .* no ", shown.words)
+    paid = r"Select [^ε]*?, paid .*Centroid vote [^ε]*?, not paid .*Label vote [^ε]*?, not paid "
+    assert re.search(paid, shown.words)
     assert "nothing was spent" in phase_page(made.never_started()).words
 
 

@@ -271,7 +271,8 @@ def test_scores_of_wrong_and_missing_labels(heard: Recordings) -> None:
     np.testing.assert_array_equal(nameless.label_histogram, [0, 5])
     np.testing.assert_array_equal(nameless.true_histogram, [3, 5])
     doubtful = score(published(centroids, (1, 0), (0.01, 0.06)), heard, heard)
-    assert doubtful.label_accuracy == 5 / 8, "a name that may be noise names nothing"
+    assert doubtful.clear_label_accuracy == 5 / 8, "a name that may be noise names nothing"
+    assert doubtful.label_accuracy == 1.0, "the label itself is right"
 
 
 def test_one_centroid_for_everything_scores_nothing(heard: Recordings) -> None:

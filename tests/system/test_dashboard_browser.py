@@ -32,6 +32,7 @@ PATHS = {
     "never started": f"/phases/{made.name_of(4).hex()}",
     "learned": f"/phases/{made.name_of(10).hex()}",
     "counted": f"/phases/{made.name_of(30).hex()}",
+    "discovered": f"/phases/{made.name_of(60).hex()}",
     "crowded": f"/phases/{made.name_of(50).hex()}",
 }
 EMPTY_PATHS = {"empty overview": "/", "empty statistics": "/statistics"}
@@ -44,7 +45,11 @@ def full_archive() -> made.HandMadeArchive:
     names = tuple(f"{label} {'abcdefghij' * 6}"[:64] for label in made.LABELS)
     ending = made.result(50, environments=70, labels=names)
     return made.HandMadeArchive(
-        (*made.some_months(), msgspec.structs.replace(crowded, ending=ending))
+        (
+            *made.some_months(),
+            msgspec.structs.replace(crowded, ending=ending),
+            made.published_discovery(60, made.NOW - 210 * made.DAY),
+        )
     )
 
 
@@ -201,7 +206,9 @@ def test_tables_scroll_by_keyboard_on_a_phone(watched: Watched) -> None:
     expect(last).to_be_in_viewport()
 
 
-@pytest.mark.parametrize("name", ["overview", "running", "learned", "counted", "failed"])
+@pytest.mark.parametrize(
+    "name", ["overview", "running", "learned", "discovered", "counted", "failed"]
+)
 def test_no_column_is_cut_off_on_a_phone(name: str, watched: Watched) -> None:
     watched.page.set_viewport_size({"width": 360, "height": 740})
     page = watched.visit(PATHS[name])

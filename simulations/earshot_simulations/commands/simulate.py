@@ -6,7 +6,7 @@ import json
 import os
 from dataclasses import fields
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -212,21 +212,31 @@ def _route(context: typer.Context, discovery: Discovery | None, budget: str | No
     return chosen
 
 
-def _summarize(figures: dict[str, object], out: Path | None) -> None:
-    for name in (
-        "phones",
-        "survivors",
-        "global_centroids",
-        "top_global_centroids",
-        "ari_train",
-        "ari_test",
-        "label_accuracy",
-        "peak_memory_mb",
-        "interrupted",
-    ):
-        value = figures[name]
+def _summarize(figures: dict[str, Any], out: Path | None) -> None:
+    shown_figures = {
+        **{name: figures[name] for name in ("phones", "survivors")},
+        **_found(figures),
+        **{
+            name: figures[name]
+            for name in ("ari_train", "ari_test", "label_accuracy", "peak_memory_mb", "interrupted")
+        },
+    }
+    for name, value in shown_figures.items():
         if value is not None:
             shown_value = f"{value:.3f}" if isinstance(value, float) else value
             print(f"{name.replace('_', ' '):<22} {shown_value}")
     if out is not None:
         print(f"{'report':<22} {out / 'report.html'}")
+
+
+def _found(figures: dict[str, Any]) -> dict[str, Any]:
+    """What was found, in the words of its discovery."""
+    if figures["configuration"]["discovery"] == Discovery.LOCAL:
+        return {name: figures[name] for name in ("global_centroids", "top_global_centroids")}
+    named = [each for each in figures["environments"] if each["label"] and each["centroids"]]
+    done = figures["named"] is not None
+    return {
+        "cells": figures["global_centroids"],
+        "named_cells": figures["named"],
+        "environments": len(named) if done else None,
+    }
