@@ -103,6 +103,10 @@ def test_a_mechanism_that_nobody_can_audit_is_named() -> None:
         next(audit_mechanism("new step", Unknown(), parameters, QUICK))  # type: ignore[arg-type]
 
 
+def test_every_subject_has_a_title() -> None:
+    assert writing.TITLES.keys() == catalogue.SUBJECTS.keys()
+
+
 def test_an_unknown_name_says_what_there_is() -> None:
     with pytest.raises(InvalidParametersError, match="nothing called 'votes' is audited; there"):
         catalogue.audit("votes")
@@ -266,6 +270,19 @@ def test_the_command_fails_when_something_is_broken(
     status, printed = run(capsys, "ballot-sum")
     assert status == 1
     assert "1 of 1 claims cost more than is proven" in printed
+
+
+def test_a_narrow_terminal_cuts_no_number_and_no_verdict(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", "80")
+    shown = finding(claimed=12345.6, proven=12345.6, measured=Bracket(9876.5, 9876.5))
+    check = Check("secure-sum", "seeds", "32 bytes of everything", "4 bytes", False, "")
+    writing.show([shown, finding(role=Role.PRINTED, unit="replaced teacher"), check])
+    printed = capsys.readouterr().out
+    assert max(map(len, printed.splitlines())) <= 80
+    for words in ("12,345.6", "9,876.5", "holds", "claim holds", "BROKEN", "32 bytes", "claimed ε"):
+        assert words in printed
 
 
 def test_the_command_names_what_there_is(capsys: pytest.CaptureFixture[str]) -> None:

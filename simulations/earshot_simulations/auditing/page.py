@@ -9,13 +9,13 @@ from typing import Any
 
 from earshot_protocol import distribution
 from earshot_simulations.auditing.findings import SAMPLED, Finding, Result, Role
-from earshot_simulations.auditing.writing import ROLES, number, row, summary
+from earshot_simulations.auditing.writing import ROLES, TITLES, number, row, summary
 from earshot_simulations.learning.files import replace_file
 from earshot_simulations.learning.markup import details, document, escaped, lead, section, table
 
 FILES = ("audit.json", "audit.html")
 _COLUMNS = (
-    *("Mechanism", "Unit", "#δ"),
+    *("Parameters and neighbours", "Unit", "#δ"),
     *("#Claimed", "#Proven", "#dp-accounting", "#Measured", "Verdict"),
 )
 _WORDS = {
@@ -67,23 +67,22 @@ def _section(role: Role, results: Sequence[Result]) -> str:
     findings = [each for each in results if isinstance(each, Finding)]
     checks = [each for each in results if not isinstance(each, Finding)]
     content = lead(_WORDS[role])
-    if findings:
+    for subject in dict.fromkeys(each.subject for each in findings):
         content += table(
-            "ε of every mechanism, per recording and per phone. ≥ marks a lower bound; all others "
-            "are exact.",
+            f"{TITLES[subject]}: ε. ≥ marks a lower bound; all others are exact.",
             _COLUMNS,
-            [_cells(each) for each in findings],
+            [_cells(each) for each in findings if each.subject == subject],
         )
     if checks:
         content += table(
             "What must be so for the proofs to hold.",
             ("What", "Must be", "Is", "Verdict"),
             [
-                [f"{each.subject}: {each.case}", each.required, each.found, each.verdict]
+                [f"{TITLES[each.subject]}: {each.case}", each.required, each.found, each.verdict]
                 for each in checks
             ],
         )
-    methods = dict.fromkeys(f"{each.subject}: {_how(each)}" for each in results)
+    methods = dict.fromkeys(f"{TITLES[each.subject]}: {_how(each)}" for each in results)
     listed = "".join(f"<li>{escaped(words)}</li>" for words in methods)
     return section(ROLES[role], content + details("How it was measured", f"<ul>{listed}</ul>"))
 
@@ -92,7 +91,7 @@ def _cells(finding: Finding) -> list[str]:
     case, unit, claimed, proven, found, verdict = row(finding)
     delta = f"{finding.delta:.0e}" if finding.delta else "0"
     library = "–" if finding.library is None else number(finding.library)
-    return [f"{finding.subject}: {case}", unit, delta, claimed, proven, library, found, verdict]
+    return [case, unit, delta, claimed, proven, library, found, verdict]
 
 
 def _how(result: Result) -> str:

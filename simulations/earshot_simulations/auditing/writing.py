@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from rich.markup import escape
 
@@ -19,6 +19,20 @@ ROLES = {
     Role.FAULT: "Planted faults",
 }
 
+TITLES = {
+    "ballot-sum": "Votes and histograms, added up by a secure sum",
+    "vector-sum": "Sums of what phones heard, and of their labels, by a secure sum",
+    "dp-lloyd": "Clustering on a phone, with Laplace noise",
+    "spherical-dp-lloyd": "Clustering on a phone, with Gaussian noise",
+    "private-runs": "The best of several clusterings on a phone",
+    "selection": "Which centroids a phone publishes",
+    "phases": "Whole phases, all of their steps together",
+    "samplers": "The samplers of noise",
+    "secure-sum": "The secrets of the secure sum",
+    "printed": "As printed",
+    "faults": "Broken on purpose",
+}
+"""What goes by the names that select it, in words."""
 _LOOSE = 1.1
 """What is known to be between two numbers that are closer than that is shown as one of them."""
 
@@ -38,20 +52,21 @@ def summary(results: Sequence[Result]) -> str:
     product = [each for each in results if each.role is Role.PRODUCT]
     printed = [each for each in results if each.role is Role.PRINTED]
     faults = [each for each in results if each.role is Role.FAULT]
-    broken = sum(not each.passed for each in product + printed)
     clauses = []
-    if product or printed:
-        clauses.append(
-            f"{broken} of {len(product + printed)} claims cost more than is proven"
-            if broken
-            else f"nothing of {len(product + printed)} audited claims costs more than is proven"
-        )
+    broken = sum(not each.passed for each in product)
+    if broken:
+        clauses.append(f"{broken} of {len(product)} claims cost more than is proven")
+    elif product:
+        clauses.append(f"nothing of {len(product)} audited claims costs more than is proven")
     if faults:
         caught = sum(each.passed for each in faults)
         clauses.append(f"{caught} of {len(faults)} planted faults are caught")
-    wrong = sum(each.verdict == "claim is wrong" for each in printed)
-    if wrong:
-        clauses.append(f"{wrong} printed claims are wrong")
+    if printed:
+        wrong = sum(each.verdict == "claim is wrong" for each in printed)
+        clauses.append(f"{wrong} of {len(printed)} printed claims are wrong")
+    worse = sum(not each.passed for each in printed)
+    if worse:
+        clauses.append(f"{worse} of them cost more than is proven of them")
     text = "; ".join(clauses)
     return f"{text[:1].upper()}{text[1:]}."
 
@@ -112,15 +127,28 @@ def _table(
     from rich import box
     from rich.table import Table
 
-    table = Table(title=title, title_justify="left", title_style="bold", box=box.SIMPLE_HEAD)
-    table.add_column("", ratio=1, min_width=30)
+    table = Table(
+        title=title,
+        title_justify="left",
+        title_style="bold",
+        box=box.SIMPLE_HEAD,
+        expand=True,
+        padding=(0, 1, 0, 0),
+    )
+    table.add_column("", ratio=2, min_width=16)
     for column in columns:
-        table.add_column(column, justify="right" if "ε" in column else "left")
+        if column in ("must be", "is"):
+            table.add_column(column, ratio=1, min_width=10)
+        else:
+            justify: Literal["left", "right"] = "right" if "ε" in column else "left"
+            table.add_column(
+                column, justify=justify, no_wrap=column != "unit", min_width=6, max_width=14
+            )
     before = ""
     for subject, cells, result in rows:
         if subject != before:
             before = subject
-            table.add_row(f"[bold]{subject}[/bold]")
+            table.add_row(f"[bold]{TITLES[subject]}[/bold] ({subject})")
         table.add_row(*map(escape, cells), style="" if result.passed else "bold red")
     return table
 
