@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
+from contextlib import closing
 from dataclasses import replace
 from typing import Any, NamedTuple
 
@@ -96,7 +97,7 @@ def computed_bytes(settings: Settings, phones: int, found: int) -> dict[str, flo
         phones: n.
         found: global centroids that are voted on, of the local route.
     """
-    with open_population(replace(settings, phones=3)) as population:
+    with closing(open_population(replace(settings, phones=3))) as population:
         parameters = replace(settings, phones=phones).parameters(population)
     bytes_up: dict[str, float] = {}
     if isinstance(parameters, PhaseParameters):
