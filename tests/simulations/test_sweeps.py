@@ -175,6 +175,7 @@ def test_processes_change_nothing(tmp_path: Path) -> None:
     assert alone == together
     assert 0 < float(alone[0][0]["ari_test"] or 0) <= 1
     assert alone[0][0]["epsilon_recording"] == pytest.approx(2.5)
+    assert alone[1][0]["epsilon_phone"] == pytest.approx(TINY.epsilon, rel=0.05)
     assert alone[0][0]["failure"] is None
 
 

@@ -20,6 +20,7 @@ from earshot_protocol.phases.discovery import DiscoveryParameters
 from earshot_protocol.phases.discovery_budget import Noises, noises, usual_cells
 from earshot_protocol.phases.learning import LARGEST_RECORDINGS, Budget, PhaseParameters
 from earshot_protocol.phases.parameters import Parameters, parse_budget
+from earshot_protocol.privacy.accounting import Expense
 from earshot_protocol.privacy.ledger import Ledger
 from earshot_protocol.privacy.local_mechanisms import SelectionMethod
 from earshot_protocol.start_centroids import CentroidSet
@@ -213,6 +214,10 @@ class Settings:
         today = datetime.now(UTC).date()
         refused = POLICIES[agreement].refusals_of_phase(self._any_parameters(), Ledger(), today)
         return tuple(map(str, refused))
+
+    def expenses(self) -> tuple[Expense, ...]:
+        """What a phase costs a phone, whatever the population."""
+        return self._any_parameters().plan().expenses()
 
     @property
     def projected(self) -> int:

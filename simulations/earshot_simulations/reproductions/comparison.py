@@ -7,14 +7,19 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from earshot_protocol.privacy.mechanisms import Unit
 from earshot_simulations.reproductions.contenders import CONTENDERS, WITHOUT, Setup
 from earshot_simulations.reproductions.outcome import Row
 from earshot_simulations.sweeps.estimate import Estimate, estimate, paired
+from earshot_simulations.sweeps.phase import EPSILONS
 from earshot_simulations.sweeps.rows import Figures
 from earshot_simulations.sweeps.sweep import Arm, measured
 
 NOISE, WITH_NOISE, NO_NOISE = "noise", "as budgeted", "none"
 """A column, and what stands in it."""
+
+NOTHING_PROMISED = 1e5
+"""An ε from which on tables say ∞."""
 
 LOOKS = {each.name: (each.colour, each.marker) for each in (*CONTENDERS, WITHOUT)}
 
@@ -40,11 +45,13 @@ class Measured:
         labels: of the arm.
         figures: by name, over its seeds.
         gained: by name, how much more it is than without noise, paired by seed; usually less.
+        spent: ε of the whole phase by unit, where a bound is known.
     """
 
     labels: Mapping[str, str | float]
     figures: Mapping[str, Estimate]
     gained: Mapping[str, Estimate]
+    spent: Mapping[Unit, float]
 
     def row(self) -> Row:
         """As a row of the CSV."""
@@ -56,6 +63,8 @@ class Measured:
             gained = self.gained.get(name)
             row[f"{name}_minus_no_noise"] = "" if gained is None else gained.mean
             row[f"{name}_minus_no_noise_interval_95"] = _known(gained.wide if gained else None)
+        for unit, column in EPSILONS.items():
+            row[column] = _known(self.spent.get(unit))
         return row
 
     def described(self, titles: Mapping[str, str]) -> dict[str, Any]:
@@ -65,6 +74,9 @@ class Measured:
             row[titles[name]] = str(found)
             gained = self.gained.get(name)
             row[f"{titles[name]}, against no noise"] = "" if gained is None else _judged(gained)
+        row["ε per recording, per phone"] = ", ".join(
+            _short(spent if spent < NOTHING_PROMISED else math.inf) for spent in self.spent.values()
+        )
         return row
 
 
@@ -101,6 +113,11 @@ def _measured(
         {}
         if quiet is None
         else {name: paired(column(figures, name), column(quiet, name)) for name in names},
+        {
+            unit: float(figures[0][name] or 0.0)
+            for unit, name in EPSILONS.items()
+            if name in figures[0]
+        },
     )
 
 

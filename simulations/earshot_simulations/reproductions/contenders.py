@@ -72,7 +72,9 @@ system would find that protects next to nothing, and the ε below them is the cl
 names only where the votes stand clear of the noise; sound is clustered by direction in a public
 projection of 8 dimensions, with Gaussian noise. Its ε is per *recording*.
 **Secure-sum** is the other route, which protects a *phone*: no phone publishes anything, all noise
-is shared. Blobs are lifted to the sphere for it, (x, y) to the direction of (x, y, 1)."""
+is shared. Blobs are lifted to the sphere for it, (x, y) to the direction of (x, y, 1).
+The last column of the table is what a whole phase costs by a bound that holds; none is known for
+what is printed."""
 """For the notes."""
 
 

@@ -14,7 +14,7 @@ from earshot_simulations.reproductions import (
 from earshot_simulations.reproductions.contenders import Setup, Size
 from earshot_simulations.reproductions.outcome import Outcome
 
-_SOON = Size(phones=300, recordings=100, seeds=3)
+_SOON = Size(phones=300, recordings=100, seeds=5)
 _LARGE = Size(phones=1000, recordings=200, seeds=20)
 
 

@@ -6,7 +6,8 @@ import numpy as np
 import numpy.typing as npt
 
 from earshot_protocol.geometry import Geometry, nearest
-from earshot_protocol.privacy.accounting import total
+from earshot_protocol.privacy.mechanisms import LEDGER_UNITS
+from earshot_server.accounting.accountant import composed_total
 from earshot_simulations.learning.run import PHASE_FAILED, Run
 from earshot_simulations.learning.settings import Settings
 from earshot_simulations.learning.simulation import simulate
@@ -17,6 +18,9 @@ ARI_TRAIN, ARI_TEST = "ari_train", "ari_test"
 NAMES, CENTROID_NAMES = "label_accuracy", "centroid_label_accuracy"
 """Figures of a phase. The last is how the thesis counts (9.2.5): the fraction of published
 centroids that have the name of the scene of the recording next to them."""
+
+EPSILONS = {unit: f"epsilon_{unit}" for unit in LEDGER_UNITS}
+"""Figures, too: all that a phase costs, composed, at the δ of the accountant or of the phase."""
 
 NOTHING: Figures = {ARI_TRAIN: 0.0, ARI_TEST: 0.0, NAMES: 0.0, CENTROID_NAMES: 0.0, "centroids": 0}
 """Of a phase that ended without a result: all recordings are in one cluster, which has no name."""
@@ -31,10 +35,9 @@ def simulated(settings: Settings) -> Figures:
     run = simulate(settings)
     if run.interrupted is not None and not run.interrupted.startswith(PHASE_FAILED):
         raise KeyboardInterrupt
-    spent: dict[str, float] = {}
-    for unit, cost in total(run.privacy).items():
-        spent |= {f"epsilon_{unit}": cost.epsilon, f"delta_{unit}": cost.delta}
-    return {**_scored(run), **spent, "failure": run.interrupted}
+    spent = composed_total(settings.expenses())
+    epsilons = {EPSILONS[unit]: cost.epsilon for unit, cost in spent.items()}
+    return {**_scored(run), **epsilons, "failure": run.interrupted}
 
 
 def centroid_accuracy(
