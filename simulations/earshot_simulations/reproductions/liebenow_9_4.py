@@ -64,7 +64,9 @@ Intervals are Student's, at 95 %, over seeds; differences are paired by seed, an
 noise where their interval contains 0. Of its curves the thesis says that accuracy hardly changes
 between 1.0 and 0.3, deteriorates below, and is 0.0 without labels, "since the voting consists of
 only noise". Naming by noise is right one time in ten, not never, and that is what the printed
-mechanism does here; 0.0 is what the corrected ones do, which leave such centroids unnamed.
+mechanism does here. 0.0 is what the corrected local route does, which leaves such centroids
+unnamed. Secure-sum publishes the most frequent label of every cell, with a p-value that says
+whether it may be noise. That label is what is counted here: without labels it is right by chance.
 """
     return Outcome(
         NAME, [each.row() for each in found], lambda path: _draw(found, setup.labels, path), note
