@@ -178,7 +178,7 @@ def draw_legend(figure: Any, axis: Any) -> None:
 def plain_logarithmic(axis: Any, ticks: Sequence[float]) -> None:
     """A logarithmic x axis whose ticks are what was measured, in plain numbers."""
     axis.set_xscale("log")
-    axis.set_xticks(ticks, [f"{tick:,g}" for tick in ticks])
+    axis.set_xticks(ticks, [f"{tick:,.12g}" for tick in ticks])
     axis.minorticks_off()
 
 
