@@ -1,4 +1,4 @@
-"""The figures of the thesis's evaluation that are made by simulating whole phases."""
+"""The figures that are made by simulating whole phases: the thesis's, and one of our own."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from earshot_simulations.reproductions import (
     liebenow_9_4,
     liebenow_9_5,
     liebenow_9_6,
+    phone_unit,
 )
 from earshot_simulations.reproductions.contenders import Setup, Size
 from earshot_simulations.reproductions.outcome import Outcome
@@ -51,5 +52,11 @@ FIGURES: Mapping[str, Figure] = {
     liebenow_9_5.NAME_A: _TIMED,
     liebenow_9_5.NAME_B: Figure(liebenow_9_5.traffic, _TIMED.soon, _TIMED.full, "phones"),
     liebenow_9_6.NAME: Figure(liebenow_9_6.reproduce),
+    phone_unit.NAME: Figure(
+        phone_unit.reproduce,
+        Size(phones=0, recordings=20, seeds=3),
+        Size(phones=0, recordings=20, seeds=20),
+        "phones",
+    ),
 }
 """By the names of their commands."""

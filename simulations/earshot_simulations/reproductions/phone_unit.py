@@ -1,0 +1,123 @@
+"""What a phone's own ε buys on the secure-sum route: the curve over budgets and crowds."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from earshot_protocol.phases.discovery_budget import DELTA, usual_cells
+from earshot_simulations.learning.settings import NO_NOISE, Discovery
+from earshot_simulations.reproductions.comparison import (
+    Measured,
+    Point,
+    compare,
+    panels_for,
+    plain_logarithmic,
+)
+from earshot_simulations.reproductions.contenders import Contender, Setup
+from earshot_simulations.reproductions.outcome import Outcome, markdown_table
+from earshot_simulations.study.phase import ARI, AT_ONCE, CLEAR_NAMES, NAMES
+
+NAME = "phone-unit"
+PHONES, FEW_PHONES = (300, 1_000, 3_000, 10_000, 30_000), (300, 1_000, 3_000)
+EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
+"""Per phone, of the whole phase."""
+DROPOUT = 0.05
+
+_SUMS = Contender("secure-sum", AT_ONCE, Discovery.SECURE_SUM, "#54a24b", "D")
+_START = Contender("public centroids only", AT_ONCE, Discovery.SECURE_SUM, "#888888", "x")
+_TITLES = {
+    ARI: "clustering (ARI), held out",
+    NAMES: "right name, held out",
+    CLEAR_NAMES: "right name, clear of the noise",
+}
+_COLOURS = ("#c6dbef", "#9ecae1", "#6baed6", "#3182bd", "#08519c")
+
+
+def reproduce(setup: Setup, full: bool = False) -> Outcome:
+    """Every budget with every crowd, beside no noise and beside the public start centroids."""
+    data = setup.data[-1]
+    points: list[Point] = []
+    for phones in PHONES if full else FEW_PHONES:
+        for epsilon in EPSILONS:
+            cells = usual_cells(phones, epsilon, DELTA)
+            crowd = {"phones": phones, "cells": cells, "dropout": DROPOUT}
+            labels: dict[str, str | float] = {"phones": phones, "epsilon": epsilon, "cells": cells}
+            quiet = {**labels, "epsilon": math.inf}
+            without = setup.arm(_SUMS, data, quiet, **crowd, epsilon=NO_NOISE)
+            points += [
+                Point(setup.arm(_SUMS, data, labels, **crowd, epsilon=epsilon), without),
+                Point(setup.arm(_START, data, labels, **crowd, epsilon=epsilon, sums=0), without),
+            ]
+        points.append(Point(without))
+    found = compare(setup, points, tuple(_TITLES))
+    rows = [each.described(_TITLES) for each in found]
+    note = f"""# What a phone's own ε buys
+
+Discovery by secure sum: ε is that of a whole phase (two sums of cells, one of their labels) per
+*phone* (zero-out), at δ = {DELTA:g}, as the phone counts it. ε = ∞ is the same without noise, with
+the same cells, phones and data; differences are paired by seed. "Public centroids only" names the
+cells of the start centroids and moves none.
+
+{setup.described} {DROPOUT:.0%} of the phones vanish during the phase. What phones put in, and what
+the server makes of it, is the product's; instead of the secure sum, whose result is the same bit
+for bit, plain addition is used, and the noise of all shares is drawn at once.
+
+A name is the label with the most votes of a cell; it is *clear* where noise alone would name any
+cell in one of twenty phases at most.
+
+{markdown_table(rows, list(rows[0]))}
+
+Intervals are Student's, at 95 %, over seeds; "within noise" where an interval contains 0.
+"""
+    return Outcome(NAME, [each.row() for each in found], lambda path: _draw(found, path), note)
+
+
+def _draw(found: Sequence[Measured], path: Path) -> None:
+    figure, panels = panels_for(2, 1, 4.8, sharex=True)
+    crowds = sorted({float(each.labels["phones"]) for each in found})
+    for axis, metric in zip(panels[0], (ARI, NAMES), strict=True):
+        for colour, phones in zip(_COLOURS[-len(crowds) :], crowds, strict=False):
+            of_crowd = [each for each in found if each.labels["phones"] == phones]
+            _curve(axis, of_crowd, metric, colour, f"{phones:,.0f} phones")
+        start = [each for each in found if each.labels["mechanism"] == _START.name]
+        _line(axis, start[-1], metric, "x:", "public centroids only, most phones")
+        quiet = [each for each in found if math.isinf(float(each.labels["epsilon"]))]
+        _line(axis, quiet[-1], metric, "k:", "no noise (ε = ∞)")
+        axis.set_ylabel(_TITLES[metric])
+        axis.set_ylim(0, 1)
+        axis.set_xlabel("ε of a phase, per phone")
+        plain_logarithmic(axis, EPSILONS)
+    handles, labels = panels[0][0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
+    figure.savefig(path, dpi=110)
+
+
+def _curve(axis: Any, found: Sequence[Measured], metric: str, colour: str, label: str) -> None:
+    curve = [
+        each
+        for each in found
+        if each.labels["mechanism"] == _SUMS.name and not math.isinf(float(each.labels["epsilon"]))
+    ]
+    axis.errorbar(
+        [float(each.labels["epsilon"]) for each in curve],
+        [each.figures[metric].mean for each in curve],
+        yerr=[each.figures[metric].wide or 0.0 for each in curve],
+        color=colour,
+        marker="o",
+        markersize=4,
+        capsize=3,
+        label=label,
+    )
+
+
+def _line(axis: Any, found: Measured, metric: str, style: str, label: str) -> None:
+    axis.axhline(
+        found.figures[metric].mean,
+        color="#e45756" if style[0] == "x" else "#333333",
+        linestyle=style[1],
+        linewidth=1.4,
+        label=label,
+    )

@@ -1,0 +1,76 @@
+"""A discovery phase as figures, worked out for all phones at once: what large sweeps measure."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import NamedTuple
+
+import numpy as np
+
+from earshot_protocol.errors import InvalidParametersError
+from earshot_protocol.phases.discovery import DiscoveryParameters
+from earshot_simulations.learning.scoring import score
+from earshot_simulations.learning.settings import Settings
+from earshot_simulations.learning.simulation import heard_by_some, open_population
+from earshot_simulations.populations import Population, Recordings
+from earshot_simulations.study.crowd import HeardByAll, discover
+from earshot_simulations.sweeps.rows import Figures
+from earshot_simulations.sweeps.sweep import Measure
+
+ARI, NAMES, CLEAR_NAMES, MOVED = "ari_test", "label_accuracy", "clear_label_accuracy", "moved"
+"""Figures of a phase: the last is the number of cells that stood clear of the noise."""
+
+_HEARS = (
+    *("phones", "recordings", "scenes", "data", "encoder", "labelled", "heterogeneity", "seed"),
+    *("dimensions", "discovery", "jobs"),
+)
+"""Settings on which it depends what phones hear."""
+
+
+class _Heard(NamedTuple):
+    population: Population
+    by_all: HeardByAll
+    sample: Recordings
+    held_out: Recordings
+
+
+def at_once(settings: Settings) -> Figures:
+    """The figures of one simulated discovery phase.
+
+    Raises:
+        InvalidParametersError: the settings are not those of such a phase, or cannot be simulated.
+    """
+    settings.check()
+    heard = _hear(settings)
+    parameters = settings.parameters(heard.population)
+    if not isinstance(parameters, DiscoveryParameters):
+        raise InvalidParametersError(f"discovery={settings.discovery}: only secure-sum is at once")
+    found = discover(parameters, heard.by_all, settings.seed)
+    scores = score(found, heard.sample, heard.held_out)
+    return {
+        ARI: scores.ari_test,
+        "ari_train": scores.ari_train,
+        NAMES: scores.label_accuracy,
+        CLEAR_NAMES: scores.clear_label_accuracy,
+        MOVED: int(np.sum(found.moved)),
+    }
+
+
+def _hear(settings: Settings) -> _Heard:
+    """What phones hear; phases that differ in nothing of it share the newest."""
+    chosen = {name: value for name, value in vars(settings).items() if name in _HEARS}
+    return _prepared(Settings(**chosen))
+
+
+@lru_cache(maxsize=1)
+def _prepared(settings: Settings) -> _Heard:
+    with open_population(settings) as population:
+        return _Heard(
+            population,
+            HeardByAll.of(population),
+            heard_by_some(settings, population),
+            population.held_out(),
+        )
+
+
+AT_ONCE = Measure("at once", at_once)
