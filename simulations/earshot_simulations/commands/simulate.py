@@ -194,7 +194,7 @@ def simulate(
         _summarize(result(run), out)
         if data == SOUNDSCAPES and encoder is None:
             print(
-                f"{'real sound':<22} The encoder knows these scenes. {REAL_SOUND}. "
+                f"{'real sound':<22} The encoder knows these scenes. {REAL_SOUND[settings.discovery]}. "
                 f"Try yours, FOLDER/CLASS/*.wav: {TRY_IT}"
             )
     if run.interrupted:
