@@ -193,9 +193,10 @@ def simulate(
     else:
         _summarize(result(run), out)
         if data == SOUNDSCAPES and encoder is None:
+            unheard = REAL_SOUND[settings.discovery]
             print(
-                f"{'real sound':<22} The encoder knows these scenes. {REAL_SOUND[settings.discovery]}. "
-                f"Try yours, FOLDER/CLASS/*.wav: {TRY_IT}"
+                f"{'real sound':<22} The encoder knows these scenes. {unheard}. Try yours, "
+                f"FOLDER/CLASS/*.wav: {TRY_IT}"
             )
     if run.interrupted:
         raise typer.Exit(1)

@@ -80,7 +80,11 @@ def measured(
     asked = [[_Phase(arm.measure, settings) for settings in arm.phases] for arm in arms]
     phases = {phase.key: phase for each in asked for phase in each}
     with opened(file) as rows:
-        due = [phase for key, phase in phases.items() if key not in rows]
+        # Those of one crowd go together: a measure may keep what its phones have heard.
+        due = sorted(
+            (phase for key, phase in phases.items() if key not in rows),
+            key=lambda phase: (phase.settings.phones, phase.settings.seed),
+        )
         done = len(phases) - len(due)
         progress(PHASES, done, len(phases))
         parallel = Parallel(n_jobs=processes, return_as="generator_unordered", batch_size=1)
