@@ -50,7 +50,7 @@ POINTS = np.array([[2.0, 0.1], [0.4, 0.5], [-1.0, 0.2], [0.1, 3.0], [0.0, 0.0]],
 CHOICES = ("bus", "park", None, "bus", "park")
 MOVED = Matrix.of(unit_rows(np.array([[0.3, 0.8], [0.9, 0.1], [-0.7, -0.6]])))
 PARAMETERS = discovery_parameters(labels=CLASSES, sums=2, labels_noise=6.0)
-SILENT = discovery_parameters(labels=CLASSES, sums=2, cells_noise=1e-12, labels_noise=1e-12)
+SILENT = discovery_parameters(labels=CLASSES, sums=2, cells_noise=1e-9, labels_noise=1e-9)
 """Of a phase with so little noise that a share of it is zero."""
 
 

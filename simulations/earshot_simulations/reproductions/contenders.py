@@ -66,7 +66,7 @@ DESCRIBED = """**As printed** is the thesis's Algorithm 1 with its mechanisms as
 DPLloyd-Impr on all dimensions of an embedding, votes with Laplace shares of scale v/(ε n'), and the
 label with the most votes, be it noise. The sum of such shares has a variance that is n' times too
 small for the ε that is claimed, and v is not what one recording changes of a ballot: with 900
-phones, v = 1 and a claimed ε of 1 its true ε at δ = 10⁻⁶ is about 326. Its curves show what a
+phones, v = 1 and a claimed ε of 1 its true ε at δ = 10⁻⁶ is about 281. Its curves show what a
 system would find that protects next to nothing, and the ε below them is the claimed one.
 **Local, corrected** is the same route with noise that has the law claimed, by Pólya shares, and
 names only where the votes stand clear of the noise; sound is clustered by direction in a public
