@@ -21,6 +21,8 @@ NOISE, WITH_NOISE, NO_NOISE = "noise", "as budgeted", "none"
 NOTHING_PROMISED = 1e5
 """An ε from which on tables say ∞."""
 
+_OTHER = "no noise"
+
 LOOKS = {each.name: (each.colour, each.marker) for each in (*CONTENDERS, WITHOUT)}
 
 
@@ -53,27 +55,28 @@ class Measured:
     gained: Mapping[str, Estimate]
     spent: Mapping[Unit, float]
 
-    def row(self) -> Row:
-        """As a row of the CSV."""
+    def row(self, other: str = _OTHER) -> Row:
+        """As a row of the CSV; `other` is what its quiet arm is called."""
+        beside = f"minus_{other.replace(' ', '_')}"
         row: Row = dict(self.labels)
         for name, found in self.figures.items():
             row["seeds"] = found.seeds
             row[name] = found.mean
             row[f"{name}_interval_95"] = _known(found.wide)
             gained = self.gained.get(name)
-            row[f"{name}_minus_no_noise"] = "" if gained is None else gained.mean
-            row[f"{name}_minus_no_noise_interval_95"] = _known(gained.wide if gained else None)
+            row[f"{name}_{beside}"] = "" if gained is None else gained.mean
+            row[f"{name}_{beside}_interval_95"] = _known(gained.wide if gained else None)
         for unit, column in EPSILONS.items():
             row[column] = _known(self.spent.get(unit))
         return row
 
-    def described(self, titles: Mapping[str, str]) -> dict[str, Any]:
+    def described(self, titles: Mapping[str, str], other: str = _OTHER) -> dict[str, Any]:
         """As a row of the note's table: means with intervals, and whether noise is to be seen."""
         row = {name: _short(value) for name, value in self.labels.items()}
         for name, found in self.figures.items():
             row[titles[name]] = str(found)
             gained = self.gained.get(name)
-            row[f"{titles[name]}, against no noise"] = "" if gained is None else _judged(gained)
+            row[f"{titles[name]}, against {other}"] = "" if gained is None else _judged(gained)
         row["ε per recording, per phone"] = ", ".join(
             _short(spent if spent < NOTHING_PROMISED else math.inf) for spent in self.spent.values()
         )

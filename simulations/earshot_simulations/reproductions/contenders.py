@@ -30,8 +30,8 @@ from earshot_simulations.sweeps.phase import SIMULATED
 from earshot_simulations.sweeps.sweep import Arm, Measure
 
 _MOST_SEEDS = 10_000
-_FIRST_SEED = 1000
-"""Settings are chosen on smaller ones."""
+CHOSEN_ON, REPORTED = 0, 1000
+"""The first seed of phases on which settings are chosen, and of those that are reported."""
 
 
 @dataclass(frozen=True)
@@ -110,6 +110,7 @@ class Setup:
         encoder: of the sound; None for the default one.
         processes: phases at a time.
         progress: told how far the work is.
+        first_seed: of its phases.
 
     Raises:
         InvalidInputError: the folder holds no sound that can be used.
@@ -122,6 +123,7 @@ class Setup:
     encoder: str | None = None
     processes: int = 1
     progress: Progress = field(default=lambda what, done, total, line=None: None)
+    first_seed: int = REPORTED
 
     def __post_init__(self) -> None:
         self.labels  # noqa: B018 - a folder that is of no use is refused before any work
@@ -142,13 +144,17 @@ class Setup:
         return (BLOBS,) if self.sound is None else (BLOBS, str(self.sound))
 
     def arm(
-        self, contender: Contender, data: str, labels: dict[str, str | float], **changes: Any
+        self,
+        contender: Contender,
+        data: str,
+        labels: dict[str, str | float],
+        **changes: Any,
     ) -> Arm:
         """A contender on some data, with these labels, and settings that are not as usual."""
         name = BLOBS if data == BLOBS else Path(data).resolve().name
         base = self._settings(contender, data)
         phases = tuple(
-            replace(base, seed=_FIRST_SEED + seed, **changes) for seed in range(self.size.seeds)
+            replace(base, seed=self.first_seed + seed, **changes) for seed in range(self.size.seeds)
         )
         for phase in phases[:1]:
             phase.check()

@@ -10,6 +10,7 @@ from earshot_simulations.reproductions import (
     liebenow_9_4,
     liebenow_9_5,
     liebenow_9_6,
+    liebenow_10_1,
     phone_unit,
 )
 from earshot_simulations.reproductions.contenders import Setup, Size
@@ -52,6 +53,11 @@ FIGURES: Mapping[str, Figure] = {
     liebenow_9_5.NAME_A: _TIMED,
     liebenow_9_5.NAME_B: Figure(liebenow_9_5.traffic, _TIMED.soon, _TIMED.full, "phones"),
     liebenow_9_6.NAME: Figure(liebenow_9_6.reproduce),
+    liebenow_10_1.NAME: Figure(
+        liebenow_10_1.reproduce,
+        Size(phones=500, recordings=20, seeds=3),
+        Size(phones=500, recordings=100, seeds=10),
+    ),
     phone_unit.NAME: Figure(
         phone_unit.reproduce,
         Size(phones=0, recordings=20, seeds=3),

@@ -74,7 +74,7 @@ class PrintedVote:
         return total
 
 
-def as_printed(settings: Settings) -> Figures:
+def as_printed(settings: Settings, scale: float = 1.0) -> Figures:
     """Run Algorithm 1 as the thesis has it, and score what it publishes.
 
     DPLloyd-Impr whatever the geometry, the votes' noise as above, and of the labels the one with
@@ -82,6 +82,8 @@ def as_printed(settings: Settings) -> Figures:
 
     Args:
         settings: of the local route, without dropouts or adversary.
+        scale: by which embeddings are multiplied before they are clustered (thesis 10.1): their
+            entries are small beside noise for [-1, 1].
     """
     with closing(open_population(settings)) as population:
         population.prepare()
@@ -89,7 +91,7 @@ def as_printed(settings: Settings) -> Figures:
         generator = np.random.default_rng([settings.seed, _NOISE])
         found = (
             Optics()
-            .discover(_published(settings, population, parameters), parameters.geometry)
+            .discover(_published(settings, population, parameters, scale), parameters.geometry)
             .centroids
         )
         if not len(found):
@@ -102,7 +104,7 @@ def as_printed(settings: Settings) -> Figures:
 
 
 def _published(
-    settings: Settings, population: Population, parameters: PhaseParameters
+    settings: Settings, population: Population, parameters: PhaseParameters, scale: float
 ) -> npt.NDArray[np.float32]:
     """Steps 3 to 6: what phones publish, one under the other."""
     lloyd = LaplaceLloyd(parameters.budget.clustering, parameters.recordings)
@@ -113,7 +115,7 @@ def _published(
         # The stream of a simulated phone's first step: on blobs both routes cluster alike.
         random = np.random.default_rng([settings.seed, 0xA, phone, 0]).bytes
         points = population.recordings(phone).points
-        centroids = clustering.cluster(points, random)
+        centroids = clustering.cluster(points * np.float32(scale), random) / np.float32(scale)
         numbers = counts(points, centroids, parameters.geometry)
         published.append(centroids[selection.top_centroids(numbers, chosen, random)])
     return np.concatenate(published)
