@@ -8,7 +8,6 @@ from typing import Any
 import examples
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from earshot_client.phases.discovery import DISCOVERY as PHONE
 from earshot_client.phases.memory import Memory
@@ -21,6 +20,7 @@ from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, VectorSum
 from earshot_protocol.secure_sum.messages import AdvertiseKeys
 from earshot_protocol.voting.vectors import quantized, unit_steps
 from earshot_protocol.wire import Matrix
+from earshot_simulations.engine.interface import HeardPoints
 
 Vector = dict[str, Any]
 Points = list[tuple[float, float]]
@@ -33,20 +33,6 @@ _HEARD: Points = [
 _LABELS = (0, 0, 2, 1, -1, 2, 0, 1)
 _MOVED = [[0.96, 0.28], [0.0, 1.0], [-0.6, -0.8], [0.6, 0.8]]
 _LONG = [[0.8, 0.6], [0.0, 0.125]]
-
-
-class _Projected:
-    """An encoder in name: what it is given is projected already."""
-
-    name, dimensions = examples.DISCOVERY.encoder, 2
-
-    def embed(self, samples: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
-        raise NotImplementedError
-
-    def project(
-        self, embeddings: npt.NDArray[np.float32], dimensions: int
-    ) -> npt.NDArray[np.float32]:
-        return embeddings
 
 
 def cell_vectors() -> Vector:
@@ -76,7 +62,12 @@ def _input(points: Points, labels: tuple[int, ...], moved: list[list[float]] | N
     parameters = examples.DISCOVERY
     names = [None if label < 0 else parameters.labels[label] for label in labels]
     store = MemoryStore(np.array(points, dtype=np.float32).reshape(-1, 2), names)
-    memory = Memory(store, _Projected(), LabelHierarchy.flat(parameters.labels), _no_noise)
+    memory = Memory(
+        store,
+        HeardPoints(parameters.encoder, parameters.dimensions),
+        LabelHierarchy.flat(parameters.labels),
+        _no_noise,
+    )
     advertise = AdvertiseKeys(
         sum_id=bytes(16), index=0, parameters=_sum_parameters(parameters, LABELS)
     )
@@ -101,7 +92,7 @@ def _input(points: Points, labels: tuple[int, ...], moved: list[list[float]] | N
 
 
 def _no_noise(size: int) -> bytes:
-    raise NotImplementedError
+    raise AssertionError("inputs are taken before noise is drawn")
 
 
 def _rounded(vector: list[list[float]]) -> Vector:

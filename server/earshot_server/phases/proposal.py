@@ -13,12 +13,17 @@ from collections.abc import Iterable
 import msgspec
 import numpy as np
 
-from earshot_protocol import checks
+from earshot_protocol import checks, start_centroids
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.phases import discovery_budget
 from earshot_protocol.phases.acceptance import Limits, default_refusals
 from earshot_protocol.phases.discovery import LABELS, DiscoveryParameters
-from earshot_protocol.phases.learning import CENTROID_VOTE, Budget, PhaseParameters
+from earshot_protocol.phases.learning import (
+    CENTROID_VOTE,
+    USUAL_BUDGET,
+    Budget,
+    PhaseParameters,
+)
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.privacy.budgets import BUDGETS, Span
 from earshot_protocol.privacy.calibration import check_delta, largest_scale
@@ -175,7 +180,7 @@ def _discovery(wanted: Wanted) -> DiscoveryParameters:
         wanted.delta,
         sums=wanted.sums,
         label_share=wanted.label_share,
-        cells=checks.whole("cells", cells, 1, 1024),
+        cells=checks.whole("cells", cells, 1, start_centroids.MOST),
         dimensions=dimensions,
         labels=len(wanted.labels),
         unit=wanted.unit,
@@ -195,9 +200,6 @@ def _discovery(wanted: Wanted) -> DiscoveryParameters:
     )
 
 
-_USUAL = Budget(clustering=1.0, selection=0.25, centroid_vote=0.5, label_vote=0.5)
-
-
 def _learning(wanted: Wanted) -> PhaseParameters:
     def parameters(scale: float) -> PhaseParameters:
         return PhaseParameters(
@@ -214,7 +216,7 @@ def _learning(wanted: Wanted) -> PhaseParameters:
             label_votes=3,
             dropout=wanted.dropout,
             corrupted=wanted.corrupted,
-            budget=Budget(*(scale * each for each in msgspec.structs.astuple(_USUAL))),
+            budget=Budget(*(scale * each for each in msgspec.structs.astuple(USUAL_BUDGET))),
             delta=wanted.delta,
         )
 

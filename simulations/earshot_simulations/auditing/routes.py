@@ -72,4 +72,4 @@ def _loss(
             law_of = selection_law(mechanism.method, mechanism.epsilon, mechanism.repeats)
             few, recordings = mechanism.repeats + 1, dict(units_of(mechanism))[unit]
             return loss(*worst_selection(law_of, few, recordings, 1 / mechanism.epsilon), step)
-    raise NotImplementedError(f"{type(mechanism).__name__} has no losses")
+    raise TypeError(f"no worst losses are known of {type(mechanism).__name__}: say them here")

@@ -219,7 +219,10 @@ def _summarize(figures: dict[str, Any], out: Path | None) -> None:
         **_found(figures),
         **{
             name: figures[name]
-            for name in ("ari_train", "ari_test", "label_accuracy", "peak_memory_mb", "interrupted")
+            for name in (
+                *("ari_train", "ari_test", "label_accuracy", "clear_label_accuracy"),
+                *("peak_memory_mb", "interrupted"),
+            )
         },
     }
     for name, value in shown_figures.items():

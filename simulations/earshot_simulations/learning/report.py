@@ -79,13 +79,21 @@ def headline(run: Run) -> str:
     if unnamed:
         noun = "cell" if run.by_sums else "centroid"
         clauses.append(f"{counted(unnamed, noun)} of {len(run.names)} stayed unnamed")
+    clear = _clear_part(run)
     if run.label_accuracy is not None:
         clauses.append(
             f"a new recording gets the right name {percent(run.label_accuracy)} of the time"
+            + (f" ({percent(clear)} by names clear of the noise)" if clear is not None else "")
         )
     if run.privacy:
         clauses.append(f"total privacy cost {_in_both_units(run)}")
     return "; ".join(clauses) + "."
+
+
+def _clear_part(run: Run) -> float | None:
+    """Right names that noise did not give; None where all published names stand clear of it."""
+    clear = run.clear_label_accuracy
+    return None if clear is None or clear == run.label_accuracy else clear
 
 
 def _together(run: Run) -> Mapping[Unit, Cost]:
@@ -121,7 +129,7 @@ def command_line(configuration: Mapping[str, object]) -> str:
 
 
 def _figures(run: Run) -> str:
-    costs = _together(run)
+    costs, clear = _together(run), _clear_part(run)
     route = cell_sections if run.by_sums else local_sections
     what, counts = route.found(run)
     figures = {
@@ -130,6 +138,7 @@ def _figures(run: Run) -> str:
         "clustering (ARI), held out": _optional(run.ari_test, "{:.2f}".format),
         "clustering (ARI), heard": _optional(run.ari_train, "{:.2f}".format),
         "right name, held out": _optional(run.label_accuracy, percent),
+        **({} if clear is None else {"right name, clear of the noise": percent(clear)}),
         "ε per recording / phone (zero-out)": " / ".join(
             real(costs[unit].epsilon) for unit in (Unit.RECORDING, Unit.PHONE)
         )

@@ -18,7 +18,12 @@ from earshot_protocol.geometry import Geometry
 from earshot_protocol.phases import discovery_budget
 from earshot_protocol.phases.discovery import DiscoveryParameters
 from earshot_protocol.phases.discovery_budget import Noises, noises, usual_cells
-from earshot_protocol.phases.learning import LARGEST_RECORDINGS, Budget, PhaseParameters
+from earshot_protocol.phases.learning import (
+    LARGEST_RECORDINGS,
+    USUAL_BUDGET,
+    Budget,
+    PhaseParameters,
+)
 from earshot_protocol.phases.parameters import Parameters, parse_budget
 from earshot_protocol.privacy.accounting import Expense
 from earshot_protocol.privacy.ledger import Ledger
@@ -36,7 +41,6 @@ _T = TypeVar("_T")
 BLOBS = "blobs"
 SOUNDSCAPES = "soundscapes"
 
-_POINTS_BUDGET = Budget(clustering=1.0, selection=0.25, centroid_vote=0.5, label_vote=0.5)
 # Sound needs all that a phone allows: private clustering pays for every dimension, from one phone's
 # recordings alone.
 _SOUND_BUDGET = Budget(clustering=2.0, selection=0.125, centroid_vote=0.5, label_vote=0.25)
@@ -50,7 +54,7 @@ _MOST_PHONES = 10**7
 
 def default_budget(data: str) -> Budget:
     """The budget where none is given: per recording, total ε = 2.5 for points and 3 for sound."""
-    return _POINTS_BUDGET if data == BLOBS else _SOUND_BUDGET
+    return USUAL_BUDGET if data == BLOBS else _SOUND_BUDGET
 
 
 _VANISHING = 1e-6
@@ -154,7 +158,7 @@ class Settings:
     adversary: Adversary = field(default_factory=Adversary)
     dropout: float = 0.0
     corrupted: float = 0.05
-    budget: Budget = _POINTS_BUDGET
+    budget: Budget = USUAL_BUDGET
     epsilon: float = discovery_budget.EPSILON
     delta: float = discovery_budget.DELTA
     label_share: float = discovery_budget.LABEL_SHARE

@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
+import msgspec
 import typer
 
 from earshot_protocol.encoder_file import EncoderFile, read
@@ -13,7 +14,7 @@ from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.phases.discovery import DiscoveryParameters
 from earshot_protocol.phases.discovery_budget import DIMENSIONS, noises, usual_cells
-from earshot_protocol.phases.learning import Budget, PhaseParameters
+from earshot_protocol.phases.learning import USUAL_BUDGET, Budget, PhaseParameters
 from earshot_protocol.phases.parameters import Parameters, parse_budget
 from earshot_protocol.phases.statistics import HISTOGRAM, StatisticsParameters
 from earshot_protocol.shipped_encoders import SHIPPED_ENCODERS, packaged
@@ -21,7 +22,7 @@ from earshot_protocol.start_centroids import CentroidSet
 from earshot_server.commands.routes import check_options, given
 from earshot_server.discovery.route import Discovery
 
-_BUDGET = {"clustering": 1.0, "selection": 0.25, "centroid-vote": 0.5, "label-vote": 0.5}
+_BUDGET = dict(zip(Budget.names(), msgspec.structs.astuple(USUAL_BUDGET), strict=True))
 _EPSILON = 0.25
 _LOCAL_DIMENSIONS = 8
 _SHIPPED = ", ".join(SHIPPED_ENCODERS)
