@@ -42,6 +42,7 @@ def output_of(example: str, folder: Path) -> list[str]:
 ONE_PHASE, SWEEP = re.findall(r"```python\n(.*?)```", TEXT, flags=re.DOTALL)
 
 
+@pytest.mark.slow
 def test_the_example_of_a_sweep_runs_and_goes_on(tmp_path: Path) -> None:
     lines = output_of(SWEEP, tmp_path)
     assert [line.split("}")[0] for line in lines[:2]] == ["{'epsilon': 2.0", "{'epsilon': 8.0"]

@@ -67,8 +67,13 @@ def table(out: Path, name: str) -> list[dict[str, str]]:
     ("name", "metrics", "rows"),
     [
         ("liebenow-9.3a", ("ari_train", "ari_test"), 7),
-        ("liebenow-9.3b", ("ari_train",), 12),
-        ("liebenow-9.4", ("centroid_label_accuracy", "label_accuracy"), 12),
+        pytest.param("liebenow-9.3b", ("ari_train",), 12, marks=pytest.mark.slow),
+        pytest.param(
+            "liebenow-9.4",
+            ("centroid_label_accuracy", "label_accuracy"),
+            12,
+            marks=pytest.mark.slow,
+        ),
         ("liebenow-9.6", ("ari_test", "label_accuracy"), 13),
     ],
 )
