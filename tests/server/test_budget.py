@@ -182,6 +182,7 @@ def test_the_command_that_starts_it_costs_the_same(
         ({"epsilon": math.nan}, r"^epsilon="),
         ({"epsilon": math.inf}, r"^epsilon="),
         ({"epsilon": -1.0}, r"^epsilon="),
+        ({"epsilon": 1e-5}, r"cells-1: the noise is too large.*larger epsilon"),
         ({"delta": math.nan}, r"^delta="),
         ({"delta": -1e-6}, r"^delta="),
         ({"delta": 1 / 3000}, r"^delta=.*1/phones"),

@@ -217,7 +217,10 @@ def _check_noise(part: SecureSum) -> None:
     try:
         part.mechanism.share_bound(0.5)
     except InvalidParametersError as error:
-        raise InvalidParametersError(f"budget {part.name.replace(' ', '-')}: {error}") from error
+        raise InvalidParametersError(
+            f"budget {part.name.replace(' ', '-')}: the noise is too large to be drawn by phones "
+            f"({error}): give a larger epsilon, or more phones"
+        ) from error
 
 
 def parse_budget(text: str, names: Collection[str]) -> dict[str, float]:
