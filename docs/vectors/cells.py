@@ -32,6 +32,7 @@ _HEARD: Points = [
 """Of any length; the last one has no direction, and lies in the first cell."""
 _LABELS = (0, 0, 2, 1, -1, 2, 0, 1)
 _MOVED = [[0.96, 0.28], [0.0, 1.0], [-0.6, -0.8], [0.6, 0.8]]
+_GROWN = [*_MOVED, [0.28, 0.96]]
 _LONG = [[0.8, 0.6], [0.0, 0.125]]
 
 
@@ -41,7 +42,7 @@ def cell_vectors() -> Vector:
         "inputs": [
             _input(points, labels, task)
             for points, labels in ((_HEARD, _LABELS), (_HEARD[4:5], (1,)), ([], ()))
-            for task in (None, _MOVED)
+            for task in (None, _MOVED, _GROWN)
         ],
         "rounded": [_rounded(vector) for vector in ([[0.8, 0.6]], [[-0.5, 0.5], [0.5, -0.5]])],
         "too_long": _LONG,
@@ -83,6 +84,7 @@ def _input(points: Points, labels: tuple[int, ...], moved: list[list[float]] | N
     return {
         "start": json.loads(msgspec.json.encode(parameters.start)) if first else None,
         "centroids": moved,
+        "most_cells": parameters.most_cells,
         "points": points,
         "labels": labels,
         "label_names": len(parameters.labels),
@@ -155,5 +157,5 @@ def _part(parameters: DiscoveryParameters, part: str) -> SecureSum:
 
 def _sum_parameters(parameters: DiscoveryParameters, part: str) -> Any:
     columns = len(parameters.labels) if part == LABELS else parameters.dimensions
-    shape = (parameters.cells, columns)
+    shape = (parameters.most_cells, columns)
     return parameters.sum_parameters(_part(parameters, part), shape)

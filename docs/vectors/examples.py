@@ -83,6 +83,7 @@ DISCOVERY = DiscoveryParameters(
     labels=LABELS,
     encoder="contrast-2",
     start=CentroidSet.of(np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0], [0.6, 0.8]])),
+    most_cells=6,
     sums=2,
     cells_noise=6.5,
     labels_noise=5.0,

@@ -69,7 +69,7 @@ def advertise(parameters: DiscoveryParameters, part: str, index: int = 3) -> Adv
     summed = parameters.plan().part(part)
     assert isinstance(summed, SecureSum)
     columns = len(parameters.labels) if part == "labels" else parameters.dimensions
-    agreed = parameters.sum_parameters(summed, (parameters.cells, columns))
+    agreed = parameters.sum_parameters(summed, (parameters.most_cells, columns))
     return AdvertiseKeys(sum_id=part.encode().ljust(16), index=index, parameters=agreed)
 
 
@@ -120,19 +120,21 @@ def released(asked: Phone, phase: bytes = PHASE) -> list[str]:
     st.integers(0, 2**32),
     st.integers(0, 12),
     st.integers(1, 6),
+    st.integers(0, 3),
     st.integers(1, 7),
     st.integers(1, 4),
 )
 def test_inputs_are_those_of_a_phone_from_the_document(
-    seed: int, number: int, count: int, dimensions: int, names: int
+    seed: int, number: int, count: int, more: int, dimensions: int, names: int
 ) -> None:
     random = np.random.default_rng(seed)
     labels = tuple(f"label {i}" for i in range(names))
     start = CentroidSet.of(random.standard_normal((count, dimensions)))
-    moved = Matrix.of(random.standard_normal((count, dimensions)))
+    room = count + more
+    moved = Matrix.of(random.standard_normal((random.integers(1, room + 1), dimensions)))
     points = (random.standard_normal((number, dimensions)) * 3).astype(np.float32)
     chosen = random.integers(-1, names, number)
-    parameters = discovery_parameters(labels=labels, start=start, sums=1)
+    parameters = discovery_parameters(labels=labels, start=start, most_cells=room, sums=1)
     store = MemoryStore(points, [None if i < 0 else labels[i] for i in chosen])
     memory = Memory(
         store, HeardPoints("points", dimensions), LabelHierarchy.flat(labels), random.bytes
@@ -147,11 +149,11 @@ def test_inputs_are_those_of_a_phone_from_the_document(
             summed = DISCOVERY.contribute[SumCells](
                 memory, parameters, SumCells(phase=PHASE, repetition=1, advertise=opening, **told)
             )
-            assert np.array_equal(summed, textbook.cells_input(points.tolist(), rows))
+            assert np.array_equal(summed, textbook.cells_input(points.tolist(), rows, room))
             counted = DISCOVERY.contribute[LabelCells](
                 memory, parameters, LabelCells(phase=PHASE, advertise=opening, **told)
             )
-            expected = textbook.labels_input(points.tolist(), chosen.tolist(), rows, names)
+            expected = textbook.labels_input(points.tolist(), chosen.tolist(), rows, names, room)
             assert np.array_equal(counted, expected)
             for made in (summed, counted):
                 assert isinstance(made, np.ndarray)
@@ -231,9 +233,9 @@ LATER: list[tuple[str, Callable[[], Task], str, type[RemoteError]]] = [
     ),
     ("labels without centroids", lambda: label_cells(centroids=None), "without", RefusedError),
     (
-        "fewer cells",
-        lambda: sum_cells(2, centroids=Matrix.of(np.eye(2))),
-        r"shape \(2, 2\); this phase has 2 dimensions and 3 centroids",
+        "no cells",
+        lambda: sum_cells(2, centroids=Matrix.of(np.zeros((0, 2)))),
+        r"shape \(0, 2\); this phase has 2 dimensions and at least one centroid, and at most 3",
         RefusedError,
     ),
     (

@@ -12,7 +12,7 @@ from hypothesis import strategies as st
 
 from earshot_protocol.geometry import unit_rows
 from earshot_protocol.privacy.significance import LEVEL
-from earshot_server.discovery.cells import INERTIA, moved_cells
+from earshot_server.discovery.cells import INERTIA, effective, moved_cells
 
 COUNT, DIMENSIONS = 20, 32
 
@@ -76,6 +76,50 @@ def test_a_cell_is_shared_only_while_half_of_it_stands_clear() -> None:
     np.testing.assert_allclose(np.delete(cells, 5, 0), np.delete(start(), 5, 0), atol=1e-6)
 
 
+def test_where_few_cells_hear_nearly_everything_further_ones_are_placed_beside_them() -> None:
+    lengths = np.full(COUNT, 5e4)
+    lengths[[3, 11]] = 8e6, 6e6
+    total = heard(lengths, start())
+    assert moved_cells(total, 1e3, start())[0].shape == (COUNT, DIMENSIONS)
+    cells, clear = moved_cells(total, 1e3, start(), 40)
+    assert cells.shape == (40, DIMENSIONS)
+    # Light ones are as good as silent, and are placed too.
+    assert np.flatnonzero(clear).tolist() == [3, 11]
+    beside = cells @ start()[[3, 11]].astype(np.float64).T > 0.9
+    assert beside.sum() == 40
+    assert beside[:, 0].sum() > beside[:, 1].sum() > 14
+    np.testing.assert_allclose(np.linalg.norm(cells, axis=1), 1)
+
+
+@pytest.mark.parametrize("deviation", [0.0, 1e4, 1e5])
+@pytest.mark.parametrize(("busy", "grown"), [(COUNT, False), (12, False), (8, True), (2, True)])
+def test_whether_cells_grow_is_a_matter_of_sound_and_not_of_noise(
+    deviation: float, busy: int, grown: bool
+) -> None:
+    noise = deviation * np.random.default_rng(5).standard_normal((COUNT, DIMENSIONS))
+    lengths = np.where(np.arange(COUNT) < busy, 1e8, 0.0)
+    total = heard(lengths, start()) + np.rint(noise).astype(np.int64)
+    cells, clear = moved_cells(total, deviation, start(), 40)
+    assert (len(cells) > COUNT) == grown
+    assert len(cells) == len(clear)
+
+
+def test_there_are_no_more_cells_than_can_stand_clear() -> None:
+    noise = 1e4 * math.sqrt(DIMENSIONS)
+    lengths = np.zeros(COUNT)
+    lengths[5] = 80 * noise
+    cells, _ = moved_cells(heard(lengths, start()), 1e4, start(), 1000)
+    # Halved five times it is 2.5 times the noise, and 1.25 times it would not be clear.
+    assert len(cells) == 32
+
+
+@pytest.mark.parametrize("count", [1, 7, 100])
+def test_weights_that_are_alike_are_as_many_as_they_are(count: int) -> None:
+    assert effective(np.full(count, 0.3)) == pytest.approx(count)
+    assert effective(np.append(np.full(count, 0.3), np.zeros(5))) == pytest.approx(count)
+    assert effective(np.zeros(count)) == 0
+
+
 def test_without_noise_and_without_anything_heard_all_stays() -> None:
     cells, clear = moved_cells(np.zeros((COUNT, DIMENSIONS), dtype=np.int64), 0.0, start())
     assert not clear.any()
@@ -88,14 +132,16 @@ def test_without_noise_and_without_anything_heard_all_stays() -> None:
     st.floats(0, 1e5),
     st.integers(0, 2**32 - 1),
     st.sampled_from([0, 10, 10**4, 2**40]),
+    st.integers(0, 20),
 )
 def test_whatever_comes_out_of_a_sum_cells_are_unit_rows(
-    count: int, dimensions: int, deviation: float, seed: int, most: int
+    count: int, dimensions: int, deviation: float, seed: int, far: int, most: int
 ) -> None:
-    total = np.random.default_rng(seed).integers(-most, most, (count, dimensions), endpoint=True)
-    cells, clear = moved_cells(total, deviation, start(count, dimensions))
-    assert cells.shape == (count, dimensions)
-    assert clear.shape == (count,)
+    total = np.random.default_rng(seed).integers(-far, far, (count, dimensions), endpoint=True)
+    cells, clear = moved_cells(total, deviation, start(count, dimensions), most)
+    assert count <= len(cells) <= max(count, most)
+    assert cells.shape[1] == dimensions
+    assert clear.shape == (len(cells),)
     np.testing.assert_allclose(np.linalg.norm(cells, axis=1), 1)
 
 

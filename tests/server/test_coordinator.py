@@ -318,9 +318,12 @@ def test_a_phase_opens_with_its_parameters() -> None:
         ({"centroid_votes": 3}, "centroid_votes=3"),
         (
             {"budget": Budget(1.0, 1.0, 1e-5, 1.0)},
-            "budget centroid-vote: ε=1e-05.*at least 0.000122",
+            "budget centroid-vote: .*ε=1e-05.*at least 0.000122",
         ),
-        ({"budget": Budget(1.0, 1.0, 1.0, 1e-5)}, "budget label-vote: ε=1e-05.*at least 0.000122"),
+        (
+            {"budget": Budget(1.0, 1.0, 1.0, 1e-5)},
+            "budget label-vote: .*ε=1e-05.*at least 0.000122",
+        ),
     ],
 )
 def test_a_phase_that_cannot_run_is_not_started(changed: dict[str, object], message: str) -> None:

@@ -78,7 +78,7 @@ def test_the_page_says_what_was_found_and_which_cells_moved(page: str) -> None:
         "into 10 cells around public start centroids; 2 secure sums moved the cells",
         "In 7 cells what phones heard stood clear of the noise",
         "environments named 7",
-        "Start centroids k 10",
+        "Start centroids 10 Cells, at most k 10",
         "Sums of cells T 2",
         "Dimensions of a point 8",
     ):

@@ -168,6 +168,28 @@ def test_phones_without_recordings_publish_where_the_cells_began() -> None:
     assert np.array_equal(result.centroids.array(), START.centroids())
 
 
+@pytest.mark.parametrize("ideal", [True, False])
+def test_where_sound_is_far_from_the_start_further_cells_tell_it_apart(ideal: bool) -> None:
+    """Both scenes lie in the first of four cells; the other three, wherever they go, hear little."""
+    far = CentroidSet.of(directions(88, 265, 270, 275))
+    agreed = parameters(start=far, most_cells=9, sums=2, cells_noise=0.05)
+    game = play(agreed, ideal)
+    rows = []
+    while game.coordinator.step != "published":
+        state = game.coordinator.state
+        assert isinstance(state, DiscoveryPhase)
+        rows.append(len(state.cells()))
+        assert state.shape(game.coordinator.step.partition(":")[0])[0] == 9
+        game.step()
+    assert rows == [4] * ROUNDS + [9] * 2 * ROUNDS
+    result = outcome(game)
+    assert len(result.labels) == len(result.moved) == len(result.name_p_values) == 9
+    assert [result.names[cell_of(result, scene)] for scene in (0, 1)] == list(CLASSES)
+    # A last sum of cells adds none: nothing would tell them apart.
+    once = outcome(play(msgspec.structs.replace(agreed, sums=1), ideal))
+    assert len(once.labels) == 4
+
+
 def test_one_cell_and_one_label_are_enough() -> None:
     alone = CentroidSet.of(directions(70))
     result = outcome(play(parameters(start=alone, labels=("bus",), sums=2)))

@@ -38,6 +38,7 @@ _DISCOVERY = DiscoveryParameters(
     labels=("bus", "park"),
     encoder="points",
     start=CentroidSet.of(np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]])),
+    most_cells=3,
     sums=1,
     cells_noise=8.0,
     labels_noise=8.0,
@@ -63,6 +64,9 @@ def statistics_parameters(**changes: Any) -> StatisticsParameters:
 def discovery_parameters(**changes: Any) -> DiscoveryParameters:
     """Of a phase over points in the plane: three cells, two labels.
 
-    A phone's default policy accepts it; what a test counts on, it names.
+    A phone's default policy accepts it; what a test counts on, it names. Other start centroids
+    stay as many as they are, unless it says to how many they may grow.
     """
+    if "start" in changes:
+        changes = {"most_cells": changes["start"].count, **changes}
     return msgspec.structs.replace(_DISCOVERY, **changes)

@@ -57,10 +57,10 @@ def on_sphere(row: Sequence[float]) -> list[int]:
     return steps
 
 
-def cells_input(points: Rows, centroids: Rows) -> Table:
-    """What goes into a sum of cells."""
-    dimensions = len(centroids[0])
-    counts, sums = [0] * len(centroids), [[0] * dimensions for _ in centroids]
+def cells_input(points: Rows, centroids: Rows, room: int | None = None) -> Table:
+    """What goes into a sum of cells that has room for so many; if not said, for these."""
+    dimensions, rows = len(centroids[0]), len(centroids) if room is None else room
+    counts, sums = [0] * rows, [[0] * dimensions for _ in range(rows)]
     for point in points:
         steps = on_sphere([float32(x) for x in point])
         cell = nearest(steps, centroids)
@@ -69,9 +69,11 @@ def cells_input(points: Rows, centroids: Rows) -> Table:
     return rounded([[Fraction(x, 2**16) for x in row] for row in sums], counts)
 
 
-def labels_input(points: Rows, labels: Sequence[int], centroids: Rows, names: int) -> Table:
+def labels_input(
+    points: Rows, labels: Sequence[int], centroids: Rows, names: int, room: int | None = None
+) -> Table:
     """What goes into the sum of labels; recordings of label -1 have none."""
-    table = [[0] * names for _ in centroids]
+    table = [[0] * names for _ in range(len(centroids) if room is None else room)]
     for point, label in zip(points, labels, strict=True):
         if label >= 0:
             table[nearest([float32(x) for x in point], centroids)][label] += 1

@@ -37,20 +37,24 @@ def test_what_a_phone_puts_into_a_sum(case: dict[str, Any]) -> None:
     centroids = case["centroids"] or textbook.start_rows(case["start"])
     centroids = [[textbook.float32(x) for x in row] for row in centroids]
     points, labels = case["points"], case["labels"]
-    assert textbook.cells_input(points, centroids) == case["sum_cells"]
-    table = textbook.labels_input(points, labels, centroids, case["label_names"])
+    assert textbook.cells_input(points, centroids, case["most_cells"]) == case["sum_cells"]
+    table = textbook.labels_input(
+        points, labels, centroids, case["label_names"], case["most_cells"]
+    )
     assert table == case["label_cells"]
     for made in (case["sum_cells"], case["label_cells"]):
         assert sum(x * x for row in made for x in row) <= 2**24
 
 
 def test_the_vectors_tell_apart_what_could_be_confused() -> None:
-    """Start and moved cells, a recording in another cell, an empty cell, an empty phone."""
-    full, moved, *_, empty = VECTORS["inputs"]
-    assert full["sum_cells"] != moved["sum_cells"]
+    """Start, moved and further cells, a recording in another cell, an empty cell and phone."""
+    full, moved, grown, *_, empty = VECTORS["inputs"]
+    assert full["sum_cells"] != moved["sum_cells"] != grown["sum_cells"]
+    assert len(moved["centroids"]) < len(grown["centroids"]) < grown["most_cells"]
+    assert {len(case["sum_cells"]) for case in VECTORS["inputs"]} == {grown["most_cells"]}
     assert [0, 0] in full["sum_cells"]
     assert not np.any(empty["sum_cells"])
-    assert len({json.dumps(case["sum_cells"]) for case in VECTORS["inputs"]}) == 4
+    assert len({json.dumps(case["sum_cells"]) for case in VECTORS["inputs"]}) == 5
 
 
 def test_rounding() -> None:
@@ -87,8 +91,8 @@ def test_noise_bound_and_distances_of_a_sum(case: dict[str, Any]) -> None:
     crowd = math.ceil(round((1 - given["dropout"] - given["corrupted"]) * given["phones"], 6))
     assert case["honest_survivors"] == min(crowd, given.get("noise_crowd", 10_000))
     labels = case["part"] == "labels"
-    start = given["start"]
-    shape = [start["count"], len(given["labels"]) if labels else start["dimensions"]]
+    columns = len(given["labels"]) if labels else given["start"]["dimensions"]
+    shape = [given["most_cells"], columns]
     assert case["sum"]["shape"] == shape
     entries = math.prod(shape)
     multiplier = given["labels_noise" if labels else "cells_noise"]

@@ -59,6 +59,7 @@ PARAMETERS = DiscoveryParameters(
     corrupted=0.05,
     encoder=ENCODER.name,
     start=CentroidSet.of(np.random.default_rng(8).standard_normal((CELLS, DIMENSIONS))),
+    most_cells=CELLS,
     sums=SUMS,
     cells_noise=_NOISE.cells,
     labels_noise=_NOISE.labels,

@@ -24,15 +24,15 @@ def check_encoder(memory: Memory, parameters: Parameters) -> None:
         raise refused
 
 
-def checked(matrix: Matrix, dimensions: int, count: int | None = None) -> npt.NDArray[np.float32]:
-    """The centroids of a task, if there are any, as many as there must be, in these dimensions."""
+def checked(matrix: Matrix, dimensions: int, most: int | None = None) -> npt.NDArray[np.float32]:
+    """The centroids of a task, if there are any, and no more than may be, in these dimensions."""
     centroids = matrix.array()
-    wrong = len(centroids) == 0 if count is None else len(centroids) != count
-    if wrong or centroids.shape[1] != dimensions:
-        wanted = "at least one centroid" if count is None else f"{count} centroids"
+    too_many = most is not None and len(centroids) > most
+    if len(centroids) == 0 or too_many or centroids.shape[1] != dimensions:
+        limit = "" if most is None else f", and at most {most}"
         raise RefusedError(
-            f"centroids of shape {centroids.shape}; this phase has {dimensions} dimensions and "
-            f"{wanted}"
+            f"centroids of shape {centroids.shape}; this phase has {dimensions} dimensions and at "
+            f"least one centroid{limit}"
         )
     return centroids
 

@@ -23,14 +23,21 @@ def _cells(memory: Memory, parameters: DiscoveryParameters, task: SumCells) -> I
     counts, sums = cluster_sums(
         sphere_grid(points), centroids.astype(np.float64), Geometry.SPHERICAL
     )
-    return quantized(bounded(sums / GRID, counts))
+    return quantized(_filled(bounded(sums / GRID, counts), parameters))
 
 
 def _labels(memory: Memory, parameters: DiscoveryParameters, task: LabelCells) -> Input:
     """How many labels of each kind lie in each cell, over the norm of this table."""
     centroids = _centroids(parameters, task)
     table = shared.label_table(memory, parameters.labels, centroids, Geometry.SPHERICAL)
-    return quantized(bounded(table.astype(np.float64), table))
+    return quantized(_filled(bounded(table.astype(np.float64), table), parameters))
+
+
+def _filled(
+    rows: npt.NDArray[np.float64], parameters: DiscoveryParameters
+) -> npt.NDArray[np.float64]:
+    """With empty rows up to as many as the sum has room for."""
+    return np.pad(rows, ((0, parameters.most_cells - len(rows)), (0, 0)))
 
 
 def _centroids(
@@ -41,7 +48,7 @@ def _centroids(
         return parameters.start.centroids()
     if task.centroids is None:
         raise RefusedError("a sum over cells without centroids, and it is not a phase's first")
-    return shared.checked(task.centroids, parameters.dimensions, parameters.cells)
+    return shared.checked(task.centroids, parameters.dimensions, parameters.most_cells)
 
 
 DISCOVERY = PhoneKind(

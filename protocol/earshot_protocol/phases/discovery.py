@@ -57,8 +57,10 @@ class DiscoveryParameters(Parameters, frozen=True, kw_only=True, tag="discovery"
         phones: n, the phones that are enrolled.
         labels: L, the equivalence classes of environments.
         encoder: name of the encoder whose embeddings are sorted.
-        start: the start centroids, k in d dimensions: public, and whoever chooses others learns no
+        start: the start centroids, in d dimensions: public, and whoever chooses others learns no
             more, because no cost depends on them.
+        most_cells: k, how many cells a sum has room for: their number may grow from that of the
+            start centroids to this, where sound is unlike theirs.
         sums: T, how often cells are summed before they are named, from 0 to 3.
         cells_noise: noise multiplier of each sum of cells: the noise's standard deviation over the
             most that one phone adds.
@@ -72,6 +74,7 @@ class DiscoveryParameters(Parameters, frozen=True, kw_only=True, tag="discovery"
 
     encoder: str
     start: CentroidSet
+    most_cells: int
     sums: int
     cells_noise: float
     labels_noise: float
@@ -83,18 +86,13 @@ class DiscoveryParameters(Parameters, frozen=True, kw_only=True, tag="discovery"
         return self.start.dimensions
 
     @property
-    def cells(self) -> int:
-        """How many cells there are, k."""
-        return self.start.count
-
-    @property
     def reads(self) -> Embeddings:
         """See `Parameters.reads`."""
         return Embeddings(self.encoder, self.dimensions)
 
     def plan(self) -> Plan:
         """A sum of cells, as often as it is repeated, and the sum of labels."""
-        survivors, k = self.noise_survivors, self.cells
+        survivors, k = self.noise_survivors, self.most_cells
         moved = VectorSum(self.cells_noise, k * self.dimensions, self.delta, survivors)
         named = VectorSum(
             self.labels_noise, k * len(self.labels), self.delta, survivors, signed=False
@@ -123,13 +121,19 @@ class DiscoveryParameters(Parameters, frozen=True, kw_only=True, tag="discovery"
         wrong = start_centroids.flaw((self.start,), LARGEST_DIMENSIONS)
         if wrong is not None:
             raise InvalidParametersError(wrong)
+        if not self.start.count <= self.most_cells <= start_centroids.MOST:
+            raise InvalidParametersError(
+                f"most_cells={self.most_cells}: must be at least {self.start.count}, the number of "
+                f"start centroids, and at most {start_centroids.MOST}"
+            )
 
 
 class SumCells(SumPartTask, frozen=True, kw_only=True, tag="sum-cells"):
     """Sort what you heard into the cells of centroids and add it up; opens a sum of cells.
 
     The first one has the phase's parameters, and its centroids are their start centroids; later
-    ones have the centroids that the sum before it gave. `choices` are those of the phase's labels
+    ones have the centroids that the sum before it gave, at most `most_cells`; rows of the sum that
+    have no centroid stay empty. `choices` are those of the phase's labels
     (`Parameters.agreed_hierarchy`).
     """
 

@@ -24,11 +24,19 @@ LABEL_SHARE = 0.3
 DIMENSIONS = 32
 """In which sound is sorted, d."""
 
+MOST_CELLS = 40
+"""For which sums have room: there may come to be as many where sound is unlike the encoder's."""
+
 _FEW, _MANY = 20, 40
 _CROWDED = 600.0
 """From this n√ρ on, phones and budget bear many cells: 3,900 phones at ε = 1, 2,050 at ε = 2."""
 _LARGEST_MEANT = 12.0
 """Beyond this ε the cells' number is not looked up: there is hardly any noise."""
+
+
+def usual_room(cells: int) -> int:
+    """For how many cells sums have room, k, where this many begin."""
+    return max(cells, MOST_CELLS)
 
 
 class Noises(NamedTuple):
@@ -39,9 +47,10 @@ class Noises(NamedTuple):
 
 
 def usual_cells(phones: int, epsilon: float, delta: float) -> int:
-    """How many cells are worth their noise, k: 20, or 40 where crowd and budget bear it.
+    """With how many start centroids a phase begins: 20, or 40 where crowd and budget bear it.
 
-    Sound that is unlike what the encoder was trained on asks for more.
+    Sound that is unlike what the encoder was trained on asks for more; these then come to be in the
+    course of the phase (`MOST_CELLS`).
 
     Raises:
         InvalidParametersError: an ε or δ that is none.
@@ -69,7 +78,7 @@ def noises(
         delta: δ.
         sums: T, of cells.
         label_share: of the cost, as ρ, for the names; above 0 and below 1.
-        cells: k.
+        cells: k, for which the sums have room.
         dimensions: d.
         labels: L.
         unit: what neighbours differ in.

@@ -54,7 +54,11 @@ def budget(
         typer.Option(help="Classes of environments, by commas; default: everyday ones."),
     ] = None,
     cells: Annotated[
-        int | None, typer.Option(help="Cells; default: as many as phones and budget bear.")
+        int | None,
+        typer.Option(help="Start centroids; by default 20, or 40 where crowd and ε bear them."),
+    ] = None,
+    most_cells: Annotated[
+        int | None, typer.Option(help="To how many cells these may grow; by default 40.")
     ] = None,
     sums: Annotated[int, typer.Option(help="How often cells are summed.")] = discovery_budget.SUMS,
     label_share: Annotated[
@@ -82,6 +86,7 @@ def budget(
         dropout=dropout,
         corrupted=corrupted,
         cells=cells,
+        most_cells=most_cells,
         sums=sums,
         label_share=label_share,
         any_delta=any_delta,
@@ -91,7 +96,7 @@ def budget(
         said = {"wanted": wanted, "proposal": proposal}
         typer.echo(msgspec.json.encode(said).decode())
     else:
-        options = {**_shared(wanted), "labels": labels, "cells": cells}
+        options = {**_shared(wanted), "labels": labels, "cells": cells, "most-cells": most_cells}
         typer.echo("\n".join([*_lines(wanted, parameters, proposal), _start(options, proposal)]))
 
 

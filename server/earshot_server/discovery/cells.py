@@ -16,6 +16,8 @@ INERTIA = 0.5
 """Weight of a cell's last place against the length of the noise in its sum."""
 LIGHT = 0.1
 """A cell with less than this part of the mean is as good as empty, even where there is no noise."""
+_CROWDED = 0.5
+"""Where less than this part of the cells hear what there is, it is unlike their start centroids."""
 _APART = 0.1
 """How far from the heaviest cell another one is placed that shares it, as a tangent."""
 _SEED = 2009
@@ -23,7 +25,10 @@ _SEED = 2009
 
 
 def moved_cells(
-    total: npt.NDArray[np.int64], deviation: float, centroids: npt.NDArray[np.floating]
+    total: npt.NDArray[np.int64],
+    deviation: float,
+    centroids: npt.NDArray[np.floating],
+    most: int = 0,
 ) -> tuple[Cells, npt.NDArray[np.bool_]]:
     """Move cells to where their sums point, and those that nobody heard to where they are needed.
 
@@ -31,32 +36,49 @@ def moved_cells(
     it stays to its last place. The others are of no use where they are. One by one they are placed
     beside the heaviest cell, as long as half of that would still stand clear, so that the next sum
     tells apart what shared it (as in Linde, Buzo and Gray, 1980); what is left stays in its place.
-    Nothing but public and noised values goes into it, so it costs no privacy.
+    Where few cells hear nearly everything, sound is unlike that of the start centroids, and further
+    cells are placed in the same way. Nothing but public and noised values goes into it, so it costs
+    no privacy.
 
     Args:
         total: (cells, dimensions), the noisy sum of what phones heard in each.
         deviation: of the noise on an entry, in the same unit.
         centroids: (cells, dimensions), unit rows: where the cells have been.
+        most: how many cells there may come to be; no more than there are by default.
 
     Returns:
-        Unit rows float64 (cells, dimensions), and which sums stood clear, bool (cells,).
+        Unit rows float64 (more cells, dimensions), and which sums stood clear, bool (more cells,).
     """
     sums, last = total.astype(np.float64), centroids.astype(np.float64)
     lengths = np.linalg.norm(sums, axis=1)
     least = max(least_clear_length(deviation, sums.shape), LIGHT * float(lengths.mean()))
     clear = lengths > least
     noise = deviation * math.sqrt(sums.shape[1])
-    cells = np.where(clear[:, None], unit_rows(sums + INERTIA * noise * last), last)
-    weights = np.where(clear, np.sqrt(np.maximum(lengths**2 - noise**2, 0.0)), 0.0)
+    heard = np.sqrt(np.maximum(lengths**2 - noise**2, 0.0))
+    unlike = effective(heard) < _CROWDED * len(sums)
+    count = max(len(sums), most) if unlike else len(sums)
+    cells, weights = np.zeros((count, sums.shape[1])), np.zeros(count)
+    cells[: len(sums)] = np.where(clear[:, None], unit_rows(sums + INERTIA * noise * last), last)
+    weights[: len(sums)] = np.where(clear, heard, 0.0)
     generator = np.random.default_rng(_SEED)
-    for place in np.flatnonzero(~clear):
+    for place in (*np.flatnonzero(~clear), *range(len(sums), count)):
         heaviest = int(np.argmax(weights))
         if weights[heaviest] / 2 <= least:
+            count = max(len(sums), place)
             break
         weights[heaviest] /= 2
         weights[place] = weights[heaviest]
         cells[place] = _beside(cells[heaviest], generator)
-    return cells, clear
+    return cells[:count], np.pad(clear, (0, count - len(sums)))
+
+
+def effective(weights: npt.NDArray[np.float64]) -> float:
+    """Over how many cells weights are spread: the inverse of Simpson's index; 0 for no weight.
+
+    Unlike the number of cells that stand clear, it hardly depends on how much noise there is.
+    """
+    squares = float(np.square(weights).sum())
+    return float(weights.sum()) ** 2 / squares if squares else 0.0
 
 
 def least_clear_length(deviation: float, shape: tuple[int, ...]) -> float:

@@ -16,6 +16,7 @@ from earshot_protocol.phases.discovery import (
     DiscoveryParameters,
     LabelCells,
     SumCells,
+    cells,
 )
 from earshot_protocol.phases.plan import SumPartTask
 from earshot_protocol.privacy.significance import name_p_values
@@ -50,7 +51,7 @@ class DiscoveryPhase(Snapshot, kw_only=True):
     @staticmethod
     def expected(parameters: DiscoveryParameters, part: str) -> Expected:
         """See `Snapshot.expected`: all that a phone heard, or named, is one vote."""
-        cells, labels = parameters.cells, len(parameters.labels)
+        cells, labels = parameters.most_cells, len(parameters.labels)
         shape = cells, parameters.dimensions
         if part == LABELS:
             return Expected(
@@ -80,9 +81,9 @@ class DiscoveryPhase(Snapshot, kw_only=True):
         )
 
     def shape(self, part: str) -> tuple[int, ...]:
-        """See `Snapshot.shape`: a row for each cell."""
+        """See `Snapshot.shape`: a row for each cell that there may be."""
         names = len(self.parameters.labels)
-        return self.parameters.cells, names if part == LABELS else self.parameters.dimensions
+        return self.parameters.most_cells, names if part == LABELS else self.parameters.dimensions
 
     def sum_task(self, part: str, advertise: AdvertiseKeys) -> SumPartTask:
         """See `Snapshot.sum_task`: the first task of the phase has all that is agreed on."""
@@ -101,12 +102,16 @@ class DiscoveryPhase(Snapshot, kw_only=True):
 
     def take_total(self, part: str, total: Totals) -> None:
         """Cells follow what phones heard in them; then they get names, and make environments."""
-        noise = self.noise(part)
+        noise, last = self.noise(part), self.cells()
+        total, unit = total[: len(last)], unit_steps(total.size)
         if part != LABELS:
-            cells, clear = moved_cells(total, noise.deviation, self.cells())
-            self.centroids, self.moved = Matrix.of(cells), tuple(clear.tolist())
+            # Further cells are of use if another sum tells them apart.
+            more = part != cells(self.parameters.sums)
+            most = self.parameters.most_cells if more else 0
+            moved, clear = moved_cells(total, noise.deviation, last, most)
+            self.centroids, self.moved = Matrix.of(moved), tuple(clear.tolist())
             return
-        self.label_votes = tuple(map(tuple, (total / unit_steps(total.size)).tolist()))
+        self.label_votes = tuple(map(tuple, (total / unit).tolist()))
         self.name_p_values = name_p_values(total, noise)
         self.labels = tuple(ballots.winning_labels(total).tolist())
 
@@ -122,7 +127,7 @@ class DiscoveryPhase(Snapshot, kw_only=True):
             phase=self.phase,
             geometry=Geometry.SPHERICAL,
             centroids=Matrix.of(self.cells()),
-            moved=self.moved or (False,) * self.parameters.cells,
+            moved=self.moved or (False,) * self.parameters.start.count,
             labels=self.labels,
             label_names=self.parameters.labels,
             label_votes=self.label_votes,

@@ -56,7 +56,8 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
         labels: the classes of environments.
         dropout: ρ.
         corrupted: γ.
-        cells: k of a discovery by secure sums; None for what is usual.
+        cells: start centroids of a discovery by secure sums; None for what is usual.
+        most_cells: k of it, for which its sums have room; None for what is usual.
         sums: T of it.
         label_share: of its cost, as ρ of zero-concentrated privacy, for the names.
         any_delta: accept a δ of 1/phones or more.
@@ -72,6 +73,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     dropout: float
     corrupted: float
     cells: int | None = None
+    most_cells: int | None = None
     sums: int = discovery_budget.SUMS
     label_share: float = discovery_budget.LABEL_SHARE
     any_delta: bool = False
@@ -174,13 +176,17 @@ def _discovery(wanted: Wanted) -> DiscoveryParameters:
     cells = wanted.cells
     if cells is None:
         cells = discovery_budget.usual_cells(wanted.phones, wanted.epsilon, wanted.delta)
+    checks.whole("cells", cells, 1, start_centroids.MOST)
+    most_cells = wanted.most_cells
+    if most_cells is None:
+        most_cells = discovery_budget.usual_room(cells)
     dimensions = discovery_budget.DIMENSIONS
     noise = discovery_budget.noises(
         wanted.epsilon,
         wanted.delta,
         sums=wanted.sums,
         label_share=wanted.label_share,
-        cells=checks.whole("cells", cells, 1, start_centroids.MOST),
+        cells=checks.whole("most_cells", most_cells, cells, start_centroids.MOST),
         dimensions=dimensions,
         labels=len(wanted.labels),
         unit=wanted.unit,
@@ -191,6 +197,7 @@ def _discovery(wanted: Wanted) -> DiscoveryParameters:
         encoder=DEFAULT_ENCODER,
         # Nothing that is said here depends on where they are.
         start=CentroidSet.of(np.ones((cells, dimensions))),
+        most_cells=most_cells,
         sums=wanted.sums,
         cells_noise=noise.cells,
         labels_noise=noise.labels,
@@ -289,7 +296,8 @@ def _phones_needed(parameters: _Route) -> int:
     """Phones whose whole part in a sum goes to one environment, so that it is clear of noise."""
     mechanisms = parameters.plan().mechanisms
     if isinstance(parameters, DiscoveryParameters):
-        mechanism, looked_at = mechanisms[LABELS], parameters.cells * len(parameters.labels)
+        mechanism = mechanisms[LABELS]
+        looked_at = parameters.most_cells * len(parameters.labels)
     else:
         mechanism, looked_at = mechanisms[CENTROID_VOTE], parameters.top_global_centroids
     if isinstance(mechanism, VectorSum):
@@ -306,6 +314,6 @@ def _at_once(parameters: _Route, needed: int) -> int:
     honest = parameters.honest_survivors
     if isinstance(parameters, DiscoveryParameters):
         # Of e environments in one cell each, a phone adds 1/√e to each.
-        return min(parameters.cells, int((honest / needed) ** 2))
+        return min(parameters.most_cells, int((honest / needed) ** 2))
     clear = honest * parameters.centroid_votes // needed if honest >= needed else 0
     return min(parameters.top_global_centroids, clear)

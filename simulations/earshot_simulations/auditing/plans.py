@@ -45,7 +45,7 @@ DP_LLOYD = "dp-lloyd"
 SPHERICAL_DP_LLOYD = "spherical-dp-lloyd"
 
 _LABELS = ("street", "train", "nature")
-_CELLS, _DIMENSIONS, _SUMS = 20, 16, 2
+_START, _CELLS, _DIMENSIONS, _SUMS = 16, 20, 16, 2
 _MULTIPLIERS = noise_multipliers(
     2.0, 1e-6, (1.0,) * (_SUMS + 1), (_CELLS * _DIMENSIONS,) * _SUMS + (_CELLS * len(_LABELS),)
 )
@@ -90,8 +90,9 @@ PHASES: dict[str, Parameters] = {
         labels=_LABELS,
         encoder="points",
         start=CentroidSet.of(
-            unit_rows(np.random.default_rng(0).standard_normal((_CELLS, _DIMENSIONS)))
+            unit_rows(np.random.default_rng(0).standard_normal((_START, _DIMENSIONS)))
         ),
+        most_cells=_CELLS,
         sums=_SUMS,
         cells_noise=_MULTIPLIERS[0],
         labels_noise=_MULTIPLIERS[-1],

@@ -100,7 +100,14 @@ def simulate(
     cells: Annotated[
         int | None,
         typer.Option(
-            help="Start centroids (k) of it; by default 20, or 40 where crowd and ε bear them."
+            help="Start centroids of it; by default 20, or 40 where crowd and ε bear them."
+        ),
+    ] = None,
+    most_cells: Annotated[
+        int | None,
+        typer.Option(
+            help="To how many cells (k) these may grow where sound is unlike the encoder's; by "
+            "default 40."
         ),
     ] = None,
     sums: Annotated[

@@ -17,7 +17,7 @@ from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.phases import discovery_budget
 from earshot_protocol.phases.discovery import DiscoveryParameters
-from earshot_protocol.phases.discovery_budget import Noises, noises, usual_cells
+from earshot_protocol.phases.discovery_budget import Noises, noises, usual_cells, usual_room
 from earshot_protocol.phases.learning import (
     LARGEST_RECORDINGS,
     USUAL_BUDGET,
@@ -72,7 +72,9 @@ _DIMENSIONS = {Discovery.SECURE_SUM: discovery_budget.DIMENSIONS, Discovery.LOCA
 
 
 OPTIONS: Mapping[Discovery, frozenset[str]] = {
-    Discovery.SECURE_SUM: frozenset({"epsilon", "delta", "label_share", "cells", "sums"}),
+    Discovery.SECURE_SUM: frozenset(
+        {"epsilon", "delta", "label_share", "cells", "most_cells", "sums"}
+    ),
     Discovery.LOCAL: frozenset(
         {
             *("budget", "clustering_runs", "selection_method", "centroid_votes", "label_votes"),
@@ -129,7 +131,8 @@ class Settings:
         epsilon: ε of the whole phase by secure sums, per phone.
         delta: δ of it.
         label_share: of what that spends (as ρ of zero-concentrated privacy), for the names.
-        cells: k of it; None for what suits phones and budget (`usual_cells`).
+        cells: start centroids of it; None for what suits phones and budget (`usual_cells`).
+        most_cells: k of it, to which these may grow; None for what is usual.
         sums: T of it, how often cells are summed.
         policy: what the phones agree to; None for what `discovery` needs: `recording` where it is
             local, else `default`.
@@ -163,6 +166,7 @@ class Settings:
     delta: float = discovery_budget.DELTA
     label_share: float = discovery_budget.LABEL_SHARE
     cells: int | None = None
+    most_cells: int | None = None
     sums: int = discovery_budget.SUMS
     policy: Agreement | None = None
     discovery: Discovery = Discovery.SECURE_SUM
@@ -235,6 +239,11 @@ class Settings:
             return self.cells
         return usual_cells(self.phones, self.epsilon, self.delta)
 
+    @property
+    def room(self) -> int:
+        """For how many cells the sums of such a discovery have room."""
+        return usual_room(self.used_cells) if self.most_cells is None else self.most_cells
+
     def _any_parameters(self) -> Parameters:
         """Those of a phase over any population that the settings may name."""
         labels = ("any label",)
@@ -268,6 +277,7 @@ class Settings:
             labels=labels,
             encoder=encoder,
             start=start,
+            most_cells=self.room,
             sums=self.sums,
             cells_noise=noise.cells,
             labels_noise=noise.labels,
@@ -285,7 +295,7 @@ class Settings:
             self.delta,
             sums=self.sums,
             label_share=self.label_share,
-            cells=start.count,
+            cells=checks.whole("most_cells", self.room, start.count, start_centroids.MOST),
             dimensions=start.dimensions,
             labels=labels,
         )

@@ -210,7 +210,7 @@ def _discovered(state: DiscoveryPhase) -> dict[str, Any]:
         "start_centroids": state.parameters.start.centroids(),
         "global_centroids": state.cells(),
         "moved": np.asarray(state.moved, dtype=np.bool_),
-        "top": np.arange(state.parameters.cells),
+        "top": np.arange(len(state.cells())),
     } | _named(state)
 
 

@@ -56,6 +56,7 @@ def _of(name: str, *values: Any) -> Question:
 
 SECURE_SUM = (
     _of("cells", 10, 20, 40),
+    Question("most_cells", {str(most): {"cells": 20, "most_cells": most} for most in (20, 40, 60)}),
     _of("sums", 0, 1, 2, 3),
     _of("dimensions", 8, 16, 32),
     _of("label_share", 0.2, 0.3, 0.5),

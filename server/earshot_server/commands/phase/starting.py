@@ -71,8 +71,15 @@ def start(
     cells: Annotated[
         int | None,
         typer.Option(
-            help="Start centroids (k) of it, of those that the encoder has; by default 20, or 40 "
-            "where crowd and ε bear them."
+            help="Start centroids of it, of those that the encoder has; by default 20, or 40 where "
+            "crowd and ε bear them."
+        ),
+    ] = None,
+    most_cells: Annotated[
+        int | None,
+        typer.Option(
+            help="To how many cells (k) these may grow where sound is unlike the encoder's; by "
+            "default 40."
         ),
     ] = None,
     sums: Annotated[
