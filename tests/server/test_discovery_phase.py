@@ -170,7 +170,7 @@ def test_phones_without_recordings_publish_where_the_cells_began() -> None:
 
 @pytest.mark.parametrize("ideal", [True, False])
 def test_where_sound_is_far_from_the_start_further_cells_tell_it_apart(ideal: bool) -> None:
-    """Both scenes lie in the first of four cells; the other three, wherever they go, hear little."""
+    """Both scenes lie in the first of four cells."""
     far = CentroidSet.of(directions(88, 265, 270, 275))
     agreed = parameters(start=far, most_cells=9, sums=2, cells_noise=0.05)
     game = play(agreed, ideal)

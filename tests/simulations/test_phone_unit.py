@@ -22,6 +22,7 @@ def test_the_command_leaves_a_table_a_picture_and_a_note(
     monkeypatch.setattr(command, "_SHARED_SOUND", Path("nowhere"))
     monkeypatch.setattr(phone_unit, "FEW_PHONES", (100, 150))
     monkeypatch.setattr(phone_unit, "EPSILONS", (1.0, 8.0))
+    monkeypatch.setattr(phone_unit, "ALSO_LOCAL", {150: 8.0})
     arguments = ("--out", str(tmp_path), "--seeds", "2", "--recordings", "10", "--jobs", "1")
     monkeypatch.setattr("sys.argv", ["earshot", "reproduce", "phone-unit", *arguments])
     with pytest.raises(SystemExit) as ended:
@@ -37,14 +38,19 @@ def test_the_command_leaves_a_table_a_picture_and_a_note(
             ("1.0", "public centroids only"),
             ("8.0", "secure-sum"),
             ("8.0", "public centroids only"),
+            *([("8.0", "local route, same ε per phone")] if phones == "150" else []),
             ("inf", "secure-sum"),
         )
     ]
+    spent = {row["mechanism"]: row["epsilon_phone"] for row in rows if row["epsilon_phone"]}
+    assert {name: float(epsilon) for name, epsilon in spent.items()} == {
+        "local route, same ε per phone": pytest.approx(8, rel=0.01)
+    }
     note = (tmp_path / "phone-unit.md").read_text(encoding="utf-8")
     for row in rows:
         assert f"{float(row[ARI]):.3f}" in note
     by_epsilon = {
-        row["epsilon"]: float(row[NAMES]) for row in rows[-5:] if "sum" in row["mechanism"]
+        row["epsilon"]: float(row[NAMES]) for row in rows[-6:] if "sum" in row["mechanism"]
     }
     assert by_epsilon["1.0"] < by_epsilon["8.0"] <= by_epsilon["inf"] + 0.1
     assert (tmp_path / "phone-unit.png").stat().st_size > 10_000

@@ -4,10 +4,17 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+from msgspec.structs import astuple
+
 from earshot_protocol.phases.discovery_budget import DELTA, usual_cells
+from earshot_protocol.phases.learning import Budget
+from earshot_protocol.privacy.calibration import largest_scale
+from earshot_protocol.privacy.events import Event
+from earshot_protocol.privacy.mechanisms import Unit
 from earshot_simulations.learning.settings import NO_NOISE, Discovery
 from earshot_simulations.reproductions.comparison import (
     Measured,
@@ -19,15 +26,20 @@ from earshot_simulations.reproductions.comparison import (
 from earshot_simulations.reproductions.contenders import Contender, Setup
 from earshot_simulations.reproductions.outcome import Outcome, markdown_table
 from earshot_simulations.study.phase import ARI, AT_ONCE, CLEAR_NAMES, NAMES
+from earshot_simulations.sweeps.phase import SIMULATED
+from earshot_simulations.sweeps.sweep import Arm
 
 NAME = "phone-unit"
 PHONES, FEW_PHONES = (300, 1_000, 3_000, 10_000, 30_000), (300, 1_000, 3_000)
 EPSILONS = (0.25, 0.5, 1.0, 2.0, 4.0, 8.0)
 """Per phone, of the whole phase."""
+ALSO_LOCAL = {1_000: 2.0, 3_000: 1.0, 10_000: 0.5}
+"""By phones, the ε per phone at which the local route stands beside."""
 DROPOUT = 0.05
 
 _SUMS = Contender("secure-sum", AT_ONCE, Discovery.SECURE_SUM, "#54a24b", "D")
 _START = Contender("public centroids only", AT_ONCE, Discovery.SECURE_SUM, "#888888", "x")
+_LOCAL = Contender("local route, same ε per phone", SIMULATED, Discovery.LOCAL, "#4c78a8", "o")
 _TITLES = {
     ARI: "clustering (ARI), held out",
     NAMES: "right name, held out",
@@ -51,6 +63,8 @@ def reproduce(setup: Setup, full: bool = False) -> Outcome:
                 Point(setup.arm(_SUMS, data, labels, **crowd, epsilon=epsilon), without),
                 Point(setup.arm(_START, data, labels, **crowd, epsilon=epsilon, sums=0), without),
             ]
+        if phones in ALSO_LOCAL:
+            points.append(Point(_local(setup, data, phones), without))
         points.append(Point(without))
     found = compare(setup, points, tuple(_TITLES))
     rows = [each.described(_TITLES) for each in found]
@@ -59,7 +73,10 @@ def reproduce(setup: Setup, full: bool = False) -> Outcome:
 Discovery by secure sum: ε is that of a whole phase (two sums of cells, one of their labels) per
 *phone* (zero-out), at δ = {DELTA:g}, as the phone counts it. ε = ∞ is the same without noise, with
 the same cells, phones and data; differences are paired by seed. "Public centroids only" names the
-cells of the start centroids and moves none.
+cells of the start centroids and moves none. Cells are those of the start centroids: their number
+may grow. "Local route, same ε per phone" is the thesis's route, where phones cluster and publish
+themselves, with the budget at which a phone of the mean number of recordings pays the same; its
+names are those that are clear, and its difference is to the secure sums without noise.
 
 {setup.described} {DROPOUT:.0%} of the phones vanish during the phase. What phones put in, and what
 the server makes of it, is the product's; instead of the secure sum, whose result is the same bit
@@ -75,6 +92,24 @@ Intervals are Student's, at 95 %, over seeds; "within noise" where an interval c
     return Outcome(NAME, [each.row() for each in found], lambda path: _draw(found, path), note)
 
 
+def _local(setup: Setup, data: str, phones: int) -> Arm:
+    """The local route with the usual budget, scaled down to what the phase may cost a phone."""
+    epsilon = ALSO_LOCAL[phones]
+    labels: dict[str, str | float] = {"phones": phones, "epsilon": epsilon, "cells": ""}
+    crowd: dict[str, Any] = {"phones": phones, "dropout": DROPOUT}
+    usual = setup.arm(_LOCAL, data, labels, **crowd).phases[0]
+
+    def budget(scale: float) -> Budget:
+        return Budget(*(scale * each for each in astuple(usual.budget)))
+
+    def events(scale: float) -> list[Event]:
+        spent = replace(usual, budget=budget(scale)).expenses()
+        return [each.event for each in spent if each.release.unit is Unit.PHONE]
+
+    scale = largest_scale(events, epsilon, DELTA, least=1e-7, most=1e4)
+    return setup.arm(_LOCAL, data, labels, **crowd, budget=budget(scale))
+
+
 def _draw(found: Sequence[Measured], path: Path) -> None:
     figure, panels = panels_for(2, 1, 4.8, sharex=True)
     crowds = sorted({float(each.labels["phones"]) for each in found})
@@ -82,6 +117,15 @@ def _draw(found: Sequence[Measured], path: Path) -> None:
         for colour, phones in zip(_COLOURS[-len(crowds) :], crowds, strict=False):
             of_crowd = [each for each in found if each.labels["phones"] == phones]
             _curve(axis, of_crowd, metric, colour, f"{phones:,.0f} phones")
+        local = [each for each in found if each.labels["mechanism"] == _LOCAL.name]
+        axis.plot(
+            [float(each.labels["epsilon"]) for each in local],
+            [each.figures[metric].mean for each in local],
+            _LOCAL.marker,
+            color=_LOCAL.colour,
+            markerfacecolor="none",
+            label=f"local route, same ε: {', '.join(f'{n:,}' for n in ALSO_LOCAL)} phones",
+        )
         start = [each for each in found if each.labels["mechanism"] == _START.name]
         _line(axis, start[-1], metric, "x:", "public centroids only, most phones")
         quiet = [each for each in found if math.isinf(float(each.labels["epsilon"]))]

@@ -15,14 +15,18 @@ from earshot_simulations.sweeps.rows import Figures
 from earshot_simulations.sweeps.sweep import Measure
 
 ARI_TRAIN, ARI_TEST = "ari_train", "ari_test"
-NAMES, CENTROID_NAMES = "label_accuracy", "centroid_label_accuracy"
+NAMES, CLEAR_NAMES = "label_accuracy", "clear_label_accuracy"
+CENTROID_NAMES = "centroid_label_accuracy"
 """Figures of a phase. The last is how the thesis counts (9.2.5): the fraction of published
 centroids that have the name of the scene of the recording next to them."""
 
 EPSILONS = {unit: f"epsilon_{unit}" for unit in LEDGER_UNITS}
 """Figures, too: all that a phase costs, composed, at the δ of the accountant or of the phase."""
 
-NOTHING: Figures = {ARI_TRAIN: 0.0, ARI_TEST: 0.0, NAMES: 0.0, CENTROID_NAMES: 0.0, "centroids": 0}
+NOTHING: Figures = {
+    **dict.fromkeys((ARI_TRAIN, ARI_TEST, NAMES, CLEAR_NAMES, CENTROID_NAMES), 0.0),
+    "centroids": 0,
+}
 """Of a phase that ended without a result: all recordings are in one cluster, which has no name."""
 
 
@@ -67,6 +71,7 @@ def _scored(run: Run) -> Figures:
         ARI_TRAIN: run.ari_train,
         ARI_TEST: run.ari_test,
         NAMES: run.label_accuracy,
+        CLEAR_NAMES: run.clear_label_accuracy,
         CENTROID_NAMES: centroid_accuracy(centroids, run.labels, run.points, run.scenes),
         "centroids": len(centroids),
     }
