@@ -154,6 +154,17 @@ def test_result_json_has_environments_and_cells(by_sums: MakeRun) -> None:
     assert figures["privacy"]["together"]["replaced phone"]["epsilon"] == pytest.approx(3.08)
 
 
+def test_a_cell_that_came_later_has_no_start(by_sums: MakeRun) -> None:
+    run = by_sums()
+    assert run.start_centroids is not None
+    grown = by_sums(start_centroids=run.start_centroids[:3])
+    figures = json.loads(json.dumps(result(grown), allow_nan=False))
+    starts = [each["start_centroid"] for each in figures["centroids"]]
+    assert [start is None for start in starts] == [False] * 3 + [True] * 2
+    assert "5 / 3 / 4" in text(grown).replace("\u202f", " ")
+    assert len(pictures(grown)) == len(pictures(run))
+
+
 def test_the_local_route_keeps_its_words(make_run: MakeRun) -> None:
     words = text(make_run())
     assert "Votes to keep" in words

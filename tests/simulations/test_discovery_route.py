@@ -10,6 +10,7 @@ import pytest
 from earshot_protocol.privacy.significance import are_clear
 from earshot_simulations.adversary.adversary import Adversary
 from earshot_simulations.engine.dropouts import draw_dropouts
+from earshot_simulations.learning.report import render
 from earshot_simulations.learning.run import Run, result
 from earshot_simulations.learning.settings import Agreement, Settings, Summation
 from earshot_simulations.learning.simulation import simulate
@@ -58,6 +59,17 @@ def essence(run: Run) -> dict[str, object]:
         elif field.name not in UNLIKE:
             told[field.name] = value
     return told
+
+
+def test_where_few_cells_hear_everything_their_number_grows_and_names_are_no_worse() -> None:
+    """Three blobs in thirty cells: far less than half of these hear anything."""
+    few = dataclasses.replace(QUIET, cells=30, most_cells=30)
+    stayed, grew = simulate(few), simulate(dataclasses.replace(few, most_cells=50))
+    assert [len(run.global_centroids) for run in (stayed, grew)] == [30, 50]  # type: ignore[arg-type]
+    assert len(grew.moved) == len(grew.labels) == len(grew.name_p_values) == 50
+    assert grew.label_accuracy == pytest.approx(1, abs=0.01)
+    assert "50 / " in render(grew)
+    assert result(grew)["global_centroids"] == 50
 
 
 @pytest.mark.parametrize("sums", [0, 1, 2, 3])

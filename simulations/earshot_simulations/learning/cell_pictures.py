@@ -40,12 +40,13 @@ def moved(run: Run, plane: Frame) -> Picture | None:
         return None
     before, after = plane.place(run.start_centroids), plane.place(run.global_centroids)
     clear = run.moved
+    began = clear[: len(before)]  # cells that came later began nowhere
 
     def draw(axes: Axes) -> None:
         background(axes, run, plane)
-        for old, new in zip(before[clear], after[clear], strict=True):
+        for old, new in zip(before[began], after[: len(before)][began], strict=True):
             axes.plot(*zip(old, new, strict=True), color=drawing.MUTED, linewidth=0.9, zorder=2)
-        scatter(axes, before[clear], s=9, c=drawing.MUTED, zorder=3)
+        scatter(axes, before[began], s=9, c=drawing.MUTED, zorder=3)
         scatter(axes, after[~clear], s=22, c=drawing.MUTED, marker="X", zorder=4)
         scatter(axes, after[clear], s=70, c=drawing.CARD, marker="X", zorder=4)
         scatter(axes, after[clear], s=38, c=drawing.PALETTE[0], marker="X", zorder=5)

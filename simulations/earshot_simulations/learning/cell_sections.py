@@ -15,7 +15,8 @@ KIND = "discovery phase"
 
 def found(run: Run) -> tuple[str, str]:
     """What was found, for the figures at the head of a page: what is counted, and the counts."""
-    cells = NOTHING if run.start_centroids is None else whole(len(run.start_centroids))
+    placed = run.start_centroids if run.global_centroids is None else run.global_centroids
+    cells = NOTHING if placed is None else whole(len(placed))
     moved = whole(int(run.moved.sum())) if len(run.moved) else NOTHING
     named = NOTHING
     if run.label_votes is not None:
@@ -53,7 +54,8 @@ def pictures(run: Run) -> str:
             "3. Where sums moved them",
             "Blue crosses are cells in which phones' sound stood clear of the noise in the last "
             "sum, with a line from their start; grey ones are the others, beside the fullest cells "
-            "or where they began.",
+            "or where they began. Where few cells hear nearly everything, further ones are placed "
+            "beside them.",
             cell_pictures.moved(run, frame),
         ),
         figure(

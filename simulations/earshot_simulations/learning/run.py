@@ -49,7 +49,8 @@ class Run:
         label_names: L, the equivalence classes that phones vote for; label i names scene i.
         points: float32 (m, d), a sample of the phones' points.
         scenes: int (m,), the true scene of each point.
-        start_centroids: float32 (k, d), where the cells of a discovery by secure sum began.
+        start_centroids: float32 (s, d), where the cells of a discovery by secure sum began; further
+            ones may have come after them.
         moved: bool (k,), which of the cells a sum has moved.
         local_centroids: float32 (c, d), all that phones published.
         local_clusters: int (c,), for each the global centroid that it went into; -1 for outliers.
@@ -222,7 +223,8 @@ def _cell(run: Run, row: int) -> dict[str, object]:
         return {}
     likely = run.label_names[run.labels[row]] if len(run.labels) else None
     moved = run.moved[row] if len(run.moved) else False
-    return {"likely_label": likely, "moved": moved, "start_centroid": run.start_centroids[row]}
+    start = run.start_centroids[row] if row < len(run.start_centroids) else None
+    return {"likely_label": likely, "moved": moved, "start_centroid": start}
 
 
 def _by_step(run: Run, value: Callable[[StepRecord], float]) -> dict[str, float]:
