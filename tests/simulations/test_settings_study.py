@@ -41,3 +41,8 @@ def test_every_setting_is_set_beside_all_as_usual(
     assert (tmp_path / f"{study.NAME}.png").stat().st_size > 10_000
     note = (tmp_path / f"{study.NAME}.md").read_text(encoding="utf-8")
     assert "against as usual" in note
+
+
+def test_numbers_stand_by_size_and_names_as_they_come() -> None:
+    assert study._in_order(["16", "8", "0.5"]) == ["0.5", "8", "16"]
+    assert study._in_order(["noisy-max", "gumbel"]) == ["noisy-max", "gumbel"]

@@ -7,7 +7,7 @@ those do not have either.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -150,6 +150,7 @@ def _draw(found: Sequence[Measured], path: Path) -> None:
     figure, panels = panels_for(2, math.ceil(len(settings) / 2), 2.9 * math.ceil(len(settings) / 2))
     for axis, setting in zip(panels.flat, settings, strict=False):
         asked = [each for each in found if each.labels["setting"] == setting]
+        values = _in_order(dict.fromkeys(str(each.labels["value"]) for each in asked))
         for mechanism, crowd in dict.fromkeys(
             (str(each.labels["mechanism"]), str(each.labels["crowd"])) for each in asked
         ):
@@ -159,7 +160,7 @@ def _draw(found: Sequence[Measured], path: Path) -> None:
                 if (each.labels["mechanism"], each.labels["crowd"]) == (mechanism, crowd)
             ]
             axis.errorbar(
-                [str(each.labels["value"]) for each in of_crowd],
+                [values.index(str(each.labels["value"])) for each in of_crowd],
                 [each.gained[NAMES].mean for each in of_crowd],
                 yerr=[each.gained[NAMES].wide or 0.0 for each in of_crowd],
                 marker="o",
@@ -169,8 +170,19 @@ def _draw(found: Sequence[Measured], path: Path) -> None:
                 label=f"{mechanism}, {crowd}",
             )
         axis.axhline(0, color="#888888", linewidth=1)
+        axis.set_xticks(range(len(values)), values)
         axis.set_title(setting.replace("_", " "))
         axis.legend(frameon=False, fontsize=7)
     for axis in panels[:, 0]:
         axis.set_ylabel("right names, against as usual")
     figure.savefig(path, dpi=110)
+
+
+def _in_order(values: Iterable[str]) -> list[str]:
+    """Numbers by size; names as they come."""
+    named = list(values)
+    return sorted(named, key=float) if all(map(_is_number, named)) else named
+
+
+def _is_number(value: str) -> bool:
+    return value.replace(".", "", 1).isdigit()
