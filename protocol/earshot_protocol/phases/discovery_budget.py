@@ -28,8 +28,8 @@ MOST_CELLS = 40
 """For which sums have room: there may come to be as many where sound is unlike the encoder's."""
 
 _FEW, _MANY = 20, 40
-_CROWDED = 450.0
-"""From this n√ρ on, phones and budget bear many cells: 2,900 phones at ε = 1, 1,520 at ε = 2."""
+_CROWDED = 600.0
+"""From this n√ρ on, phones and budget bear many cells: 3,850 phones at ε = 1, 2,020 at ε = 2."""
 _LARGEST_MEANT = 12.0
 """Beyond this ε the cells' number is not looked up: there is hardly any noise."""
 
