@@ -2,7 +2,7 @@
 
 Where nearly all teachers agree, neighbours' outcomes are nearly the same whatever the noise. All
 functions here bound the divergence of what votes give from what any neighbour of theirs gives, and
-not the other way round, which can be larger: docs/private-votes.md.
+not the other way round, which can be larger: `votes.outcomes` has both.
 """
 
 from __future__ import annotations

@@ -2,8 +2,8 @@
 
 A curator publishes who won, not the noisy counts. How likely each class wins can be worked out for
 the votes and for all that differ from them by one vote that is moved, and so can the Rényi
-divergence, in both directions. It is never more than that of the noisy counts, and mostly far less
-(docs/private-votes.md). Like all that looks at votes, it is private itself.
+divergence, in both directions. It is never more than that of the noisy counts, and mostly far less.
+Like all that looks at votes, it is private itself.
 """
 
 from __future__ import annotations
