@@ -13,7 +13,8 @@ from earshot_simulations import Agreement, Discovery, Settings, Summation, simul
 from earshot_simulations.commands import reproduce as command
 from earshot_simulations.learning.settings import NO_NOISE
 from earshot_simulations.reproductions import phone_unit
-from earshot_simulations.study.phase import ARI, CLEAR_NAMES, NAMES, at_once
+from earshot_simulations.study.phase import at_once
+from earshot_simulations.sweeps.phase import ARI_TEST, CLEAR_NAMES, NAMES
 
 
 def test_the_command_leaves_a_table_a_picture_and_a_note(
@@ -48,7 +49,7 @@ def test_the_command_leaves_a_table_a_picture_and_a_note(
     }
     note = (tmp_path / "phone-unit.md").read_text(encoding="utf-8")
     for row in rows:
-        assert f"{float(row[ARI]):.3f}" in note
+        assert f"{float(row[ARI_TEST]):.3f}" in note
     by_epsilon = {
         row["epsilon"]: float(row[NAMES]) for row in rows[-6:] if "sum" in row["mechanism"]
     }
@@ -70,7 +71,7 @@ def test_without_noise_the_figures_are_those_of_a_simulation() -> None:
         seed=3,
     )
     run, figures = simulate(settings), at_once(settings)
-    assert figures[ARI] == pytest.approx(run.ari_test)
+    assert figures[ARI_TEST] == pytest.approx(run.ari_test)
     assert figures["ari_train"] == pytest.approx(run.ari_train)
     assert figures[NAMES] == pytest.approx(run.label_accuracy)
     assert figures[CLEAR_NAMES] == pytest.approx(run.clear_label_accuracy)

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from typing import NamedTuple
 
-from earshot_protocol import checks
+from earshot_protocol import checks, start_centroids
 from earshot_protocol.phases.discovery import MOST_SUMS
 from earshot_protocol.privacy.calibration import noise_multipliers
 from earshot_protocol.privacy.conversions import zcdp_rho
@@ -34,9 +34,25 @@ _LARGEST_MEANT = 12.0
 """Beyond this ε the cells' number is not looked up: there is hardly any noise."""
 
 
-def usual_room(cells: int) -> int:
-    """For how many cells sums have room, k, where this many begin."""
-    return max(cells, MOST_CELLS)
+class CellCounts(NamedTuple):
+    """With how many cells a phase begins, and for how many its sums have room, k."""
+
+    start: int
+    most: int
+
+
+def cell_counts(
+    phones: int, epsilon: float, delta: float, start: int | None = None, most: int | None = None
+) -> CellCounts:
+    """The numbers that are asked for, or what is usual where they are None.
+
+    Raises:
+        InvalidParametersError: an ε or δ that is none, or a number of cells out of range.
+    """
+    cells = usual_cells(phones, epsilon, delta) if start is None else start
+    checks.whole("cells", cells, 1, start_centroids.MOST)
+    room = max(cells, MOST_CELLS) if most is None else most
+    return CellCounts(cells, checks.whole("most_cells", room, cells, start_centroids.MOST))
 
 
 class Noises(NamedTuple):

@@ -14,6 +14,7 @@ from earshot_protocol.phases import discovery_budget
 from earshot_protocol.phases.learning import Budget
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.privacy.mechanisms import Unit
+from earshot_server.commands.discovery_options import Cells, LabelShare, MostCells, Sums
 from earshot_server.commands.options import AsJson
 from earshot_server.commands.phase.hierarchy import asked as asked_hierarchy
 from earshot_server.dashboard.wording import counted, real
@@ -53,17 +54,10 @@ def budget(
         str | None,
         typer.Option(help="Classes of environments, by commas; default: everyday ones."),
     ] = None,
-    cells: Annotated[
-        int | None,
-        typer.Option(help="Start centroids; by default 20, or 40 where crowd and ε bear them."),
-    ] = None,
-    most_cells: Annotated[
-        int | None, typer.Option(help="To how many cells these may grow; by default 40.")
-    ] = None,
-    sums: Annotated[int, typer.Option(help="How often cells are summed.")] = discovery_budget.SUMS,
-    label_share: Annotated[
-        float, typer.Option(help="Of the budget, what names get: above 0 and below 1.")
-    ] = discovery_budget.LABEL_SHARE,
+    cells: Cells = None,
+    most_cells: MostCells = None,
+    sums: Sums = discovery_budget.SUMS,
+    label_share: LabelShare = discovery_budget.LABEL_SHARE,
     dropout: Annotated[float, typer.Option(help="Largest fraction that may vanish.")] = 0.2,
     corrupted: Annotated[
         float, typer.Option(help="Fraction of phones an adversary may control.")

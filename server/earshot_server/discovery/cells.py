@@ -16,7 +16,7 @@ INERTIA = 0.5
 """Weight of a cell's last place against the length of the noise in its sum."""
 LIGHT = 0.1
 """A cell with less than this part of the mean is as good as empty, even where there is no noise."""
-_CROWDED = 0.5
+_SPREAD = 0.5
 """Where less than this part of the cells hear what there is, it is unlike their start centroids."""
 _APART = 0.1
 """How far from the heaviest cell another one is placed that shares it, as a tangent."""
@@ -55,7 +55,7 @@ def moved_cells(
     clear = lengths > least
     noise = deviation * math.sqrt(sums.shape[1])
     heard = np.sqrt(np.maximum(lengths**2 - noise**2, 0.0))
-    unlike = effective(heard) < _CROWDED * len(sums)
+    unlike = effective(heard) < _SPREAD * len(sums)
     count = max(len(sums), most) if unlike else len(sums)
     cells, weights = np.zeros((count, sums.shape[1])), np.zeros(count)
     cells[: len(sums)] = np.where(clear[:, None], unit_rows(sums + INERTIA * noise * last), last)

@@ -13,7 +13,7 @@ from collections.abc import Iterable
 import msgspec
 import numpy as np
 
-from earshot_protocol import checks, start_centroids
+from earshot_protocol import checks
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.phases import discovery_budget
 from earshot_protocol.phases.acceptance import Limits, default_refusals
@@ -173,20 +173,16 @@ def proposed(wanted: Wanted) -> tuple[Parameters, Proposal]:
 
 
 def _discovery(wanted: Wanted) -> DiscoveryParameters:
-    cells = wanted.cells
-    if cells is None:
-        cells = discovery_budget.usual_cells(wanted.phones, wanted.epsilon, wanted.delta)
-    checks.whole("cells", cells, 1, start_centroids.MOST)
-    most_cells = wanted.most_cells
-    if most_cells is None:
-        most_cells = discovery_budget.usual_room(cells)
+    start, most = discovery_budget.cell_counts(
+        wanted.phones, wanted.epsilon, wanted.delta, wanted.cells, wanted.most_cells
+    )
     dimensions = discovery_budget.DIMENSIONS
     noise = discovery_budget.noises(
         wanted.epsilon,
         wanted.delta,
         sums=wanted.sums,
         label_share=wanted.label_share,
-        cells=checks.whole("most_cells", most_cells, cells, start_centroids.MOST),
+        cells=most,
         dimensions=dimensions,
         labels=len(wanted.labels),
         unit=wanted.unit,
@@ -196,8 +192,8 @@ def _discovery(wanted: Wanted) -> DiscoveryParameters:
         labels=wanted.labels,
         encoder=DEFAULT_ENCODER,
         # Nothing that is said here depends on where they are.
-        start=CentroidSet.of(np.ones((cells, dimensions))),
-        most_cells=most_cells,
+        start=CentroidSet.of(np.ones((start, dimensions))),
+        most_cells=most,
         sums=wanted.sums,
         cells_noise=noise.cells,
         labels_noise=noise.labels,

@@ -15,6 +15,7 @@ from earshot_models.commands.progress import shown
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.privacy.local_mechanisms import SelectionMethod
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER, SHIPPED_ENCODERS
+from earshot_server.commands.discovery_options import Cells, LabelShare, MostCells, Sums
 from earshot_server.commands.routes import check_options, given
 from earshot_server.discovery.route import Discovery
 from earshot_simulations.adversary.adversary import Adversary
@@ -94,25 +95,10 @@ def simulate(
         float, typer.Option(help="ε of the whole phase per phone, for --discovery secure-sum.")
     ] = _DEFAULT.epsilon,
     delta: Annotated[float, typer.Option(help="δ of it.")] = _DEFAULT.delta,
-    label_share: Annotated[
-        float, typer.Option(help="Share of it (in ρ) that the names of cells get.")
-    ] = _DEFAULT.label_share,
-    cells: Annotated[
-        int | None,
-        typer.Option(
-            help="Start centroids of it; by default 20, or 40 where crowd and ε bear them."
-        ),
-    ] = None,
-    most_cells: Annotated[
-        int | None,
-        typer.Option(
-            help="To how many cells (k) these may grow where sound is unlike the encoder's; by "
-            "default 40."
-        ),
-    ] = None,
-    sums: Annotated[
-        int, typer.Option(help="How often it sums cells before they are named (T), 0 to 3.")
-    ] = _DEFAULT.sums,
+    label_share: LabelShare = _DEFAULT.label_share,
+    cells: Cells = None,
+    most_cells: MostCells = None,
+    sums: Sums = _DEFAULT.sums,
     policy: Annotated[
         Agreement | None,
         typer.Option(

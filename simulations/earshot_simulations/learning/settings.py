@@ -12,12 +12,12 @@ from typing import TypeVar
 import numpy as np
 
 from earshot_client.policy import Policy
-from earshot_protocol import checks, start_centroids
+from earshot_protocol import checks
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.phases import discovery_budget
 from earshot_protocol.phases.discovery import DiscoveryParameters
-from earshot_protocol.phases.discovery_budget import Noises, noises, usual_cells, usual_room
+from earshot_protocol.phases.discovery_budget import CellCounts, Noises, cell_counts, noises
 from earshot_protocol.phases.learning import (
     LARGEST_RECORDINGS,
     USUAL_BUDGET,
@@ -233,24 +233,20 @@ class Settings:
         return _DIMENSIONS[self.discovery] if self.dimensions is None else self.dimensions
 
     @property
-    def used_cells(self) -> int:
-        """Start centroids of a discovery by secure sums."""
-        if self.cells is not None:
-            return self.cells
-        return usual_cells(self.phones, self.epsilon, self.delta)
+    def counts(self) -> CellCounts:
+        """With how many cells a discovery by secure sums begins, and to how many they may grow.
 
-    @property
-    def room(self) -> int:
-        """For how many cells the sums of such a discovery have room."""
-        return usual_room(self.used_cells) if self.most_cells is None else self.most_cells
+        Raises:
+            InvalidParametersError: a number of cells, or an ε or δ, is out of range.
+        """
+        return cell_counts(self.phones, self.epsilon, self.delta, self.cells, self.most_cells)
 
     def _any_parameters(self) -> Parameters:
         """Those of a phase over any population that the settings may name."""
         labels = ("any label",)
         if self.discovery is Discovery.SECURE_SUM:
-            checks.whole("cells", self.used_cells, 1, start_centroids.MOST)
             checks.whole("dimensions", self.projected, 1, LARGEST_DIMENSIONS)
-            start = CentroidSet.of(np.ones((self.used_cells, self.projected)))
+            start = CentroidSet.of(np.ones((self.counts.start, self.projected)))
             return self._discovery_parameters("", start, labels)
         geometry = Geometry.EUCLIDEAN if self.data == BLOBS else Geometry.SPHERICAL
         return self._learning_parameters("", geometry, self.projected, labels)
@@ -263,7 +259,7 @@ class Settings:
         """
         encoder, labels = population.encoder, population.labels
         if self.discovery is Discovery.SECURE_SUM:
-            return self._discovery_parameters(encoder, population.start(self.used_cells), labels)
+            return self._discovery_parameters(encoder, population.start(self.counts.start), labels)
         return self._learning_parameters(
             encoder, population.geometry, population.dimensions, labels
         )
@@ -277,7 +273,7 @@ class Settings:
             labels=labels,
             encoder=encoder,
             start=start,
-            most_cells=self.room,
+            most_cells=self.counts.most,
             sums=self.sums,
             cells_noise=noise.cells,
             labels_noise=noise.labels,
@@ -295,7 +291,7 @@ class Settings:
             self.delta,
             sums=self.sums,
             label_share=self.label_share,
-            cells=checks.whole("most_cells", self.room, start.count, start_centroids.MOST),
+            cells=self.counts.most,
             dimensions=start.dimensions,
             labels=labels,
         )

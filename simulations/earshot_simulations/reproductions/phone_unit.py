@@ -25,8 +25,8 @@ from earshot_simulations.reproductions.comparison import (
 )
 from earshot_simulations.reproductions.contenders import Contender, Setup
 from earshot_simulations.reproductions.outcome import Outcome, markdown_table
-from earshot_simulations.study.phase import ARI, AT_ONCE, CLEAR_NAMES, NAMES
-from earshot_simulations.sweeps.phase import SIMULATED
+from earshot_simulations.study.phase import AT_ONCE
+from earshot_simulations.sweeps.phase import ARI_TEST, CLEAR_NAMES, NAMES, SIMULATED
 from earshot_simulations.sweeps.sweep import Arm
 
 NAME = "phone-unit"
@@ -41,7 +41,7 @@ _SUMS = Contender("secure-sum", AT_ONCE, Discovery.SECURE_SUM, "#54a24b", "D")
 _START = Contender("public centroids only", AT_ONCE, Discovery.SECURE_SUM, "#888888", "x")
 _LOCAL = Contender("local route, same ε per phone", SIMULATED, Discovery.LOCAL, "#4c78a8", "o")
 _TITLES = {
-    ARI: "clustering (ARI), held out",
+    ARI_TEST: "clustering (ARI), held out",
     NAMES: "right name, held out",
     CLEAR_NAMES: "right name, clear of the noise",
 }
@@ -113,7 +113,7 @@ def _local(setup: Setup, data: str, phones: int) -> Arm:
 def _draw(found: Sequence[Measured], path: Path) -> None:
     figure, panels = panels_for(2, 1, 4.8, sharex=True)
     crowds = sorted({float(each.labels["phones"]) for each in found})
-    for axis, metric in zip(panels[0], (ARI, NAMES), strict=True):
+    for axis, metric in zip(panels[0], (ARI_TEST, NAMES), strict=True):
         for colour, phones in zip(_COLOURS[-len(crowds) :], crowds, strict=False):
             of_crowd = [each for each in found if each.labels["phones"] == phones]
             _curve(axis, of_crowd, metric, colour, f"{phones:,.0f} phones")

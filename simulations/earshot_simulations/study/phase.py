@@ -14,11 +14,12 @@ from earshot_simulations.learning.settings import Settings
 from earshot_simulations.learning.simulation import heard_by_some, open_population
 from earshot_simulations.populations import Population, Recordings
 from earshot_simulations.study.crowd import HeardByAll, discover
+from earshot_simulations.sweeps.phase import ARI_TEST, ARI_TRAIN, CLEAR_NAMES, NAMES
 from earshot_simulations.sweeps.rows import Figures
 from earshot_simulations.sweeps.sweep import Measure
 
-ARI, NAMES, CLEAR_NAMES, MOVED = "ari_test", "label_accuracy", "clear_label_accuracy", "moved"
-"""Figures of a phase: the last is the number of cells that stood clear of the noise."""
+MOVED = "moved"
+"""A figure of a phase beside those of `sweeps.phase`: how many cells stood clear of the noise."""
 
 _HEARS = (
     *("phones", "recordings", "scenes", "data", "encoder", "labelled", "heterogeneity", "seed"),
@@ -48,8 +49,8 @@ def at_once(settings: Settings) -> Figures:
     found = discover(parameters, heard.by_all, settings.seed)
     scores = score(found, heard.sample, heard.held_out)
     return {
-        ARI: scores.ari_test,
-        "ari_train": scores.ari_train,
+        ARI_TEST: scores.ari_test,
+        ARI_TRAIN: scores.ari_train,
         NAMES: scores.label_accuracy,
         CLEAR_NAMES: scores.clear_label_accuracy,
         MOVED: int(np.sum(found.moved)),

@@ -13,7 +13,7 @@ from earshot_protocol.encoder_file import EncoderFile, read
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.phases.discovery import DiscoveryParameters
-from earshot_protocol.phases.discovery_budget import DIMENSIONS, noises, usual_cells, usual_room
+from earshot_protocol.phases.discovery_budget import DIMENSIONS, cell_counts, noises
 from earshot_protocol.phases.learning import USUAL_BUDGET, Budget, PhaseParameters
 from earshot_protocol.phases.parameters import Parameters, parse_budget
 from earshot_protocol.phases.statistics import HISTOGRAM, StatisticsParameters
@@ -80,10 +80,10 @@ def parameters_of(kind: str, options: Mapping[str, Any]) -> Parameters:
 
 def _discovery(options: Mapping[str, Any]) -> dict[str, Any]:
     epsilon, delta, sums = (options[name] for name in ("epsilon", "delta", "sums"))
-    cells, dimensions = options["cells"], options["dimensions"]
-    if cells is None:
-        cells = usual_cells(options["phones"], epsilon, delta)
-    room = usual_room(cells) if options["most_cells"] is None else options["most_cells"]
+    cells, most = cell_counts(
+        options["phones"], epsilon, delta, options["cells"], options["most_cells"]
+    )
+    dimensions = options["dimensions"]
     dimensions = DIMENSIONS if dimensions is None else dimensions
     encoder = _encoder(options["encoder"])
     start = encoder.start_centroids(dimensions, cells)
@@ -92,14 +92,14 @@ def _discovery(options: Mapping[str, Any]) -> dict[str, Any]:
         delta,
         sums=sums,
         label_share=options["label_share"],
-        cells=room,
+        cells=most,
         dimensions=dimensions,
         labels=len(options["labels"]),
     )
     return {
         "encoder": encoder.card.name,
         "start": CentroidSet.of(start),
-        "most_cells": room,
+        "most_cells": most,
         "cells_noise": noise.cells,
         "labels_noise": noise.labels,
     }

@@ -15,6 +15,7 @@ from earshot_protocol.phases import discovery_budget
 from earshot_protocol.phases.parameters import hierarchy_of
 from earshot_protocol.privacy.local_mechanisms import SelectionMethod
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER, SHIPPED_ENCODERS
+from earshot_server.commands.discovery_options import Cells, LabelShare, MostCells, Sums
 from earshot_server.commands.options import DEFAULT_DATA, DEFAULT_SERVER, AsJson, Data, Server
 from earshot_server.commands.phase import prospects
 from earshot_server.commands.phase.hierarchy import asked as asked_hierarchy
@@ -65,26 +66,10 @@ def start(
         float, typer.Option(help="ε of the whole phase, per phone; with --discovery secure-sum.")
     ] = discovery_budget.EPSILON,
     delta: Annotated[float, typer.Option(help="δ of it.")] = discovery_budget.DELTA,
-    label_share: Annotated[
-        float, typer.Option(help="Share of it (in ρ) that the names of cells get.")
-    ] = discovery_budget.LABEL_SHARE,
-    cells: Annotated[
-        int | None,
-        typer.Option(
-            help="Start centroids of it, of those that the encoder has; by default 20, or 40 where "
-            "crowd and ε bear them."
-        ),
-    ] = None,
-    most_cells: Annotated[
-        int | None,
-        typer.Option(
-            help="To how many cells (k) these may grow where sound is unlike the encoder's; by "
-            "default 40."
-        ),
-    ] = None,
-    sums: Annotated[
-        int, typer.Option(help="How often it sums cells before they are named (T), 0 to 3.")
-    ] = discovery_budget.SUMS,
+    label_share: LabelShare = discovery_budget.LABEL_SHARE,
+    cells: Cells = None,
+    most_cells: MostCells = None,
+    sums: Sums = discovery_budget.SUMS,
     budget: Annotated[
         str,
         typer.Option(
