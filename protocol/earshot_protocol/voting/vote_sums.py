@@ -1,0 +1,107 @@
+"""The secure sum of teachers' ballots on queries, with Skellam noise shares on every entry.
+
+What comes out is a noisy histogram for each query, which the server sees as it is: whatever is made
+of it, winners, thresholds, a stop, costs nothing more, and what it costs does not depend on the
+votes. Bounds that look at votes hold for curators who publish winners alone.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+import numpy.typing as npt
+
+from earshot_protocol import checks
+from earshot_protocol.privacy.composition import composed_epsilon
+from earshot_protocol.privacy.events import SkellamSum
+from earshot_protocol.privacy.laws import SkellamNoise
+from earshot_protocol.privacy.mechanisms import Cost, Unit
+from earshot_protocol.privacy.noise import Size, skellam_share, skellam_share_bound
+from earshot_protocol.randomness import RandomBytes
+from earshot_protocol.voting.teacher_ballots import Ballot
+
+MOST_QUERIES = 2**16
+"""Of one sum."""
+
+
+@dataclass(frozen=True)
+class VoteSum:
+    """Ballots of one kind on several queries, added up in one secure sum.
+
+    Attributes:
+        ballot: of one query; weighted by the most that any teacher weighs.
+        queries: B.
+        deviation: σ of the noise on every entry, in votes of weight 1.
+        delta: δ for which costs are stated.
+        honest_survivors: n', how many teachers at least stay and add their share honestly.
+
+    Raises:
+        InvalidParametersError: a value out of range, or a count that is not whole.
+    """
+
+    ballot: Ballot
+    queries: int
+    deviation: float
+    delta: float
+    honest_survivors: int
+    name: ClassVar[str] = "sum of votes with Skellam noise"
+
+    def __post_init__(self) -> None:
+        checks.whole("queries", self.queries, 1, MOST_QUERIES)
+        checks.positive("deviation", self.deviation)
+        checks.probability("delta", self.delta)
+        checks.whole("honest_survivors", self.honest_survivors)
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Of an input: (queries, entries of a ballot)."""
+        return self.queries, self.ballot.length
+
+    @property
+    def variance(self) -> float:
+        """Of the noise on every entry, in entries², when n' teachers add their share."""
+        return (self.deviation * self.ballot.vote) ** 2
+
+    @property
+    def least_entry(self) -> int:
+        """See `SumMechanism.least_entry`."""
+        return self.ballot.least_entry
+
+    @property
+    def largest_entry(self) -> int:
+        """See `SumMechanism.largest_entry`."""
+        return self.ballot.largest_entry
+
+    @property
+    def largest_sum(self) -> int:
+        """See `SumMechanism.largest_sum`: what zeros are away from a ballot."""
+        return math.ceil(self.queries * self.ballot.l1(Unit.PHONE))
+
+    def noise(self, inputs: float) -> SkellamNoise:
+        """See `SumMechanism.noise`."""
+        return SkellamNoise(self.variance * inputs / self.honest_survivors)
+
+    def noise_share(self, size: Size, random: RandomBytes = os.urandom) -> npt.NDArray[np.int64]:
+        """See `SumMechanism.noise_share`."""
+        return skellam_share(self.variance, self.honest_survivors, size, random)
+
+    def share_bound(self, probability: float) -> int:
+        """See `SumMechanism.share_bound`."""
+        entry = max(-self.least_entry, self.largest_entry)
+        return entry + skellam_share_bound(self.variance, self.honest_survivors, probability)
+
+    def event(self, unit: Unit) -> SkellamSum:
+        """Skellam noise through the secure sum: a teacher may answer every query otherwise."""
+        return SkellamSum(
+            self.variance,
+            self.queries * self.ballot.l1(unit),
+            math.sqrt(self.queries) * self.ballot.l2(unit),
+        )
+
+    def cost(self, unit: Unit) -> Cost:
+        """The ε of its event at `delta`, which the secure sum's share is part of."""
+        return Cost(composed_epsilon((self.event(unit),), self.delta), self.delta)
