@@ -1,0 +1,152 @@
+"""Seconds of real sound that are mixed, each on the side that it may be mixed for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import IntEnum
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from earshot_models import audio
+from earshot_models.datasets import esc, folder, spoken_digits
+from earshot_models.datasets.dataset import Clip, Dataset
+from earshot_models.datasets.waveforms import Progress, waveforms
+from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.spectrum import NARROW
+
+BACKGROUND = -1
+"""The label of what lies behind a mixture and has no name."""
+
+
+class Side(IntEnum):
+    """What a recording is for, all of its seconds; no recording is on two sides."""
+
+    TEACHERS = 0
+    VALIDATION = 1
+    QUERIES = 2
+    TEST = 3
+
+
+@dataclass(frozen=True)
+class Sources:
+    """Seconds that are mixed.
+
+    Attributes:
+        sound: float32 (seconds, rate), none silent.
+        label: int64 (seconds,), index into `labels`, or `BACKGROUND`.
+        side: int64 (seconds,), a `Side`.
+        recording: int64 (seconds,), the same for seconds of one recording.
+        labels: the names, environments and digits by turns, so that the first few are of both.
+    """
+
+    sound: NDArray[np.float32]
+    label: NDArray[np.int64]
+    side: NDArray[np.int64]
+    recording: NDArray[np.int64]
+    labels: tuple[str, ...]
+
+    @property
+    def rate(self) -> int:
+        """Samples per second."""
+        return int(self.sound.shape[1])
+
+    def of(self, side: Side, label: int) -> NDArray[np.int64]:
+        """Which seconds of a side have a label, int64 (some,)."""
+        return np.flatnonzero((self.side == side) & (self.label == label))
+
+    def at(self, side: Side) -> list[NDArray[np.int64]]:
+        """As `of`, of every label; what may be mixed for this side.
+
+        Raises:
+            InvalidInputError: a label has none.
+        """
+        found = [self.of(side, label) for label in range(len(self.labels))]
+        bare = [name for name, rows in zip(self.labels, found, strict=True) if not len(rows)]
+        if bare:
+            raise InvalidInputError(
+                f"no sound of {', '.join(bare)} is left for {side.name.lower()}: environments need "
+                "recordings in folds 1 to 4, digits takes 0 to 20 and more"
+            )
+        return found
+
+
+def open_sources(
+    data: Path,
+    rate: int = NARROW.rate,
+    cache: Path | None = None,
+    progress: Progress = lambda done, total: None,
+) -> Sources:
+    """Read the environments, digits and backgrounds of a folder.
+
+    Environments: folds 1 and 2 are for teachers, but every eighth recording of a class, which is
+    for validation; fold 3 is for queries, fold 4 for tests. Digits: takes 0 to 4, the official test
+    set, are for tests, 5 to 14 for queries, 15 to 19 for validation, all others for teachers.
+    Backgrounds are dealt out file by file.
+
+    Args:
+        data: folder that holds `esc10`, `fsdd` and, if there are backgrounds, `free_sounds`.
+        rate: samples per second.
+        cache: folder for decoded sound.
+        progress: told after each file.
+
+    Raises:
+        DatasetError: one of them is missing, or is not laid out as `datasets` expects.
+        UnreadableFileError: a file does not decode.
+    """
+    environments, digits = esc.load(data / "esc10"), spoken_digits.load(data / "fsdd")
+    kinds = [environments, digits]
+    if (data / "free_sounds").is_dir():
+        kinds.append(folder.load(data / "free_sounds"))
+    labels = _by_turns(environments.labels, digits.labels)
+    sides = [_side_of_environments(environments), [_side_of_digit(each) for each in digits.clips]]
+    sides += [[Side(number % len(Side)) for number in range(len(kind.clips))] for kind in kinds[2:]]
+    parts: list[tuple[NDArray[np.float32], int, int, int]] = []
+    names: dict[tuple[int, str], int] = {}
+    for place, (dataset, own) in enumerate(zip(kinds, sides, strict=True)):
+        sounds = waveforms(dataset, cache, progress, rate).all()
+        for clip, whose, sound in zip(dataset.clips, own, sounds, strict=True):
+            name = BACKGROUND if place == 2 else labels.index(str(clip.label))
+            number = names.setdefault((place, clip.recording or str(clip.path)), len(names))
+            parts.append((audio.seconds(sound, rate=rate), name, whose, number))
+    counts = [len(sound) for sound, *_ in parts]
+    label, side, recording = (np.repeat([part[i] for part in parts], counts) for i in (1, 2, 3))
+    return Sources(np.concatenate([part[0] for part in parts]), label, side, recording, labels)
+
+
+def _by_turns(first: Sequence[str], second: Sequence[str]) -> tuple[str, ...]:
+    """One of each in turn, then what is left of the longer."""
+    both = [name for pair in zip(first, second, strict=False) for name in pair]
+    shorter = min(len(first), len(second))
+    return (*both, *first[shorter:], *second[shorter:])
+
+
+_VALIDATED = 8
+
+
+def _side_of_environments(dataset: Dataset) -> list[Side]:
+    """By fold; of the teachers' folds some recordings of each class are held back."""
+    held_back: set[tuple[str | None, str]] = set()
+    for label in dataset.labels:
+        groups = {each.group for each in dataset.clips if each.label == label and _early(each)}
+        held_back |= {(label, group) for group in sorted(groups)[::_VALIDATED]}
+
+    def side(clip: Clip) -> Side:
+        if not _early(clip):
+            return Side.QUERIES if clip.fold == 3 else Side.TEST
+        return Side.VALIDATION if (clip.label, clip.group) in held_back else Side.TEACHERS
+
+    return [side(clip) for clip in dataset.clips]
+
+
+def _early(clip: Clip) -> bool:
+    return clip.fold is not None and clip.fold <= 2
+
+
+def _side_of_digit(clip: Clip) -> Side:
+    take = int(clip.attributes["take"])
+    if take < 5:
+        return Side.TEST
+    return Side.QUERIES if take < 15 else Side.VALIDATION if take < 20 else Side.TEACHERS
