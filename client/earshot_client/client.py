@@ -24,6 +24,7 @@ from earshot_client.transport.http import HttpTransport, InvitationRefusedError,
 from earshot_client.visits.conditions import Condition
 from earshot_client.visits.endings import Endings
 from earshot_client.visits.participation import LONGEST_PAUSE, Event, Participation, Visit
+from earshot_client.voters import Voter
 from earshot_protocol.errors import RemoteError
 
 MOST_STEPS = 64
@@ -92,6 +93,7 @@ class Client:
         policy: Policy | None = None,
         hierarchy: LabelHierarchy | None = None,
         keep_days: int | None = KEEP_DAYS,
+        voter: Voter | None = None,
         tls: ssl.SSLContext | None = None,
     ) -> Self:
         """Open, or create, the phone that lives in an encrypted file; nothing is sent yet.
@@ -109,6 +111,7 @@ class Client:
             hierarchy: poll choices and their equivalence classes; by default those of the newest
                 phase, and before the first those of everyday life.
             keep_days: recordings are forgotten after so many days; None keeps them.
+            voter: a model that votes in labelling phases; by default the labelled recordings do.
             tls: how the server is authenticated; by default with the certificates that the system
                 trusts.
 
@@ -124,7 +127,9 @@ class Client:
         running = open_encoder(encoder)
         store = EncryptedStore(path, key)
         try:
-            phone = Phone(store, running, policy, hierarchy=hierarchy, keep_days=keep_days)
+            phone = Phone(
+                store, running, policy, hierarchy=hierarchy, keep_days=keep_days, voter=voter
+            )
             return cls(
                 phone,
                 store,

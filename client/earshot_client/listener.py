@@ -17,8 +17,8 @@ from earshot_client.expiry import forget_expired
 from earshot_client.labels import LabelHierarchy, Poll
 from earshot_client.phases.memory import Memory
 from earshot_client.store.interface import DamagedStoreError, LostLedgerError, Recording, Store
+from earshot_client.voters import Voter
 from earshot_protocol.errors import InvalidInputError, WrongStateError
-from earshot_protocol.geometry import nearest
 from earshot_protocol.phases.named_centroids import NamedCentroids
 from earshot_protocol.privacy.ledger import DamagedLedgerError, Ledger
 from earshot_protocol.randomness import RandomBytes
@@ -39,6 +39,7 @@ class Listener:
         clock: seconds since 1970; replaced in simulations and tests.
         keep_days: recordings are forgotten after so many days; None keeps them until somebody
             forgets them.
+        voter: the app's model that labels samples; None: labelled recordings do.
 
     Raises:
         InvalidInputError: less than a day.
@@ -53,6 +54,7 @@ class Listener:
         *,
         clock: Callable[[], float] = time.time,
         keep_days: int | None = None,
+        voter: Voter | None = None,
     ) -> None:
         if keep_days is not None and keep_days < 1:
             raise InvalidInputError(f"keep_days={keep_days}: one day is the least")
@@ -61,7 +63,7 @@ class Listener:
         self._clock = clock
         self._keep_days = keep_days
         self._expired_on: date | None = None
-        self._memory = Memory(store, encoder, hierarchy, random)
+        self._memory = Memory(store, encoder, hierarchy, random, voter)
         self._expire()
 
     def close(self) -> None:
@@ -156,6 +158,8 @@ class Listener:
     def scene(self, samples: npt.NDArray[np.generic], rate: int) -> str | None:
         """Name the scene of one second of sound by the nearest published centroid.
 
+        Samples that a labelling phase has named since then count as centroids, too.
+
         Returns:
             The equivalence class; None where that centroid is unnamed, because no label's votes
             for it stand clear of the noise.
@@ -164,17 +168,21 @@ class Listener:
             UnusableRecordingError: too short, silent, clipped or not finite.
             WrongStateError: no result of a phase has arrived yet.
         """
-        result = self.result
-        if result is None:
+        places = self._memory.places
+        if places is None:
             raise WrongStateError("no published centroids yet: take part in a phase first")
-        centroids = result.centroids.array()
-        points = self._encoder.project(self._embed(samples, rate), centroids.shape[1])
-        return result.names[int(nearest(points, centroids, result.geometry)[0])]
+        points = self._encoder.project(self._embed(samples, rate), places.points.shape[1])
+        return places.nearest(points)[0]
 
     @property
     def result(self) -> NamedCentroids | None:
         """The newest published result, if one has arrived."""
         return self._memory.result
+
+    @property
+    def labelled(self) -> NamedCentroids | None:
+        """The newest samples that a labelling phase has labelled since that result."""
+        return self._memory.labelled
 
     @property
     def ledger(self) -> Ledger:

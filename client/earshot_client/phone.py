@@ -23,11 +23,12 @@ from earshot_client.labels import LabelHierarchy
 from earshot_client.listener import Listener
 from earshot_client.phases.kind import Input
 from earshot_client.phases.kinds import kind_ending, kind_of
-from earshot_client.phases.memory import RESULT
+from earshot_client.phases.memory import LABELLED, RESULT
 from earshot_client.policy import Policy
 from earshot_client.store.encrypted import EncryptedStore
 from earshot_client.store.interface import ENCODER, HEARD, Store
 from earshot_client.transport.interface import Transport
+from earshot_client.voters import Voter
 from earshot_protocol.errors import (
     InvalidParametersError,
     RefusedError,
@@ -68,6 +69,8 @@ class _Membership(msgspec.Struct, frozen=True):
     parameters: AnyParameters
     part: str = msgspec.field(default="", name="vote")
     """The part whose secure sum is under way."""
+    weight: int = 1
+    """How often this phone's part counts, decided when it joined, by its ledger alone."""
 
 
 class Phone(Listener):
@@ -84,6 +87,7 @@ class Phone(Listener):
         summation: how ballots are added up; replaced in simulations only.
         clock: seconds since 1970; replaced in simulations and tests.
         keep_days: recordings are forgotten after so many days; None keeps them.
+        voter: a model that votes in labelling phases; by default the labelled recordings do.
     """
 
     def __init__(
@@ -97,8 +101,11 @@ class Phone(Listener):
         summation: Summation = BELL,
         clock: Callable[[], float] = time.time,
         keep_days: int | None = None,
+        voter: Voter | None = None,
     ) -> None:
-        super().__init__(store, encoder, hierarchy, random, clock=clock, keep_days=keep_days)
+        super().__init__(
+            store, encoder, hierarchy, random, clock=clock, keep_days=keep_days, voter=voter
+        )
         self._policy = policy or Policy()
         self._summation = summation
         self._adopt_encoder()
@@ -113,6 +120,7 @@ class Phone(Listener):
         policy: Policy | None = None,
         hierarchy: LabelHierarchy | None = None,
         keep_days: int | None = KEEP_DAYS,
+        voter: Voter | None = None,
     ) -> Self:
         """Open, or create, the phone that lives in an encrypted file.
 
@@ -126,6 +134,7 @@ class Phone(Listener):
             hierarchy: poll choices and their equivalence classes; by default those of the newest
                 phase, and before the first those of everyday life.
             keep_days: recordings are forgotten after so many days; None keeps them.
+            voter: a model that votes in labelling phases; by default the labelled recordings do.
 
         Raises:
             WrongKeyError: the file was made under another key.
@@ -139,6 +148,7 @@ class Phone(Listener):
             policy,
             hierarchy=hierarchy,
             keep_days=keep_days,
+            voter=voter,
         )
 
     # ------------------------------------------------------------------------- taking part
@@ -226,7 +236,7 @@ class Phone(Listener):
             return contribution
         if not (isinstance(part, SecureSum) and isinstance(task, SumPartTask)):
             raise UnexpectedMessageError(f"'{part.name}' is no secure sum")
-        return self._begin_sum(member, part, contribution, task)
+        return self._begin_sum(member, part, member.weight * contribution, task)
 
     def _join(self, task: PartTask, parameters: Parameters) -> _Membership:
         """Take part in a phase, if this phone agrees to it."""
@@ -242,7 +252,8 @@ class Phone(Listener):
         hierarchy = parameters.agreed_hierarchy(getattr(task, "choices", ()))
         kind_of(parameters).check(self._memory, parameters)
         self._policy.check_phase(parameters, ledger, self._today(), self._held)
-        member = _Membership(task.phase, task.index, parameters)
+        weight = self._policy.weight(parameters, ledger, self._today())
+        member = _Membership(task.phase, task.index, parameters, weight=weight)
         self._store.put(_MEMBERSHIP, msgspec.msgpack.encode(member))
         self._store.delete(_SUM)
         self._memory.agree_on(hierarchy)
@@ -327,7 +338,7 @@ class Phone(Listener):
         with self._store.transaction():
             if before is not None:
                 self._store.forget_all()
-                for value in (_MEMBERSHIP, _SUM, _ANSWERED, RESULT, HEARD):
+                for value in (_MEMBERSHIP, _SUM, _ANSWERED, RESULT, LABELLED, HEARD):
                     self._store.delete(value)
             self._store.put(ENCODER, name)
 
@@ -350,7 +361,7 @@ class Phone(Listener):
         """Write releases to the ledger; the transaction around it ends before the answer leaves."""
         expenses = tuple(
             expense
-            for expense in member.parameters.plan().expenses(self._held)
+            for expense in member.parameters.expenses(member.weight, self._held)
             if expense.release.step in steps
         )
         ledger, today = self.ledger, self._today()

@@ -17,6 +17,12 @@ from earshot_protocol.phases.discovery import (
     LabelCells,
     SumCells,
 )
+from earshot_protocol.phases.labelling import (
+    CheckLabels,
+    Labelled,
+    LabellingParameters,
+    LabelSamples,
+)
 from earshot_protocol.phases.learning import (
     Budget,
     Cluster,
@@ -94,6 +100,21 @@ PUBLIC_CELLS = msgspec.structs.replace(
     DISCOVERY, sums=0, delta=1e-7, hierarchy=CHOSEN.hierarchy, noise_crowd=200
 )
 """Without a sum of cells: the first task is that of the labels."""
+
+LABELLING = LabellingParameters(
+    phones=500,
+    labels=LABELS,
+    encoder="contrast-2",
+    samples=Matrix.of(np.array([[0.8, 0.6], [0.0, 1.0], [-0.6, -0.8]])),
+    votes_noise=40.0,
+    check_noise=30.5,
+    threshold=250.0,
+    dropout=0.1,
+    corrupted=0.05,
+)
+WEIGHED = msgspec.structs.replace(
+    LABELLING, largest_weight=3, delta=1e-7, hierarchy=CHOSEN.hierarchy
+)
 
 _PHASE = bytes(range(16))
 _SUM = bytes(range(16, 32))
@@ -186,6 +207,30 @@ TASKS: tuple[Task, ...] = (
         privacy=(
             Release("labels", Unit.RECORDING, 0.75, 1e-6, "sum of vectors"),
             Release("labels", Unit.PHONE, 0.5, 1e-6, "sum of vectors"),
+        ),
+    ),
+    LabelSamples(phase=_PHASE, parameters=LABELLING, advertise=_advertise(_SUM_PARAMETERS)),
+    LabelSamples(
+        phase=_PHASE,
+        parameters=WEIGHED,
+        choices=_CHOICES,
+        advertise=_advertise(_SUM_PARAMETERS),
+    ),
+    CheckLabels(phase=_PHASE, proposed=(2, 0, 1), advertise=_advertise(_SUM_PARAMETERS)),
+    Labelled(
+        phase=_PHASE,
+        geometry=Geometry.SPHERICAL,
+        centroids=LABELLING.samples,
+        labels=(2, 0, -1),
+        label_names=LABELS,
+        label_votes=((-3, 12, 401), (290, 77, 61), (120, 131, -70_000)),
+        agreement=(388, 251, 96),
+        threshold=250.0,
+        name_p_values=(0.0, 0.0005, 1.0),
+        encoder="contrast-2",
+        privacy=(
+            Release("votes", Unit.RECORDING, 0.75, 1e-6, "sum of votes"),
+            Release("votes", Unit.PHONE, 0.5, 1e-6, "sum of votes"),
         ),
     ),
 )

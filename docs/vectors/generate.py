@@ -26,12 +26,14 @@ from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
+from labelling import labelling_vectors
 
 from earshot_client.encoder import open_encoder, rate_of
 from earshot_client.labels import label_counts
 from earshot_client.lite_rt_encoder import spectrum
 from earshot_protocol import api, geometry, signatures
 from earshot_protocol.phases.discovery import LabelCells, SumCells
+from earshot_protocol.phases.labelling import CheckLabels, LabelSamples
 from earshot_protocol.phases.learning import (
     CENTROID_VOTE,
     LABEL_VOTE,
@@ -187,6 +189,8 @@ def salt_vectors() -> Vector:
             for task in examples.TASKS
             if isinstance(task, SumCells | LabelCells)
         ),
+        *((task, task.parameters) for task in examples.TASKS if isinstance(task, LabelSamples)),
+        *((task, examples.LABELLING) for task in examples.TASKS if isinstance(task, CheckLabels)),
     ):
         opening = msgspec.structs.replace(task.advertise, index=0)
         told = task.told(parameters)
@@ -553,6 +557,7 @@ VECTORS = {
     "parameters.json": parameter_vectors,
     "ballots.json": ballot_vectors,
     "cells.json": cell_vectors,
+    "labelling.json": labelling_vectors,
     "encoder.json": encoder_vectors,
 }
 

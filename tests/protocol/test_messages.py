@@ -9,12 +9,18 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from support.parameters import discovery_parameters, learning_parameters, statistics_parameters
+from support.parameters import (
+    discovery_parameters,
+    labelling_parameters,
+    learning_parameters,
+    statistics_parameters,
+)
 
 from earshot_protocol.errors import InvalidInputError, MalformedMessageError
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.messages import AnyAnswer, AnyTask, Failed, Wait, decode_answer, decode_task
 from earshot_protocol.phases.discovery import Discovered, LabelCells, SumCells
+from earshot_protocol.phases.labelling import CheckLabels, Labelled, LabelSamples
 from earshot_protocol.phases.learning import (
     Cluster,
     GlobalCentroids,
@@ -41,6 +47,7 @@ ID = bytes(range(16))
 PARAMETERS = learning_parameters(labels=("bus", "café"))
 COUNTING = statistics_parameters(labels=("bus", "café"))
 FINDING = discovery_parameters(labels=("bus", "café"))
+LABELLING = labelling_parameters(labels=("bus", "café"))
 MATRIX = Matrix.of(np.array([[0.5, -1.0], [3.0, 4.0]], dtype=np.float32))
 OPENING = AdvertiseKeys(sum_id=ID, index=3, parameters=choose(100, (2, 3), 50, 0.1, 0.05))
 SEALED = bytes(SEALED_SHARES_BYTES)
@@ -86,6 +93,21 @@ TASKS: list[Task] = [
         name_p_values=(0.04, 1.0),
         encoder="contrast-2",
         privacy=FINDING.plan().releases(),
+    ),
+    LabelSamples(phase=ID, parameters=LABELLING, advertise=OPENING),
+    CheckLabels(phase=ID, proposed=(1, 0), advertise=OPENING),
+    Labelled(
+        phase=ID,
+        geometry=Geometry.SPHERICAL,
+        centroids=MATRIX,
+        labels=(1, -1),
+        label_names=("bus", "café"),
+        label_votes=((5, 92), (40, -2)),
+        agreement=(88, 37),
+        threshold=50.0,
+        name_p_values=(0.0004, 1.0),
+        encoder="contrast-2",
+        privacy=LABELLING.plan().releases(),
     ),
     Failed(phase=ID, reason="too few phones"),
 ]

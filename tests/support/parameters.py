@@ -9,9 +9,11 @@ import numpy as np
 
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.phases.discovery import DiscoveryParameters
+from earshot_protocol.phases.labelling import LabellingParameters
 from earshot_protocol.phases.learning import Budget, PhaseParameters
 from earshot_protocol.phases.statistics import StatisticsParameters
 from earshot_protocol.start_centroids import CentroidSet
+from earshot_protocol.wire import Matrix
 
 _LEARNING = PhaseParameters(
     phones=100,
@@ -46,6 +48,18 @@ _DISCOVERY = DiscoveryParameters(
     corrupted=0.05,
 )
 
+_LABELLING = LabellingParameters(
+    phones=100,
+    labels=("bus", "park"),
+    encoder="points",
+    samples=Matrix.of(np.array([[1.0, 0.0], [0.0, 1.0], [-1.0, 0.0]])),
+    votes_noise=20.0,
+    check_noise=20.0,
+    threshold=50.0,
+    dropout=0.1,
+    corrupted=0.05,
+)
+
 
 def learning_parameters(**changes: Any) -> PhaseParameters:
     """Of a phase over points in the plane, as `HeardPoints("points", 2)` hears them.
@@ -70,3 +84,11 @@ def discovery_parameters(**changes: Any) -> DiscoveryParameters:
     if "start" in changes:
         changes = {"most_cells": changes["start"].count, **changes}
     return msgspec.structs.replace(_DISCOVERY, **changes)
+
+
+def labelling_parameters(**changes: Any) -> LabellingParameters:
+    """Of a phase over three samples in the plane, of two labels.
+
+    A phone's default policy accepts it; what a test counts on, it names.
+    """
+    return msgspec.structs.replace(_LABELLING, **changes)

@@ -50,12 +50,21 @@ def label_table(
 
 
 def keep(memory: Memory, result: NamedCentroids) -> None:
-    """Keep the named centroids, by which the phone names scenes.
+    """Keep the named centroids, by which the phone names scenes."""
+    if compares(memory, result):
+        memory.keep_result(result)
+
+
+def compares(memory: Memory, result: NamedCentroids) -> bool:
+    """Whether named centroids are among embeddings of this phone's encoder.
 
     All phones are told of a result: centroids of another encoder name nothing that this one hears.
+
+    Raises:
+        UnexpectedMessageError: they are, and make no sense.
     """
     if result.encoder not in ("", memory.encoder.name):
-        return
+        return False
     centroids = result.centroids.array()
     if not len(centroids) or centroids.shape[1] > memory.encoder.dimensions:
         raise UnexpectedMessageError(
@@ -68,7 +77,7 @@ def keep(memory: Memory, result: NamedCentroids) -> None:
         raise UnexpectedMessageError("a result whose labels do not fit its centroids")
     if len(result.name_p_values) not in (0, len(centroids)):
         raise UnexpectedMessageError("a result whose p-values do not fit its centroids")
-    memory.keep_result(result)
+    return True
 
 
 def describe(result: NamedCentroids) -> dict[str, Any]:

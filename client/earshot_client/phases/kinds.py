@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from earshot_client.phases import discovery, learning, statistics
+from earshot_client.phases import discovery, labelling, learning, statistics
 from earshot_client.phases.kind import PhoneKind
 from earshot_protocol.messages import Failed
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.wire import Ending
 
-KINDS: tuple[PhoneKind, ...] = (learning.LEARNING, discovery.DISCOVERY, statistics.STATISTICS)
+KINDS: tuple[PhoneKind, ...] = (
+    learning.LEARNING,
+    discovery.DISCOVERY,
+    labelling.LABELLING,
+    statistics.STATISTICS,
+)
 
 
 def kind_of(parameters: Parameters) -> PhoneKind:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -11,7 +12,9 @@ import numpy.typing as npt
 
 from earshot_client.encoder import Encoder
 from earshot_client.store.interface import Store
+from earshot_client.voters import Voter
 from earshot_protocol.environments import LabelHierarchy, UnknownLabelError, default_hierarchy
+from earshot_protocol.geometry import Geometry, nearest
 from earshot_protocol.messages import decode_task
 from earshot_protocol.phases.named_centroids import NamedCentroids
 from earshot_protocol.randomness import RandomBytes
@@ -19,11 +22,31 @@ from earshot_protocol.wire import encode
 
 RESULT = "result"
 """Name of the stored value that holds the newest published result."""
+LABELLED = "labelled"
+"""Name of the stored value that holds the samples that were labelled since."""
 HIERARCHY = "hierarchy"
 """Name of the stored value that holds the label hierarchy of the newest phase."""
 
 _Groups = tuple[tuple[str, tuple[str, ...]], ...]
 _MOST_NAMED = 12
+
+
+class Places(NamedTuple):
+    """Where the nearest names a scene.
+
+    Attributes:
+        points: float32 (places, dimensions).
+        names: of each; None where it has none.
+        geometry: how distances to them are taken.
+    """
+
+    points: npt.NDArray[np.float32]
+    names: tuple[str | None, ...]
+    geometry: Geometry
+
+    def nearest(self, points: npt.NDArray[np.float32]) -> list[str | None]:
+        """The name of the place that is nearest to each point."""
+        return [self.names[place] for place in nearest(points, self.points, self.geometry)]
 
 
 @dataclass(frozen=True)
@@ -35,12 +58,14 @@ class Memory:
         encoder: sound to embeddings.
         fixed: the hierarchy that the app's polls show; None if they show that of the newest phase.
         random: source of the noise.
+        voter: the app's model that labels samples; None: labelled recordings do.
     """
 
     store: Store
     encoder: Encoder
     fixed: LabelHierarchy | None
     random: RandomBytes
+    voter: Voter | None = None
 
     @property
     def hierarchy(self) -> LabelHierarchy:
@@ -77,13 +102,50 @@ class Memory:
     @property
     def result(self) -> NamedCentroids | None:
         """The newest published result, if one has arrived."""
-        saved = self.store.get(RESULT)
+        return self._published(RESULT)
+
+    @property
+    def labelled(self) -> NamedCentroids | None:
+        """The newest samples that were labelled since that result."""
+        return self._published(LABELLED)
+
+    def _published(self, name: str) -> NamedCentroids | None:
+        saved = self.store.get(name)
         result = None if saved is None else decode_task(saved)
         return result if isinstance(result, NamedCentroids) else None
 
     def keep_result(self, result: NamedCentroids) -> None:
-        """Keep the newest published result."""
+        """Keep the newest published result; what was labelled before is of an older one."""
         self.store.put(RESULT, encode(result))
+        self.store.delete(LABELLED)
+
+    def keep_labelled(self, labelled: NamedCentroids) -> None:
+        """Keep the newest samples that were labelled."""
+        self.store.put(LABELLED, encode(labelled))
+
+    @property
+    def places(self) -> Places | None:
+        """By the nearest of what a scene is named: what was found, and what was labelled since.
+
+        A sample that got a name stands before a centroid in the same place, and so names what had
+        none; one that got none hides no centroid. Where the two do not compare, the result alone
+        counts. None as long as there is neither.
+        """
+        result, labelled = self.result, self.labelled
+        if result is None or labelled is None:
+            only = result or labelled
+            if only is None:
+                return None
+            return Places(only.centroids.array(), only.names, only.geometry)
+        found, samples = result.centroids.array(), labelled.centroids.array()
+        if (samples.shape[1], labelled.geometry) != (found.shape[1], result.geometry):
+            return Places(found, result.names, result.geometry)
+        named = [row for row, name in enumerate(labelled.names) if name is not None]
+        return Places(
+            np.concatenate([samples[named], found]),
+            (*(labelled.names[row] for row in named), *result.names),
+            result.geometry,
+        )
 
     def points(self, dimensions: int) -> tuple[npt.NDArray[np.float32], tuple[str | None, ...]]:
         """The projected recordings, float32 (recordings, dimensions), and their choices."""

@@ -9,7 +9,6 @@ import numpy as np
 
 from earshot_client.phases.kind import Input, PhoneKind
 from earshot_client.phases.memory import Memory
-from earshot_protocol.geometry import nearest
 from earshot_protocol.phases import statistics
 from earshot_protocol.phases.statistics import CountContacts, Statistics, StatisticsParameters
 
@@ -51,13 +50,11 @@ def _environments(memory: Memory) -> list[str | None]:
     """The class of each recording, oldest first; None where nobody can tell."""
     embeddings, choices = memory.store.recordings()
     classes = memory.classes_of(choices)
-    result = memory.result
-    if result is None or not len(embeddings):
+    places = memory.places
+    if places is None or not len(embeddings):
         return classes
-    centroids = result.centroids.array()
-    points = memory.encoder.project(embeddings, centroids.shape[1])
-    names = memory.classes_of(result.names)
-    scenes = [names[place] for place in nearest(points, centroids, result.geometry)]
+    points = memory.encoder.project(embeddings, places.points.shape[1])
+    scenes = memory.classes_of(places.nearest(points))
     return [
         scene if choice is None else name
         for choice, name, scene in zip(choices, classes, scenes, strict=True)

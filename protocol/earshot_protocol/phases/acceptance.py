@@ -17,7 +17,7 @@ from earshot_protocol.encoder_file import DIMENSIONS
 from earshot_protocol.errors import InvalidParametersError, RefusedError
 from earshot_protocol.phases.parameters import NOISE_CROWD, Parameters
 from earshot_protocol.phases.plan import SecureSum
-from earshot_protocol.privacy.accounting import Expense, epsilon_at, stated_delta
+from earshot_protocol.privacy.accounting import NOTHING, Expense, epsilon_at, stated_delta
 from earshot_protocol.privacy.budgets import BUDGETS, Budget, Span, Standing
 from earshot_protocol.privacy.ledger import Ledger
 from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, Unit
@@ -150,18 +150,39 @@ class Limits:
                 "honest phone to add noise; together they must stay below 1",
                 Rule.PARAMETERS,
             )
-        plan = parameters.plan()
-        refused = list(self.refusals_of_cost(plan.expenses(), ledger, today))
+        planned = parameters.expenses(1)
+        # Where a phone that has spent its budget sits out unseen, what it has spent is no reason.
+        paying = Ledger() if 0 in parameters.weights else ledger
+        refused = list(self.refusals_of_cost(planned, paying, today))
         yield from refused
-        yield from self._refusals_of_delta(plan.expenses(), parameters.phones)
+        yield from self._refusals_of_delta(planned, parameters.phones)
         counted = max(recordings, COUNTED_RECORDINGS)
-        if not refused and plan.expenses(counted) != plan.expenses():
-            for refusal in self.refusals_of_cost(plan.expenses(counted), ledger, today):
+        if not refused and parameters.expenses(1, counted) != planned:
+            for refusal in self.refusals_of_cost(parameters.expenses(1, counted), paying, today):
                 yield RefusedError(
                     f"{refusal}, reckoned for {counted} recordings, lest it tell how many this "
                     "phone has",
                     refusal.rule,
                 )
+
+    def weight(self, parameters: Parameters, ledger: Ledger, today: date) -> int:
+        """How often the part of a phone with these limits counts in a phase that it accepts.
+
+        The most that its budgets hold. It follows from what the phone has spent and from nothing
+        that it has heard, and no sum tells it.
+
+        Args:
+            parameters: of the phase, without refusals.
+            ledger: what the phone has spent in its life.
+            today: in UTC.
+
+        Returns:
+            One of `parameters.weights`.
+        """
+        for weight in parameters.weights[:-1]:
+            if not any(self.refusals_of_cost(parameters.expenses(weight), ledger, today)):
+                return weight
+        return parameters.weights[-1]
 
     def refusals_of_cost(
         self,
@@ -182,7 +203,13 @@ class Limits:
             An error for each rule: its name, the value and what would be accepted.
         """
         for unit in LEDGER_UNITS:
-            new = tuple(expense for expense in expenses if expense.release.unit is unit)
+            new = tuple(
+                expense
+                for expense in expenses
+                if expense.release.unit is unit and expense.event != NOTHING
+            )
+            if not new:
+                continue
             before = {
                 Span.PHASE: () if phase is None else ledger.expenses_of(unit, phase=phase),
                 Span.YEAR: ledger.expenses_of(unit, today=today),

@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
-from earshot_protocol.phases import discovery, learning, statistics
+from earshot_protocol.phases import discovery, labelling, learning, statistics
 from earshot_protocol.phases.parameters import Kind
 
-KINDS: tuple[Kind, ...] = (learning.LEARNING, discovery.DISCOVERY, statistics.STATISTICS)
+KINDS: tuple[Kind, ...] = (
+    learning.LEARNING,
+    discovery.DISCOVERY,
+    labelling.LABELLING,
+    statistics.STATISTICS,
+)

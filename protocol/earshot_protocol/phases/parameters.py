@@ -16,7 +16,7 @@ from earshot_protocol import checks
 from earshot_protocol.environments import LARGEST_CHOICES, LabelHierarchy
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError, WrongStateError
 from earshot_protocol.phases.plan import Outcome, PartTask, Plan, ReleaseAnswer, SecureSum
-from earshot_protocol.privacy.accounting import Release
+from earshot_protocol.privacy.accounting import Expense, Release
 from earshot_protocol.secure_sum.parameters import SumParameters
 from earshot_protocol.voting.sums import sum_parameters
 
@@ -119,6 +119,27 @@ class Parameters(
             InvalidParametersError: a value from which no mechanism can be made.
         """
         raise WrongStateError(f"{type(self).__name__} is not a kind of phase: it has no plan")
+
+    @property
+    def weights(self) -> tuple[int, ...]:
+        """How often a phone's part in a sum may count, the most first: the phone chooses.
+
+        By default once: a phone takes part as a whole, or refuses. Where 0 is among them, a phone
+        that has spent its budget adds zeros and its share of the noise, and nobody can tell.
+        """
+        return (1,)
+
+    def expenses(self, weight: int, recordings: int = 0) -> tuple[Expense, ...]:
+        """Everything that a phone releases whose part counts so often, in each unit.
+
+        Args:
+            weight: one of `weights`; `plan` has what the largest costs.
+            recordings: that the phone holds, where they are more than the phase says.
+
+        Raises:
+            InvalidParametersError: a value from which no mechanism can be made.
+        """
+        return self.plan().expenses(recordings)
 
     def check(self) -> None:
         """Refuse parameters under which no phase should run.

@@ -14,7 +14,7 @@ from typing import NamedTuple
 import msgspec
 
 from earshot_protocol.privacy.composition import composed_epsilon
-from earshot_protocol.privacy.events import Event
+from earshot_protocol.privacy.events import Event, Pure
 from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, Cost, Mechanism, Unit
 
 
@@ -42,6 +42,17 @@ def expenses(step: str, mechanism: Mechanism) -> tuple[Expense, ...]:
             Release(step, unit, cost.epsilon, cost.delta, mechanism.name), mechanism.event(unit)
         )
         for unit, cost in ((unit, mechanism.cost(unit)) for unit in LEDGER_UNITS)
+    )
+
+
+NOTHING = Pure(0.0)
+"""The event of a step to which a phone adds nothing that depends on what it holds."""
+
+
+def unspent(step: str, mechanism: Mechanism) -> tuple[Expense, ...]:
+    """One private step, in each unit, to which a phone adds zeros and its share of the noise."""
+    return tuple(
+        Expense(Release(step, unit, 0.0, 0.0, mechanism.name), NOTHING) for unit in LEDGER_UNITS
     )
 
 

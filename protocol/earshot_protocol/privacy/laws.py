@@ -147,6 +147,10 @@ class SkellamNoise(NoiseLaw):
         """See `NoiseLaw.times`."""
         return type(self)(factor * self.variance)
 
+    def plus(self, other: SkellamNoise) -> SkellamNoise:
+        """The law of both noises together, which are independent; of their difference, too."""
+        return SkellamNoise(self.variance + other.variance)
+
     @property
     def deviation(self) -> float:
         """See `NoiseLaw.deviation`."""

@@ -16,7 +16,7 @@ import numpy as np
 import numpy.typing as npt
 from msgspec import Meta
 
-from earshot_protocol.privacy.laws import NoiseLaw, bounded
+from earshot_protocol.privacy.laws import NoiseLaw, SkellamNoise, bounded
 
 LEVEL = 0.05
 """What is published from noise alone, in no more than this share of all phases."""
@@ -65,6 +65,36 @@ def name_p_values(totals: npt.ArrayLike, noise: NoiseLaw) -> tuple[float, ...]:
         margins = ordered[:, -1] - ordered[:, -2]
         chances = np.maximum(chances, noise.of_difference.at_least(margins))
     return _corrected(chances, table.size)
+
+
+def answer_p_values(
+    votes: npt.ArrayLike, agreement: npt.ArrayLike, noise: SkellamNoise, check: SkellamNoise
+) -> tuple[float, ...]:
+    """For each sample, how likely noise gives it the label with the most noisy votes.
+
+    How many agree with that label is asked anew, with noise of its own. A name says two things.
+    *Somebody agrees*: P(N₁ ≥ agreement) is small. *More do than have voted for any other label*:
+    the agreement's margin over the runner-up of the votes is clear of both noises, P(N₁ − N₂ ≥ m).
+    The larger of both, times the number of samples, is its p-value.
+
+    No factor for the labels is needed. Let b be a label with the most true votes. Where another one
+    is proposed, the runner-up has b's noisy votes at least, and of those who agree there are no
+    more than vote for b: so the margin is at most N₁ − N₂, N₂ being the noise on b, a label that
+    does not depend on noise, and N₁ noise that was drawn after the proposal. Nor are there more
+    where phones vanish between the sums.
+
+    Args:
+        votes: integers (samples, labels), at least two labels.
+        agreement: integers (samples,), with the label that has the most.
+        noise: on each of the votes.
+        check: on each number that agrees.
+    """
+    table, agreed = bounded(votes), bounded(agreement)
+    if not len(table):
+        return ()
+    runner_up = np.sort(table, axis=1)[:, -2]
+    chances = check.plus(noise).at_least(agreed - runner_up)
+    return _corrected(np.maximum(chances, check.at_least(agreed)), len(table))
 
 
 def are_clear(p_values: Sequence[float], count: int) -> tuple[bool, ...]:

@@ -24,6 +24,7 @@ from earshot_protocol.api import (
 )
 from earshot_protocol.messages import AnyAnswer, AnyTask
 from earshot_protocol.phases.discovery import Discovered
+from earshot_protocol.phases.labelling import Labelled
 from earshot_protocol.phases.learning import Result
 from earshot_server.api.health import LIVE, READY
 from earshot_server.api.metrics import PATH as METRICS
@@ -149,7 +150,7 @@ OPERATIONS = (
         status=204,
     ),
     Operation("get", RESULTS, "List results", gives=Results),
-    Operation("get", RESULTS + "/{phase}", "Read a result", gives=Result | Discovered),
+    Operation("get", RESULTS + "/{phase}", "Read a result", gives=Result | Discovered | Labelled),
     Operation("get", api.STATISTICS, "List statistics", gives=Histograms),
     Operation("get", api.OPENAPI, "Read this document", gives=dict),
     Operation(

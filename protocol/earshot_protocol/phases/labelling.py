@@ -1,0 +1,212 @@
+"""A labelling phase: phones are teachers, and public samples get labels that no phone gave alone.
+
+Every phone votes on every sample, by a model that it keeps or by what it has labelled; a secure sum
+adds the votes up with noise. Of each noisy histogram the label with the most votes is proposed, and
+a second sum asks who agrees with it: what is largest among noisy numbers is no check of itself.
+Where enough agree the proposal is the answer (confident aggregation, Papernot et al., ICLR 2018,
+Algorithm 1, of which neither sum needs anybody who sees a ballot).
+
+A phone weighs its own ballot, so that its own budget holds, and adds zeros and its share of the
+noise once it has spent it: nobody learns that it has.
+"""
+
+from __future__ import annotations
+
+from typing import Annotated, ClassVar
+
+from msgspec import Meta
+
+from earshot_protocol import checks
+from earshot_protocol.errors import InvalidParametersError, MalformedMessageError
+from earshot_protocol.geometry import Geometry
+from earshot_protocol.phases.named_centroids import NamedCentroids
+from earshot_protocol.phases.parameters import (
+    LARGEST_LABELS,
+    Choices,
+    Embeddings,
+    Kind,
+    LabelName,
+    Parameters,
+    PerLabel,
+    Releases,
+)
+from earshot_protocol.phases.plan import Plan, SecureSum, SumPartTask
+from earshot_protocol.privacy.accounting import Expense, expenses, unspent
+from earshot_protocol.privacy.significance import PValue
+from earshot_protocol.secure_sum.messages import AdvertiseKeys
+from earshot_protocol.voting.teacher_ballots import Agreement, OneHot, Weighted
+from earshot_protocol.voting.vote_sums import VoteSum
+from earshot_protocol.wire import LARGEST_DIMENSIONS, Matrix
+
+VOTES = "votes"
+"""The first part of the plan, and its private step: who votes for which label of each sample."""
+CHECK = "check"
+"""The second one: who agrees with the label that has the most votes."""
+LARGEST_SAMPLES = 4096
+LARGEST_WEIGHT = 16
+SMALLEST_NOISE, LARGEST_NOISE = 1e-6, 1e9
+"""Deviations in votes, far below and far above any use, whose costs can be worked out."""
+
+PerSample = Meta(max_length=LARGEST_SAMPLES)
+LabelIndex = Annotated[int, Meta(ge=0, lt=LARGEST_LABELS)]
+Answer = Annotated[int, Meta(ge=-1, lt=LARGEST_LABELS)]
+"""An index into the labels; −1 where a sample has no answer."""
+
+
+class LabellingParameters(Parameters, frozen=True, kw_only=True, tag="labelling"):
+    """Everything that phones and server must agree on before a labelling phase.
+
+    Attributes:
+        phones: n, the phones that are enrolled.
+        labels: L, from which phones choose; 2 at least.
+        encoder: name of the encoder whose embeddings the samples are.
+        samples: B samples to be labelled, in its projection to d dimensions: public.
+        votes_noise: σ₂, standard deviation of the noise on the votes for each label, in votes.
+        check_noise: σ₁, of the noise on how many agree, in votes.
+        threshold: T, how many must agree, noise included, for a sample to have an answer.
+        largest_weight: W, how many votes a phone may make of its own, at most.
+        delta: δ for which costs are stated.
+        dropout: ρ, the largest fraction of phones that may vanish.
+        corrupted: γ, the largest fraction of phones that an adversary may control.
+        step_seconds: how long a step waits for phones, in seconds.
+        noise_crowd: the most phones on whose noise a sum counts.
+    """
+
+    encoder: str
+    samples: Matrix
+    votes_noise: float
+    check_noise: float
+    threshold: float
+    largest_weight: int = 1
+    delta: float = 1e-6
+
+    @property
+    def dimensions(self) -> int:
+        """Of the projection that the samples lie in, d."""
+        return self.samples.columns
+
+    @property
+    def reads(self) -> Embeddings:
+        """See `Parameters.reads`."""
+        return Embeddings(self.encoder, self.dimensions)
+
+    @property
+    def weights(self) -> tuple[int, ...]:
+        """See `Parameters.weights`: W, …, 1, and 0 for a phone that has spent its budget."""
+        return tuple(range(self.largest_weight, -1, -1))
+
+    def plan(self) -> Plan:
+        """The votes, and the check; as they cost a phone of the largest weight."""
+        votes, check = self._sums(self.largest_weight)
+        return Plan((SecureSum(VOTES, LabelSamples, votes), SecureSum(CHECK, CheckLabels, check)))
+
+    def expenses(self, weight: int, recordings: int = 0) -> tuple[Expense, ...]:
+        """See `Parameters.expenses`: noise is the same for all, and a light ballot moves less."""
+        spent = expenses if weight else unspent
+        votes, check = self._sums(weight)
+        return spent(VOTES, votes) + spent(CHECK, check)
+
+    def _sums(self, weight: int) -> tuple[VoteSum, VoteSum]:
+        """Of the votes and of the check, where nobody weighs more."""
+        samples, survivors = self.samples.rows, self.noise_survivors
+        votes, agreement = Weighted(OneHot(len(self.labels)), weight), Weighted(Agreement(), weight)
+        return (
+            VoteSum(votes, samples, self.votes_noise, self.delta, survivors),
+            VoteSum(agreement, samples, self.check_noise, self.delta, survivors),
+        )
+
+    def check(self) -> None:
+        """Refuse parameters under which no phase should run.
+
+        Raises:
+            InvalidParametersError: says which value is wrong and what would be accepted.
+        """
+        super().check()
+        checks.whole("the number of labels", len(self.labels), 2, LARGEST_LABELS)
+        checks.whole("the number of samples", self.samples.rows, 1, LARGEST_SAMPLES)
+        checks.whole("dimensions", self.dimensions, 1, LARGEST_DIMENSIONS)
+        checks.between("votes_noise", self.votes_noise, SMALLEST_NOISE, LARGEST_NOISE)
+        checks.between("check_noise", self.check_noise, SMALLEST_NOISE, LARGEST_NOISE)
+        checks.whole("largest_weight", self.largest_weight, 1, LARGEST_WEIGHT)
+        checks.probability("delta", self.delta)
+        self._check_samples()
+        most = self.phones * self.largest_weight
+        if not 0 < self.threshold <= most:
+            raise InvalidParametersError(
+                f"threshold={self.threshold}: must be above 0 and at most {most}, all votes that "
+                f"{self.phones} phones have"
+            )
+
+    def _check_samples(self) -> None:
+        try:
+            samples = self.samples.array()
+        except MalformedMessageError as error:
+            raise InvalidParametersError(f"samples: {error}") from error
+        without = int((~samples.any(axis=1)).sum())
+        if without:
+            raise InvalidParametersError(
+                f"samples: {without} of {len(samples)} are zeros in all dimensions; a sample has a "
+                "direction, by which phones compare it with what they heard"
+            )
+
+
+class LabelSamples(SumPartTask, frozen=True, kw_only=True, tag="label-samples"):
+    """Vote for one label of each sample, or none; opens the secure sum of votes.
+
+    `choices` are those of the phase's labels (`Parameters.agreed_hierarchy`).
+    """
+
+    parameters: LabellingParameters
+    choices: Choices = ()
+    advertise: AdvertiseKeys
+
+
+class CheckLabels(SumPartTask, frozen=True, kw_only=True, tag="check-labels"):
+    """Say of each sample whether you would label it so; opens the secure sum of the check.
+
+    `proposed` has an index into the labels for each sample: the one with the most noisy votes.
+    """
+
+    proposed: Annotated[tuple[LabelIndex, ...], PerSample]
+    advertise: AdvertiseKeys
+
+
+class Labelled(NamedCentroids, frozen=True, kw_only=True, tag="labelled"):
+    """The samples with their answers, and the privacy spent.
+
+    Attributes:
+        geometry: how distances to the samples are taken: spherical.
+        centroids: the samples.
+        labels: per sample, the answer, an index into `label_names`; -1 where fewer than `threshold`
+            agreed with the label that had the most votes. `names` are the answers that stand clear
+            of the noise.
+        label_names: L, of the phase.
+        label_votes: per sample and label, the noisy sum of votes.
+        agreement: per sample, the noisy number that agreed with the label with the most votes.
+        threshold: T, of the parameters.
+        name_p_values: per sample, whether it may be noise that gave that label the most votes.
+        encoder: whose embeddings the samples are.
+        privacy: spent by a phone of the largest weight; others have spent less.
+    """
+
+    geometry: Geometry
+    centroids: Matrix
+    labels: Annotated[tuple[Answer, ...], PerSample]
+    label_names: Annotated[tuple[LabelName, ...], PerLabel]
+    label_votes: Annotated[tuple[Annotated[tuple[int, ...], PerLabel], ...], PerSample]
+    agreement: Annotated[tuple[int, ...], PerSample]
+    threshold: float
+    name_p_values: Annotated[tuple[PValue, ...], PerSample]
+    encoder: Annotated[str, Meta(max_length=1024)]
+    privacy: Releases
+
+    named_in: ClassVar[str] = VOTES
+
+    @property
+    def answered(self) -> int:
+        """How many samples have an answer."""
+        return sum(label >= 0 for label in self.labels)
+
+
+LABELLING = Kind(LabellingParameters, (LabelSamples, CheckLabels), (), Labelled)
+"""A labelling phase labels public samples, and protects whole phones."""

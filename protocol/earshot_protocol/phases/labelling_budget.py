@@ -1,0 +1,65 @@
+"""From what a labelling phase may cost to its noise and its threshold, and what is usual."""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+from earshot_protocol import checks
+from earshot_protocol.phases.labelling import LARGEST_SAMPLES
+from earshot_protocol.privacy.calibration import largest_scale
+from earshot_protocol.privacy.events import Event
+from earshot_protocol.privacy.mechanisms import Unit
+from earshot_protocol.voting.teacher_ballots import Agreement, Ballot, OneHot
+from earshot_protocol.voting.vote_sums import VoteSum
+
+EPSILON, DELTA = 2.0, 1e-6
+"""Of a whole phase, per phone of weight 1."""
+CHECK_SHARE = 0.5
+"""Of what the phase costs, as ρ of zero-concentrated privacy, that the check gets: an answer is as
+clear as the noise of both sums together lets it be, which is least where they share alike."""
+
+
+class Noises(NamedTuple):
+    """Standard deviations of the noise, in votes."""
+
+    votes: float
+    check: float
+
+
+def noises(
+    epsilon: float,
+    delta: float,
+    *,
+    samples: int,
+    check_share: float = CHECK_SHARE,
+    unit: Unit = Unit.PHONE,
+) -> Noises:
+    """The least noise with which a whole phase is (ε, δ)-private for a phone of weight 1.
+
+    Args:
+        epsilon: ε.
+        delta: δ.
+        samples: B.
+        check_share: of the cost, as ρ, for the check; above 0 and below 1.
+        unit: what neighbours differ in.
+
+    Raises:
+        InvalidParametersError: a value out of range, or a δ that secure sums use up.
+    """
+    checks.whole("samples", samples, 1, LARGEST_SAMPLES)
+    share = checks.probability("check_share", check_share)
+
+    def deviations(scale: float) -> Noises:
+        # A sum of B queries whose ballots move by Δ costs ρ = BΔ²/2σ².
+        root = math.sqrt(samples / 2) / scale
+        return Noises(root / math.sqrt(1 - share), root / math.sqrt(share))
+
+    def events(scale: float) -> list[Event]:
+        ballots: tuple[Ballot, Ballot] = (OneHot(2), Agreement())
+        return [
+            VoteSum(ballot, samples, noise, delta, 1).event(unit)
+            for ballot, noise in zip(ballots, deviations(scale), strict=True)
+        ]
+
+    return deviations(largest_scale(events, epsilon, delta))
