@@ -1,0 +1,56 @@
+"""The check before an answer: do so many teachers agree, but for noise?"""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from earshot_protocol import checks
+from earshot_protocol.errors import InvalidParametersError
+from earshot_protocol.privacy import secret_noise
+from earshot_protocol.randomness import RandomBytes
+
+
+@dataclass(frozen=True)
+class Check:
+    """Agreement + N(0, σ_T²) ≥ T, else there is no answer (Papernot et al., ICLR 2018).
+
+    Its noise is fresh: none of it is in the answer. Check and answer are both paid for.
+
+    Attributes:
+        threshold: T, in votes.
+        deviation: σ_T, in votes.
+
+    Raises:
+        InvalidParametersError: T is not finite, or σ_T not positive and finite.
+    """
+
+    threshold: float
+    deviation: float
+
+    def __post_init__(self) -> None:
+        checks.positive("deviation", self.deviation)
+        if not math.isfinite(self.threshold):
+            raise InvalidParametersError(
+                f"threshold={self.threshold}: must be a finite number of votes"
+            )
+
+    def passing(
+        self, agreement: npt.NDArray[np.number], random: RandomBytes = os.urandom
+    ) -> npt.NDArray[np.bool_]:
+        """What passes.
+
+        Args:
+            agreement: votes of any shape; one vote changes each by one at most.
+            random: source of bytes; a seeded one belongs in simulations only.
+
+        Returns:
+            bool of the same shape.
+        """
+        noise = self.deviation * secret_noise.normal(agreement.shape, random)
+        passed: npt.NDArray[np.bool_] = agreement + noise >= self.threshold
+        return passed

@@ -1,0 +1,286 @@
+"""Which labels win a vote of teachers that has several winners, by noise that a curator adds.
+
+The curator holds the votes, and nothing but winners is published. Every rule has the noise on the
+votes that a label gets and holds them against half of the teachers, whose number is public. The
+published rule (Dziedzic et al., PoPETs 2023, Definitions 4 and 7 and Algorithm 1) holds noisy votes
+for a label against the votes that are not for it, which are exactly as many as there are teachers
+less: that doubles the distance and halves the noise. What these here cost is worked out in
+`earshot_server.accounting.votes.multi_winner`.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from earshot_protocol import checks
+from earshot_protocol.errors import InvalidInputError, InvalidParametersError
+from earshot_protocol.privacy import secret_extremes, secret_noise
+from earshot_protocol.randomness import RandomBytes
+from earshot_protocol.voting.confident_check import Check
+from earshot_protocol.voting.subsets import SubsetVotes, checked_predictions, subset_votes
+from earshot_protocol.voting.teacher_ballots import NONE, Approval, Clipped
+
+MOST_SET_LABELS = 512
+"""Of sets of which one is drawn: there are 2^512 then."""
+
+Votes = npt.NDArray[np.float64]
+Outcomes = npt.NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class BinaryVoting:
+    """Every label by itself wins if more than half of the teachers find it: V + N(0, s²) > n/2.
+
+    Dziedzic et al., PoPETs 2023, Definition 4, with the noise on the positive votes.
+
+    Attributes:
+        teachers: n, public.
+        deviation: s, in votes.
+        check: of every label by itself, on max{V, n − V} (their Algorithm 1); None without.
+
+    Raises:
+        InvalidParametersError: no teachers, or s that is not positive and finite.
+    """
+
+    teachers: int
+    deviation: float
+    check: Check | None = None
+
+    def __post_init__(self) -> None:
+        checks.whole("teachers", self.teachers)
+        checks.positive("deviation", self.deviation)
+
+    def ballot(self, labels: int) -> Approval:
+        """What one teacher casts on one query."""
+        return Approval(labels)
+
+    def votes(self, predictions: npt.NDArray[np.integer]) -> Votes:
+        """The votes that each label gets.
+
+        Args:
+            predictions: zeros and ones, (teachers, queries, labels).
+
+        Returns:
+            float64 (queries, labels).
+
+        Raises:
+            InvalidInputError: other numbers, another shape, or not all teachers.
+        """
+        table = _of_all(predictions, self.teachers)
+        return np.asarray(table.sum(axis=0), dtype=np.float64)
+
+    def winners(self, votes: npt.NDArray[np.number], random: RandomBytes = os.urandom) -> Outcomes:
+        """Which labels win.
+
+        Args:
+            votes: of the labels, (queries, labels), each from 0 to the number of teachers.
+            random: source of bytes; a seeded one belongs in simulations only.
+
+        Returns:
+            int64 (queries, labels): 1 or 0, or `NONE` for a label that did not pass the check.
+
+        Raises:
+            InvalidInputError: votes out of range, no numbers, or no table.
+        """
+        return _majorities(self, votes, random)
+
+
+@dataclass(frozen=True)
+class ClippedVoting:
+    """Ballots are clipped to length τ before they count; then as `BinaryVoting` (τ voting).
+
+    v = b · min(1, τ/‖b‖), in L2 (Dziedzic et al., PoPETs 2023, Definition 7) or, for comparison, in
+    L1 (Zhu et al., CVPR 2020). Votes are multiples of 2^-10, see `teacher_ballots.Clipped`. A label
+    must still have half of all teachers: of unanimous ballots of 4τ² ones none wins.
+
+    Attributes:
+        teachers: n, public.
+        tau: τ; from √k on in L2, k in L1, nothing is clipped, which is `BinaryVoting`.
+        norm: 2 or 1.
+        deviation: s, in votes.
+        check: of every label by itself, on max{V, n − V}; None without.
+
+    Raises:
+        InvalidParametersError: no teachers, a τ that is not positive, another norm, or s that is
+            not positive and finite.
+    """
+
+    teachers: int
+    tau: float
+    norm: int
+    deviation: float
+    check: Check | None = None
+
+    def __post_init__(self) -> None:
+        checks.whole("teachers", self.teachers)
+        checks.positive("tau", self.tau)
+        checks.positive("deviation", self.deviation)
+        if self.norm not in (1, 2):
+            raise InvalidParametersError(f"norm={self.norm}: must be 2 or 1")
+
+    def ballot(self, labels: int) -> Clipped:
+        """What one teacher casts on one query.
+
+        Raises:
+            InvalidParametersError: τ clips nothing of so many labels; says what does.
+        """
+        free = labels if self.norm == 1 else math.sqrt(labels)
+        if self.tau >= free:
+            raise InvalidParametersError(
+                f"tau={self.tau}: of {labels} labels this clips nothing, which is BinaryVoting; "
+                f"must be below {free:.6g}"
+            )
+        return Clipped(labels, self.tau, self.norm)
+
+    def votes(self, predictions: npt.NDArray[np.integer]) -> Votes:
+        """The clipped votes that each label gets, as `BinaryVoting.votes`."""
+        table = _of_all(predictions, self.teachers)
+        ballot = self.ballot(table.shape[2])
+        # Teacher by teacher, so that ballots of 64 bits are never held all at once.
+        total = sum(ballot.cast(each) for each in table)
+        return np.asarray(total / ballot.vote)
+
+    def winners(self, votes: npt.NDArray[np.number], random: RandomBytes = os.urandom) -> Outcomes:
+        """Which labels win, as `BinaryVoting.winners`; votes are `votes`."""
+        return _majorities(self, votes, random)
+
+
+@dataclass(frozen=True)
+class PowersetVoting:
+    """The one set of labels with the largest noisy count of teachers that find exactly it.
+
+    argmax over all 2^k sets of count + N(0, σ²) (Dziedzic et al., PoPETs 2023, Definition 8). Their
+    remark that only a set that was cast can win is no part of it: that would publish who cast what.
+    Noise of the sets that nobody casts is not drawn one by one: the largest of M draws is, and all
+    of these sets are as likely to have it.
+
+    Attributes:
+        labels: k.
+        deviation: σ of the noise on each count.
+        check: of the query, on the largest count; None without.
+
+    Raises:
+        InvalidParametersError: no labels or too many, or σ that is not positive and finite.
+    """
+
+    labels: int
+    deviation: float
+    check: Check | None = None
+
+    def __post_init__(self) -> None:
+        checks.whole("labels", self.labels, 1, MOST_SET_LABELS)
+        checks.positive("deviation", self.deviation)
+
+    def votes(self, predictions: npt.NDArray[np.integer]) -> SubsetVotes:
+        """How many teachers find exactly which labels.
+
+        Args:
+            predictions: zeros and ones, (teachers, queries, labels).
+
+        Raises:
+            InvalidInputError: other numbers, another shape, or another number of labels.
+        """
+        return self._checked(subset_votes(predictions))
+
+    def winners(self, votes: SubsetVotes, random: RandomBytes = os.urandom) -> Outcomes:
+        """The labels of the sets that win.
+
+        Args:
+            votes: of sets.
+            random: source of bytes; a seeded one belongs in simulations only.
+
+        Returns:
+            int64 (queries, labels): 1 or 0, or `NONE` for all labels of a query that did not pass
+            the check.
+
+        Raises:
+            InvalidInputError: sets of another number of labels.
+        """
+        table = self._checked(votes)
+        noisy = table.counts + self.deviation * secret_noise.normal(len(table.counts), random)
+        best = np.maximum.reduceat(noisy, table.starts)
+        # Of each query the first set that has the largest noisy count.
+        leading = np.flatnonzero(noisy == best[table.query])
+        first = leading[np.unique(table.query[leading], return_index=True)[1]]
+        found = table.sets[first].astype(np.int64)
+        uncast = self.deviation * secret_extremes.largest_normal(table.log_uncast, random)
+        for query in np.flatnonzero(uncast > best):
+            found[query] = self._uncast(table, int(query), random)
+        if self.check is not None:
+            found[~self.check.passing(table.most, random)] = NONE
+        return found
+
+    def _uncast(self, table: SubsetVotes, query: int, random: RandomBytes) -> Outcomes:
+        """A set that nobody casts, each as likely as the other: there is one at least."""
+        start = int(table.starts[query])
+        cast = {each.tobytes() for each in table.sets[start : start + int(table.cast[query])]}
+        size = -(-self.labels // 8)
+        while True:  # there are no more cast sets than teachers, so this takes few draws
+            drawn = np.frombuffer(random(size), dtype=np.uint8)
+            members = np.unpackbits(drawn, count=self.labels).astype(np.int8)
+            if members.tobytes() not in cast:
+                return members.astype(np.int64)
+
+    def _checked(self, votes: SubsetVotes) -> SubsetVotes:
+        if votes.labels != self.labels:
+            raise InvalidInputError(
+                f"votes on {votes.labels} labels: must be on the {self.labels} of this vote"
+            )
+        return votes
+
+
+def checked_label_votes(votes: npt.NDArray[np.number], teachers: int) -> Votes:
+    """Votes that labels get from an ensemble.
+
+    Args:
+        votes: (queries, labels), each from 0 to the number of teachers.
+        teachers: n.
+
+    Returns:
+        The same as float64.
+
+    Raises:
+        InvalidInputError: votes out of range, no numbers, or no table.
+    """
+    table = np.asarray(votes)
+    if table.ndim != 2 or table.shape[1] < 1 or not np.can_cast(table.dtype, np.float64):
+        raise InvalidInputError(
+            f"votes of {table.dtype} and shape {table.shape}: must be numbers, queries × labels"
+        )
+    found = table.astype(np.float64)
+    if not ((found >= 0) & (found <= teachers)).all():
+        raise InvalidInputError(
+            f"votes: must be numbers from 0 to {teachers}, as many as there are teachers"
+        )
+    return found
+
+
+def label_agreement(votes: Votes, teachers: int) -> Votes:
+    """What a check of single labels looks at, max{V, n − V}: one vote changes it by one at most."""
+    return np.maximum(votes, teachers - votes)
+
+
+def _majorities(
+    voting: BinaryVoting | ClippedVoting, votes: npt.NDArray[np.number], random: RandomBytes
+) -> Outcomes:
+    table = checked_label_votes(votes, voting.teachers)
+    noise = voting.deviation * secret_noise.normal(table.shape, random)
+    found = (table + noise > voting.teachers / 2).astype(np.int64)
+    if voting.check is not None:
+        found[~voting.check.passing(label_agreement(table, voting.teachers), random)] = NONE
+    return found
+
+
+def _of_all(predictions: npt.NDArray[np.integer], teachers: int) -> npt.NDArray[np.int8]:
+    table = checked_predictions(predictions)
+    if len(table) != teachers:
+        raise InvalidInputError(
+            f"predictions of {len(table)} teachers: must be of all {teachers}, zeros of one that "
+            "abstains"
+        )
+    return table
