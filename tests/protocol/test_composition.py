@@ -21,6 +21,7 @@ from earshot_protocol.privacy.events import (
     DiscreteLaplaceSum,
     Event,
     Pure,
+    RenyiCurve,
     SkellamSum,
     ZeroConcentrated,
 )
@@ -116,6 +117,24 @@ def test_exponential_mechanism_is_never_worse_than_pure() -> None:
     )
 
 
+def test_a_known_curve_holds_at_smaller_orders_and_beyond_it_nothing_is_known() -> None:
+    curve = RenyiCurve((2.0, 4.0, 10.0), (0.1, 0.5, 0.4))
+    found = renyi(curve, np.array([1.5, 2.0, 2.0001, 4.0, 7.0, 10.0, 10.1]))
+    assert found.tolist() == [0.1, 0.1, 0.4, 0.4, 0.4, 0.4, math.inf]
+
+
+def test_a_curve_of_a_known_mechanism_costs_what_the_mechanism_does() -> None:
+    whole = RenyiCurve(tuple(ORDERS.tolist()), tuple(renyi(ZeroConcentrated(0.02)).tolist()))
+    for count in (1, 40):
+        expected = composed_epsilon([ZeroConcentrated(0.02)] * count, 1e-6)
+        assert composed_epsilon([whole] * count, 1e-6) == pytest.approx(expected, rel=1e-12)
+        assert composed_delta([whole] * count, expected * 1.001) <= 1e-6
+    few = [2.0, 3.0, 5.0, 9.0, 17.0, 33.0]
+    part = RenyiCurve(tuple(few), tuple(renyi(ZeroConcentrated(0.02), np.array(few)).tolist()))
+    assert composed_epsilon([whole], 1e-6) <= composed_epsilon([part], 1e-6) < math.inf
+    assert composed_epsilon([part], 0.0) == math.inf
+
+
 # ----------------------------------------------------------------------------------- composition
 
 EVENTS: list[Event] = [
@@ -126,6 +145,7 @@ EVENTS: list[Event] = [
     DiscreteLaplaceSum(4.0, 2),
     skellam(8.0),
     Approximate(0.5, 1e-8),
+    RenyiCurve((2.0, 8.0, 32.0), (0.01, 0.05, 0.3)),
 ]
 
 
@@ -266,12 +286,19 @@ WRONG = (math.nan, -1.0)
             for wrong in WRONG
         ),
         ("times", Pure(1.0, 0)),
+        ("orders", RenyiCurve((), ())),
+        ("orders", RenyiCurve((1.0, 2.0), (0.1, 0.2))),
+        ("orders", RenyiCurve((3.0, 2.0), (0.1, 0.2))),
+        ("orders", RenyiCurve((2.0, math.nan), (0.1, 0.2))),
+        ("divergences", RenyiCurve((2.0, 3.0), (0.1,))),
+        ("divergences", RenyiCurve((2.0, 3.0), (0.1, -0.2))),
+        ("divergences", RenyiCurve((2.0, 3.0), (math.nan, 0.2))),
         ("scale", DiscreteLaplaceSum(0.0, 1)),
         ("variance", SkellamSum(math.inf, 1, 1)),
     ],
 )
 def test_a_number_out_of_range_is_named(name: str, event: Event) -> None:
-    with pytest.raises(InvalidParametersError, match=f"^{name}="):
+    with pytest.raises(InvalidParametersError, match=f"^{name}[=:]"):
         composed_epsilon((event,), 1e-6)
 
 

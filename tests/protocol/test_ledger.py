@@ -13,7 +13,14 @@ from hypothesis import strategies as st
 
 from earshot_protocol.errors import InvalidInputError, LocalError, WrongStateError
 from earshot_protocol.privacy.accounting import Expense, Release
-from earshot_protocol.privacy.events import Approximate, DiscreteLaplaceSum, Pure, ZeroConcentrated
+from earshot_protocol.privacy.events import (
+    Approximate,
+    DiscreteLaplaceSum,
+    Event,
+    Pure,
+    RenyiCurve,
+    ZeroConcentrated,
+)
 from earshot_protocol.privacy.ledger import DamagedLedgerError, Ledger
 from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, Unit
 
@@ -207,9 +214,16 @@ def test_a_ledger_from_before_events_were_kept_is_read_and_goes_on() -> None:
 
 
 @pytest.mark.parametrize(
-    "event", [Pure(1.0), ZeroConcentrated(0.1), DiscreteLaplaceSum(4.0, 2.0), Approximate(1, 1e-6)]
+    "event",
+    [
+        Pure(1.0),
+        ZeroConcentrated(0.1),
+        DiscreteLaplaceSum(4.0, 2.0),
+        RenyiCurve((2.0, 3.5), (0.1, 0.2)),
+        Approximate(1, 1e-6),
+    ],
 )
-def test_every_event_survives_the_store(event: Pure) -> None:
+def test_every_event_survives_the_store(event: Event) -> None:
     release = Release("step", Unit.PHONE, 1.0, 1e-6, "noise")
     stored = Ledger().append(PHASE, [Expense(release, event)], DAY)
     assert Ledger(stored).events == ((Unit.PHONE, event),)

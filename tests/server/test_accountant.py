@@ -25,6 +25,7 @@ from earshot_protocol.privacy.events import (
     DiscreteLaplaceSum,
     Event,
     Pure,
+    RenyiCurve,
     SkellamSum,
     ZeroConcentrated,
 )
@@ -134,12 +135,17 @@ def test_skellam_of_fine_steps_costs_what_gaussian_noise_does() -> None:
 # ------------------------------------------------------------------------ the phone and the library
 
 EPSILONS = st.floats(1e-3, 6)
+SOME_ORDERS = (1.5, 2.0, 4.0, 8.0, 32.0, 128.0)
 EVENTS: st.SearchStrategy[Event] = st.one_of(
     st.builds(Pure, EPSILONS, st.integers(1, 5)),
     st.builds(BoundedRange, EPSILONS, st.integers(1, 5)),
     st.builds(ZeroConcentrated, st.floats(1e-4, 3)),
     st.builds(DiscreteLaplaceSum, st.floats(0.5, 100), st.integers(1, 8)),
     st.builds(skellam, st.floats(0.5, 60)),
+    st.builds(
+        lambda rho: RenyiCurve(SOME_ORDERS, tuple(rho * order for order in SOME_ORDERS)),
+        st.floats(1e-4, 3),
+    ),
     st.builds(Approximate, EPSILONS, st.floats(1e-12, 1e-8)),
 )
 

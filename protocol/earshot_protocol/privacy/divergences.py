@@ -8,12 +8,14 @@ import numpy as np
 import numpy.typing as npt
 
 from earshot_protocol import checks
+from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.privacy.events import (
     Approximate,
     BoundedRange,
     DiscreteLaplaceSum,
     Event,
     Pure,
+    RenyiCurve,
     SelectedRuns,
     SkellamSum,
     ZeroConcentrated,
@@ -75,6 +77,8 @@ def _divergence(event: Event, orders: Curve) -> Curve:
             return _discrete_laplace(1 / scale, sensitivity, orders)
         case SkellamSum():
             return _skellam(event, orders)
+        case RenyiCurve():
+            return _known(event, orders)
 
 
 def _epsilon(value: float) -> float:
@@ -161,3 +165,18 @@ def _selected_runs(event: SelectedRuns, orders: Curve) -> Curve:
     best = np.maximum(orders, 1 + root)
     # Without a second run both logarithms vanish, and what remains is the one run's own curve.
     return best * rho + logarithm / (best - 1) + constant
+
+
+def _known(event: RenyiCurve, orders: Curve) -> Curve:
+    """A divergence grows with its order, so that of any larger order is a bound, too."""
+    known = np.asarray(event.orders, dtype=np.float64)
+    divergences = np.asarray(event.divergences, dtype=np.float64)
+    if not (
+        len(known) and np.isfinite(known).all() and known[0] > 1 and (np.diff(known) > 0).all()
+    ):
+        raise InvalidParametersError("orders: must be finite, above 1 and ascending, one at least")
+    if len(divergences) != len(known) or not (divergences >= 0).all():
+        raise InvalidParametersError("divergences: must be numbers of at least 0, one an order")
+    least = np.append(np.minimum.accumulate(divergences[::-1])[::-1], math.inf)
+    bounds: Curve = least[np.searchsorted(known, orders, side="left")]
+    return bounds

@@ -100,6 +100,21 @@ class SkellamSum(_Event, frozen=True, tag="skellam-sum"):
     computational_security: float = 128
 
 
+class RenyiCurve(_Event, frozen=True, tag="renyi-curve"):
+    """Something whose Rényi divergences are known at some orders, such as the votes of a curator.
+
+    Between two orders, the divergence at the larger one holds; beyond the largest, nothing is
+    known.
+
+    Attributes:
+        orders: α, ascending, each above 1.
+        divergences: one for each order, of whichever neighbour comes first.
+    """
+
+    orders: tuple[float, ...]
+    divergences: tuple[float, ...]
+
+
 class Approximate(_Event, frozen=True, tag="approximate"):
     """Something (ε, δ)-differentially private of which nothing else is known.
 
@@ -119,5 +134,6 @@ Event = (
     | SelectedRuns
     | DiscreteLaplaceSum
     | SkellamSum
+    | RenyiCurve
     | Approximate
 )
