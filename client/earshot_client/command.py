@@ -48,6 +48,9 @@ SUB_COMMANDS = {
     "audit": SubCommand(
         "simulations", "What every private mechanism costs: claimed, proven, measured."
     ),
+    "pate": SubCommand(
+        "simulations", "Votes of teachers on samples that nobody owns: label, budget, student."
+    ),
     "bench": SubCommand("simulations", "Benchmarks, each beside a peer and the physical floor."),
 }
 

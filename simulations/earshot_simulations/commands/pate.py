@@ -1,0 +1,178 @@
+"""`earshot pate`: votes of teachers on samples that nobody owns."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import numpy.typing as npt
+import typer
+
+from earshot_models.commands.output import prepare_folder
+from earshot_models.commands.progress import shown
+from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.privacy.mechanisms import Unit
+from earshot_protocol.voting.confident_check import Check
+from earshot_simulations.pate.mechanisms import Mechanism, Name
+from earshot_simulations.pate.tallies import Counter, Sums
+
+if TYPE_CHECKING:
+    from earshot_simulations.pate.votes import Electorate
+
+app = typer.Typer(add_completion=False)
+
+_SUMS = Sums()
+
+Which = Annotated[Name, typer.Option(help="How answers come from votes.")]
+Sigma = Annotated[
+    float, typer.Option(help="Deviation of the noise on a count, in votes; of lnmax its scale 1/γ.")
+]
+CheckSigma = Annotated[
+    float | None, typer.Option(help="Deviation of the noise on the check, in votes.")
+]
+Threshold = Annotated[
+    float | None, typer.Option(help="Votes that the check asks for, noise included.")
+]
+Epsilon = Annotated[float, typer.Option(help="ε of the budget for all queries together.")]
+Delta = Annotated[float, typer.Option(help="δ of the budget, below 1 over the records.")]
+Whose = Annotated[
+    Unit, typer.Option(help="The budget's: 'phone', a teacher left out, or 'replaced phone'.")
+]
+Counts = Annotated[
+    Counter, typer.Option("--tally", help="Who counts: a trusted curator, or secure sums.")
+]
+Out = Annotated[Path, typer.Option(help="New folder, or one in which a run was cut short.")]
+Overwrite = Annotated[
+    bool,
+    typer.Option("--overwrite", help="Replace the files of this command where --out has them."),
+]
+
+
+@app.callback()
+def pate() -> None:
+    """Let an ensemble of teachers label samples in private, and learn from its answers."""
+
+
+@app.command()
+def label(
+    votes: Annotated[
+        Path,
+        typer.Argument(
+            help="A .npy of counts (queries × classes), of classes with --classes (teachers × "
+            "queries), or of labels (teachers × queries × labels)."
+        ),
+    ],
+    mechanism: Which,
+    sigma: Sigma,
+    epsilon: Epsilon,
+    delta: Delta,
+    out: Out,
+    check_sigma: CheckSigma = None,
+    threshold: Threshold = None,
+    tally: Counts = Counter.CENTRAL,
+    unit: Whose = Unit.REPLACED_PHONE,
+    teachers: Annotated[
+        int | None, typer.Option(help="How many there are, against which votes are checked.")
+    ] = None,
+    classes: Annotated[
+        int | None, typer.Option(help="The file has teachers' classes, of so many; no counts.")
+    ] = None,
+    records: Annotated[
+        int | None, typer.Option(help="That teachers learned from in all; by default, teachers.")
+    ] = None,
+    scores: Annotated[
+        Path | None, typer.Option(help="A student's probabilities (queries × classes), .npy.")
+    ] = None,
+    confidence: Annotated[
+        float | None, typer.Option(help="Of the student, from which its word is taken.")
+    ] = None,
+    tau: Annotated[float | None, typer.Option(help="τ: length of a clipped ballot.")] = None,
+    norm: Annotated[int, typer.Option(help="In which ballots are clipped: 2 or 1.")] = 2,
+    winners: Annotated[
+        int | None, typer.Option(help="Labels of a set, at most, in powerset voting.")
+    ] = None,
+    cut: Annotated[
+        float | None, typer.Option(help="Votes above which a label is given; half by default.")
+    ] = None,
+    weights: Annotated[
+        Path | None, typer.Option(help="A whole number for each teacher, .npy: personal budgets.")
+    ] = None,
+    most: Annotated[int | None, typer.Option(help="Queries to ask about at most.")] = None,
+    at_once: Annotated[int, typer.Option(help="Queries of one secure sum.")] = _SUMS.at_once,
+    dropout: Annotated[
+        float, typer.Option(help="ρ: share of the teachers that a sum can do without.")
+    ] = _SUMS.dropout,
+    corrupted: Annotated[
+        float, typer.Option(help="γ: share of the teachers that may be against the others.")
+    ] = _SUMS.corrupted,
+    vanishing: Annotated[
+        float, typer.Option(help="Share of the teachers that vanish in the midst of each sum.")
+    ] = _SUMS.vanishing,
+    overwrite: Overwrite = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print result.json, and nothing else.")
+    ] = False,
+) -> None:
+    """Ask about queries until the budget is spent; a run that was cut short goes on."""
+    from earshot_simulations.pate import journal, result
+    from earshot_simulations.pate.budgets import Budget
+    from earshot_simulations.pate.run import RESUMES, Request, run
+
+    voters = _voters(votes, mechanism, teachers, classes)
+    request = Request(
+        Mechanism(
+            mechanism,
+            voters.classes,
+            sigma,
+            _check(check_sigma, threshold),
+            confidence=confidence,
+            tau=tau,
+            norm=norm,
+            most=winners,
+            cut=cut,
+        ),
+        Budget(epsilon, delta, unit, voters.teachers if records is None else records),
+        tally,
+        Sums(dropout, corrupted, vanishing, at_once),
+        most,
+    )
+    weighed, guesses = (None if path is None else _load(path) for path in (weights, scores))
+    # A journal says whose the other files are.
+    mine = result.FILES if (out / journal.FILE).exists() else ()
+    prepare_folder(out, result.FILES, overwrite, resumes=(*RESUMES, *mine))
+    with shown() as progress:
+        outcome = run(request, voters, out, weighed, guesses, progress)
+    written = result.write(outcome, out)
+    figures = outcome.figures()
+    if as_json:
+        print(json.dumps(figures, indent=2, allow_nan=False))
+        return
+    for name in ("asked", "answered", "end"):
+        print(f"{name:<22} {figures[name]}")
+    for cost in figures["costs"]:
+        whose = f"weight {cost['weight']}, " if len(figures["costs"]) > 1 else ""
+        for each, spent in cost["epsilon"].items():
+            print(f"{'ε':<22} {spent:.4g} at δ = {delta:g}, {whose}{each}")
+    print(f"{'report':<22} {written[-1]}")
+
+
+def _voters(path: Path, name: Name, teachers: int | None, classes: int | None) -> Electorate:
+    from earshot_simulations.pate.mechanisms import SINGLE_WINNER
+    from earshot_simulations.pate.votes import electorate
+
+    return electorate(_load(path), name not in SINGLE_WINNER, teachers, classes)
+
+
+def _load(path: Path) -> npt.NDArray[Any]:
+    from earshot_simulations.pate.votes import load
+
+    return load(path)
+
+
+def _check(deviation: float | None, threshold: float | None) -> Check | None:
+    if deviation is None and threshold is None:
+        return None
+    if deviation is None or threshold is None:
+        raise InvalidInputError("--threshold and --check-sigma: a check needs both of them")
+    return Check(threshold, deviation)

@@ -1,0 +1,77 @@
+"""The labelling loop: queries in their order, until a budget has no room for one more."""
+
+from __future__ import annotations
+
+import enum
+from dataclasses import dataclass
+
+import numpy as np
+
+from earshot_simulations.pate.budgets import Budget
+from earshot_simulations.pate.interface import Progress, Purchase, Sight, Tally, Whole, silent
+from earshot_simulations.pate.journal import Journal
+
+
+class End(enum.StrEnum):
+    """Why a labelling ended."""
+
+    BUDGET = "the budget has no room for one more query"
+    QUERIES = "all queries were asked about"
+    ENOUGH = "as many queries were asked about as were wanted"
+
+
+@dataclass(frozen=True)
+class Labelled:
+    """What a labelling gave.
+
+    Attributes:
+        outcomes: of the queries that were asked about, (asked,) or (asked, labels); `NONE` where
+            there is no answer.
+        bought: what was paid for.
+        sights: what a server saw.
+        end: why it ended.
+    """
+
+    outcomes: Whole
+    bought: tuple[Purchase, ...]
+    sights: tuple[Sight, ...]
+    end: End
+
+
+def label(
+    tally: Tally,
+    budget: Budget,
+    journal: Journal,
+    most: int | None = None,
+    progress: Progress = silent,
+) -> Labelled:
+    """Ask about queries in their order, block by block.
+
+    A block is in the journal before this goes on, so a run that is killed goes on where it stopped:
+    what it had asked about is read from there, and paid for once.
+
+    Args:
+        tally: that is asked.
+        budget: for all queries, those in the journal included.
+        journal: of this labelling.
+        most: queries to ask about; all by default.
+        progress: told how many queries were asked about.
+    """
+    wanted = tally.queries if most is None else min(most, tally.queries)
+    end = End.QUERIES if wanted == tally.queries else End.ENOUGH
+    while journal.asked < wanted:
+        progress("queries", journal.asked, wanted)
+        left = min(wanted - journal.asked, tally.at_once)
+        count = budget.room(tally, journal.bought, left)
+        if count == 0:
+            end = End.BUDGET
+            break
+        journal.append(tally.ask(range(journal.asked, journal.asked + count), progress))
+    progress("queries", journal.asked, wanted)
+    outcomes = [block.outcomes for block in journal.blocks]
+    return Labelled(
+        np.concatenate(outcomes) if outcomes else np.empty(0, dtype=np.int64),
+        journal.bought,
+        tuple(sight for block in journal.blocks for sight in block.sights),
+        end,
+    )

@@ -1,0 +1,59 @@
+"""What noisy counts say: winners, sets and labels. All of it is post-processing."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from earshot_protocol import checks
+from earshot_protocol.voting.teacher_ballots import Subset
+from earshot_protocol.voting.thresholds import above_widest_gap
+from earshot_simulations.pate.interface import Whole
+from earshot_simulations.pate.mechanisms import Mechanism, Name
+
+
+def outcomes(mechanism: Mechanism, totals: npt.NDArray[np.number], voters: float) -> Whole:
+    """The answers that noisy sums of ballots give.
+
+    Args:
+        mechanism: of the ballots.
+        totals: (queries, entries).
+        voters: n, the weight of all teachers whose ballots are in the sums.
+
+    Returns:
+        The class of the largest count, int64 (queries,), or labels, zeros and ones (queries, k). Of
+        equal counts the lower class wins.
+    """
+    ballot = mechanism.ballot
+    if isinstance(ballot, Subset):
+        sets: Whole = ballot.sets()[totals.argmax(axis=1)]
+        return sets
+    if not mechanism.several:
+        winners: Whole = totals.argmax(axis=1).astype(np.int64)
+        return winners
+    votes = totals.astype(np.float64) / ballot.vote
+    if mechanism.name is Name.ADAPTIVE:
+        return above_widest_gap(votes).astype(np.int64)
+    cut = voters / 2 if mechanism.cut is None else mechanism.cut
+    return (votes > cut).astype(np.int64)
+
+
+def averaged(
+    first: npt.NDArray[np.number],
+    deviation: float,
+    second: npt.NDArray[np.number],
+    other_deviation: float,
+) -> npt.NDArray[np.float64]:
+    """Noisy counts of the same votes from two sums, as one with the least noise there can be.
+
+    Each weighs as the inverse of its variance, so that the average has σ₁σ₂/√(σ₁² + σ₂²).
+
+    Args:
+        first: noisy counts of any shape.
+        deviation: σ₁ of their noise.
+        second: of the same votes.
+        other_deviation: σ₂.
+    """
+    weight = 1 / checks.positive("deviation", deviation) ** 2
+    other = 1 / checks.positive("other_deviation", other_deviation) ** 2
+    return np.asarray((weight * first + other * second) / (weight + other), dtype=np.float64)

@@ -1,0 +1,238 @@
+"""What a labelling leaves behind: answers, figures, and a report on what they are worth."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import os
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from earshot_protocol.voting.teacher_ballots import NONE
+from earshot_simulations.pate.budgets import Budget
+from earshot_simulations.pate.federated import Federated
+from earshot_simulations.pate.interface import Kind, Tally, Whole
+from earshot_simulations.pate.labelling import Labelled
+from earshot_simulations.pate.mechanisms import UNITS, Name
+from earshot_simulations.pate.wording import (
+    CONFIDENCE,
+    UNIT_WORDS,
+    lead_in_doubt,
+    passes_by_chance,
+    sees,
+)
+
+ANSWERS, FIGURES, REPORT = "answers.csv", "result.json", "report.md"
+FILES = (ANSWERS, FIGURES, REPORT)
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A labelling, and what it was made from.
+
+    Attributes:
+        tally: that was asked.
+        budget: that it kept.
+        labelled: what came of it.
+        weights: of the teachers, int64 (teachers,).
+        dealt: whether a file had counts of votes alone.
+        dependent: figures of a cost that looks at votes, if one was asked for.
+    """
+
+    tally: Tally
+    budget: Budget
+    labelled: Labelled
+    weights: Whole
+    dealt: bool
+    dependent: Mapping[str, Any] | None = None
+
+    @property
+    def answered(self) -> int:
+        """How many queries have an answer; of several labels, for one label at least."""
+        given = self.labelled.outcomes != NONE
+        return int((given if given.ndim == 1 else given.any(axis=1)).sum())
+
+    def figures(self) -> dict[str, Any]:
+        """All figures, by the names of `result.json`."""
+        own, labelled = self.tally.mechanism, self.labelled
+        check = own.check
+        voters = int(self.weights.sum())
+        return {
+            "tally": "federated" if isinstance(self.tally, Federated) else "central",
+            "mechanism": own.name.value,
+            "classes": own.classes,
+            "teachers": len(self.weights),
+            "deviation": own.deviation,
+            "check_threshold": check and check.threshold,
+            "check_deviation": check and check.deviation,
+            "queries": self.tally.queries,
+            "asked": len(labelled.outcomes),
+            "answered": self.answered,
+            "end": labelled.end.value,
+            "budget": {
+                "epsilon": self.budget.epsilon,
+                "delta": self.budget.delta,
+                "unit": self.budget.unit.value,
+                "records": self.budget.records,
+            },
+            "costs": self._costs(),
+            "data_dependent": self.dependent,
+            "sees": sees(self.tally),
+            "lead_in_doubt": lead_in_doubt(self.tally),
+            "answers_in_doubt": self._in_doubt(),
+            "passes_by_chance": passes_by_chance(own, voters),
+            "votes_dealt": self.dealt,
+            "effort": self._effort(),
+        }
+
+    def _costs(self) -> list[dict[str, Any]]:
+        """ε in both units, for every weight that teachers have."""
+        spent, bought = self.budget.spent, self.labelled.bought
+        return [
+            {
+                "weight": weight,
+                "teachers": int((self.weights == weight).sum()),
+                "epsilon": {unit.value: spent(self.tally, bought, unit, weight) for unit in UNITS},
+            }
+            for weight in sorted(set(self.weights.tolist()))
+        ]
+
+    def _in_doubt(self) -> int | None:
+        """Answers whose lead, as the server saw it, noise makes by itself in one of twenty votes.
+
+        None where nobody but a curator could tell: how close a vote was is not published.
+        """
+        if not isinstance(self.tally, Federated) or self.tally.mechanism.several:
+            return None
+        lead, doubtful = lead_in_doubt(self.tally), 0
+        for sight in self.labelled.sights:
+            if sight.kind is Kind.VOTES:
+                given = self.labelled.outcomes[list(sight.queries)] != NONE
+                two = np.sort(sight.total, axis=1)[:, -2:]
+                doubtful += int(((two[:, 1] - two[:, 0] < lead) & given).sum())
+        return doubtful
+
+    def _effort(self) -> dict[str, Any] | None:
+        """What sums took in this run; None of a curator, or where all was in the journal."""
+        if not isinstance(self.tally, Federated) or not self.tally.sums.effort.sums:
+            return None
+        effort = self.tally.sums.effort
+        each = effort.answering
+        return {
+            "sums": effort.sums,
+            "seconds": effort.seconds,
+            "teacher_cpu_ms_per_sum": 1000 * effort.teacher_seconds / each,
+            "server_cpu_ms_per_sum": 1000 * effort.server_seconds / effort.sums,
+            "bytes_up_per_teacher_and_sum": effort.bytes_up / each,
+            "bytes_down_per_teacher_and_sum": effort.bytes_down / each,
+        }
+
+
+def write(outcome: Outcome, folder: Path) -> list[Path]:
+    """Write answers, figures and report, each whole or not at all."""
+    figures = outcome.figures()
+    contents = {
+        ANSWERS: table(outcome.labelled.outcomes),
+        FIGURES: json.dumps(figures, indent=2, allow_nan=False) + "\n",
+        REPORT: report(figures),
+    }
+    for name, content in contents.items():
+        new = folder / f".{name}.new"
+        new.write_text(content, encoding="utf-8")
+        os.replace(new, folder / name)
+    return [folder / name for name in contents]
+
+
+def table(outcomes: Whole) -> str:
+    """Answers as CSV: an empty cell where there is none."""
+    file = io.StringIO()
+    writer = csv.writer(file, lineterminator="\n")
+    several = outcomes.ndim == 2
+    names = [f"label_{each}" for each in range(outcomes.shape[1])] if several else ["answer"]
+    writer.writerow(["query", *names])
+    for query, row in enumerate(outcomes.reshape(len(outcomes), -1).tolist()):
+        writer.writerow([query, *("" if each == NONE else each for each in row)])
+    return file.getvalue()
+
+
+def report(figures: Mapping[str, Any]) -> str:
+    """Markdown: what came of it, what it cost, who saw what, and whose word each number is."""
+    budget, words = figures["budget"], {unit.value: said for unit, said in UNIT_WORDS.items()}
+    lines = [
+        f"# {figures['answered']} answers from {figures['teachers']} teachers",
+        "",
+        f"{figures['asked']} of {figures['queries']} queries were asked about, by "
+        f"{figures['mechanism']}, {figures['tally']} tally; {figures['end']}.",
+        "",
+        "## What it cost",
+        f"By the noise alone, whatever the votes are, at δ = {budget['delta']:g}:",
+        "",
+        "| teachers | weight | ε where " + " | ε where ".join(words.values()) + " |",
+        "|---|---|---|---|",
+    ]
+    for cost in figures["costs"]:
+        cells = " | ".join(f"{cost['epsilon'][unit]:.4g}" for unit in words)
+        lines.append(f"| {cost['teachers']} | {cost['weight']} | {cells} |")
+    lines += [
+        "",
+        f"The budget was ε = {budget['epsilon']:g}, where {words[budget['unit']]}. When to stop "
+        "was decided by these costs alone, so it tells nothing of the votes.",
+        "",
+        "## Who saw what",
+        *(f"- {sentence}" for sentence in figures["sees"]),
+        "",
+        "## What may be noise",
+        *(f"- {sentence}" for sentence in _doubts(figures)),
+        "",
+        "## Whose word it is",
+        *(f"- {sentence}" for sentence in _sources(figures)),
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _doubts(figures: Mapping[str, Any]) -> list[str]:
+    lead = f"{figures['lead_in_doubt']:.0f}"
+    single = figures["mechanism"] not in (Name.BINARY, Name.TAU, Name.THRESHOLD, Name.ADAPTIVE)
+    between = "between two classes" if single else "from what decides on a label"
+    said = [
+        f"a distance {between} of {lead} votes is made by noise alone in "
+        f"{100 * (1 - CONFIDENCE):.0f} of 100 votes; who is {lead} votes ahead or less may have "
+        "lost"
+    ]
+    if figures["answers_in_doubt"] is not None:
+        said.append(
+            f"{figures['answers_in_doubt']} of the {figures['answered']} answers have no larger "
+            "lead in the noisy counts"
+        )
+    if figures["passes_by_chance"] is not None:
+        said.append(
+            "a query on which teachers agree least passes the check with probability "
+            f"{figures['passes_by_chance']:.2g}"
+        )
+    return said
+
+
+def _sources(figures: Mapping[str, Any]) -> list[str]:
+    said = [
+        "ε is worked out here from the noise and from what one teacher can change; it holds if "
+        "teachers learned from data of their own, none of which two of them share",
+        f"that there are {figures['budget']['records']} records, and which they are, is the "
+        "operator's word",
+        "answers are what the teachers' votes say after noise; nobody checked them against a truth",
+    ]
+    if figures["tally"] == "federated":
+        said.append(
+            "votes went through secure sums with real cryptography, all teachers in this process: "
+            "whoever runs it could read them here, and could not on phones"
+        )
+    if figures["votes_dealt"]:
+        said.append(
+            "the file has counts of votes; which teacher cast which was made up, and changes no sum"
+        )
+    return said

@@ -1,0 +1,166 @@
+"""A labelling that is killed at every write of its journal, and goes on each time.
+
+`python -m support.killed_labelling central|federated FOLDER` prints what it saw as JSON. It forks,
+so it is a process of its own.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import sys
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from earshot_protocol.privacy.mechanisms import Unit
+from earshot_protocol.voting.confident_check import Check
+from earshot_simulations.pate import journal, secure_sums
+from earshot_simulations.pate.budgets import Budget
+from earshot_simulations.pate.interface import Sight
+from earshot_simulations.pate.mechanisms import Mechanism, Name
+from earshot_simulations.pate.result import Outcome
+from earshot_simulations.pate.run import Request, run
+from earshot_simulations.pate.tallies import Counter, Sums
+from earshot_simulations.pate.votes import Electorate
+
+TEACHERS, QUERIES, CLASSES = 6, 14, 3
+MOMENTS = ("before", "half", "unsynced", "after")
+"""Of a write: nothing is written, half of it, all but not yet on the disk, and all."""
+REQUESTS = {
+    counter.value: Request(
+        Mechanism(Name.CONFIDENT, CLASSES, 2.0, Check(3.0, 2.0)),
+        Budget(14.0, 1e-3, Unit.REPLACED_PHONE, TEACHERS),
+        counter,
+        Sums(dropout=0.2, corrupted=0.0, vanishing=0.17, at_once=3),
+    )
+    for counter in Counter
+}
+VOTERS = Electorate(np.random.default_rng(5).integers(0, CLASSES, (TEACHERS, QUERIES)), CLASSES)
+
+
+def main(counter: str, folder: Path) -> None:
+    request, kills, wrong = REQUESTS[counter], 0, []
+    whole = folder / "whole"
+    whole.mkdir()
+    writes = _count(request, whole)
+    for number in range(writes):
+        for moment in MOMENTS:
+            place = folder / f"{number}-{moment}"
+            place.mkdir()
+            shown = _killed(request, place, number, moment)
+            kept = _lines(place)
+            outcome = run(request, VOTERS, place)
+            again = _lines(place)
+            if again[: len(kept)] != kept:
+                wrong.append(f"{place.name}: what had been written changed")
+            if _totals(outcome.labelled.sights) != _totals(_sights(place)):
+                wrong.append(f"{place.name}: the journal has other sums")
+            if counter == Counter.FEDERATED and not _all_in(shown, outcome):
+                wrong.append(f"{place.name}: a sum was opened once more with other noise")
+            if (place / "teachers.key").exists():
+                wrong.append(f"{place.name}: the key is still there")
+            wrong += [f"{place.name}: {each}" for each in _spent(request, outcome)]
+            kills += 1
+            shutil.rmtree(place)
+    print(json.dumps({"kills": kills, "writes": writes, "wrong": wrong}))
+
+
+def _spent(request: Request, outcome: Outcome) -> list[str]:
+    """What should not be: more is paid for than was asked, or than the budget has."""
+    asked = len(outcome.labelled.outcomes)
+    checked = sum(each.queries for each in outcome.labelled.bought if each.kind == "check")
+    epsilon = request.budget.spent(outcome.tally, outcome.labelled.bought, request.budget.unit)
+    wrong = [] if checked == asked else [f"{checked} checks are paid for, of {asked} queries"]
+    return wrong if epsilon <= request.budget.epsilon else [*wrong, f"ε = {epsilon}"]
+
+
+def _all_in(shown: list[Any], outcome: Outcome) -> bool:
+    """Whether every total that a killed server had seen is the one that is in the journal."""
+    seen = _totals(outcome.labelled.sights)
+    return all(total in seen for total in shown)
+
+
+def _totals(sights: tuple[Sight, ...]) -> list[Any]:
+    return [each.total.tolist() for each in sights]
+
+
+def _lines(folder: Path) -> list[bytes]:
+    """The whole lines of a journal."""
+    path = folder / journal.FILE
+    content = path.read_bytes() if path.exists() else b""
+    return content[: content.rfind(b"\n") + 1].splitlines()
+
+
+def _sights(folder: Path) -> tuple[Sight, ...]:
+    with journal.opened(folder / journal.FILE, _identity(folder)) as written:
+        return tuple(each for block in written.blocks for each in block.sights)
+
+
+def _identity(folder: Path) -> dict[str, Any]:
+    return dict(json.loads(_lines(folder)[0])["labelling"])
+
+
+def _count(request: Request, folder: Path) -> int:
+    numbers, write = count(), os.write
+
+    def counting(file: int, content: Any) -> int:
+        next(numbers)
+        return write(file, content)
+
+    journal.os.write = counting  # type: ignore[attr-defined]
+    run(request, VOTERS, folder)
+    journal.os.write = write  # type: ignore[attr-defined]
+    return next(numbers)
+
+
+def _killed(request: Request, folder: Path, number: int, moment: str) -> list[Any]:
+    """The totals that were opened in a process that is killed at this moment of this write."""
+    there, here = os.pipe()
+    if os.fork() == 0:
+        _watch(here)
+        _die_at(number, moment)
+        run(request, VOTERS, folder)
+        os._exit(1)
+    os.close(here)
+    _, status = os.wait()
+    if not os.WIFSIGNALED(status):
+        raise AssertionError(f"nobody was killed at write {number}, {moment}")
+    with os.fdopen(there, "rb") as pipe:
+        return [json.loads(line) for line in pipe.read().splitlines()]
+
+
+def _watch(pipe: int) -> None:
+    summed, write = secure_sums.SecureSums.run, os.write
+
+    def watched(self: Any, *given: Any) -> secure_sums.Opened:
+        opened = summed(self, *given)
+        write(pipe, json.dumps(opened.total.tolist()).encode() + b"\n")
+        return opened
+
+    secure_sums.SecureSums.run = watched  # type: ignore[method-assign]
+
+
+def _die_at(number: int, moment: str) -> None:
+    numbers, write, sync = count(), os.write, os.fsync
+
+    def writing(file: int, content: Any) -> int:
+        if next(numbers) != number:
+            return write(file, content)
+        if moment == "before":
+            os.kill(os.getpid(), signal.SIGKILL)
+        written = write(file, content[: len(content) // 2] if moment == "half" else content)
+        if moment == "after":
+            sync(file)
+        os.kill(os.getpid(), signal.SIGKILL)
+        return written
+
+    journal.os.write = writing  # type: ignore[attr-defined]
+
+
+if __name__ == "__main__":
+    main(sys.argv[1], Path(sys.argv[2]))
