@@ -174,7 +174,7 @@ def test_counts_of_an_ensemble_are_whole_and_add_up() -> None:
     counts = checked_counts(np.array([[249.0, 1.0], [0.0, 250.0]]), 250)
     assert counts.dtype == np.int64
     assert counts.tolist() == [[249, 1], [0, 250]]
-    with pytest.raises(InvalidInputError, match="1 of 2 queries .* query 1 has 249"):
+    with pytest.raises(InvalidInputError, match=r"1 of 2 queries .* query 1 has 249"):
         checked_counts(np.array([[250, 0], [249, 0]]), 250)
     with pytest.raises(InvalidInputError, match="whole numbers"):
         checked_counts(np.array([[249.5, 0.5]]), 250)

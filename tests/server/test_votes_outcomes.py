@@ -114,6 +114,19 @@ def test_three_classes_against_every_neighbour(votes: list[float]) -> None:
     np.testing.assert_allclose(found, expected, rtol=1e-7, atol=2 * ERROR)
 
 
+def test_a_vote_of_many_deviations_is_worked_out_too() -> None:
+    """Ratios of what is below leave the range of floats there; another way is taken."""
+    sigma, votes = 1.5, [60.0, 35.0]
+    with mpmath.workdps(400):
+        laws = []
+        for each in neighbours(votes, 30.0):
+            second = mpmath.erfc((mpmath.mpf(each[0]) - each[1]) / (2 * sigma)) / 2
+            laws.append([1 - second, second])
+        expected = [by_hand(laws, order) for order in ORDERS]
+    found = outcome_divergence(np.array([votes]), sigma, ORDERS, 30.0)[0]
+    np.testing.assert_allclose(found, expected, rtol=1e-8)
+
+
 @settings(max_examples=40)
 @given(
     st.lists(st.integers(0, 120), min_size=2, max_size=6).filter(any),

@@ -18,7 +18,7 @@ from typing import NamedTuple
 import numpy as np
 
 from earshot_protocol import checks
-from earshot_protocol.privacy.conversions import summation_distance
+from earshot_protocol.privacy.conversions import renyi_epsilons, summation_distance
 from earshot_protocol.privacy.divergences import ORDERS, Curve, renyi
 from earshot_protocol.privacy.events import (
     Approximate,
@@ -172,8 +172,7 @@ class Composition:
         return self._by_renyi(delta)
 
     def _by_renyi(self, delta: float) -> float:
-        conversion = np.log1p(-1 / ORDERS) - (math.log(delta) + np.log(ORDERS)) / (ORDERS - 1)
-        return max(0.0, float(np.min(self._curve + conversion)))
+        return max(0.0, float(np.min(renyi_epsilons(self._curve, ORDERS, delta))))
 
     def ideal_delta(self, epsilon: float) -> float:
         """δ at this ε if every sum were ideal (the same, solved for δ)."""

@@ -6,6 +6,7 @@ import functools
 import math
 
 import numpy as np
+import numpy.typing as npt
 
 from earshot_protocol import checks
 
@@ -39,6 +40,26 @@ def secure_sum_delta(
     """
     log_distance = math.log(summation_distance(statistical_security, computational_security))
     return math.exp(min(0.0, float(np.logaddexp(0.0, epsilon)) + log_distance))
+
+
+def renyi_epsilons(
+    divergences: npt.NDArray[np.float64], orders: npt.NDArray[np.float64], delta: float
+) -> npt.NDArray[np.float64]:
+    """ε of each order: D + ln(1 − 1/α) − (ln δ + ln α) / (α − 1).
+
+    The best of them holds (Canonne, Kamath and Steinke, NeurIPS 2020, Proposition 12).
+
+    Args:
+        divergences: D, of shape (…, orders).
+        orders: α, each above 1.
+        delta: δ, above 0.
+
+    Returns:
+        Of the shape of the divergences; what is below 0 means 0.
+    """
+    conversion = np.log1p(-1 / orders) - (math.log(delta) + np.log(orders)) / (orders - 1)
+    found: npt.NDArray[np.float64] = divergences + conversion
+    return found
 
 
 def zcdp_delta(rho: float, epsilon: float) -> float:

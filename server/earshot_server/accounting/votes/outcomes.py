@@ -24,6 +24,8 @@ ERROR = 1e-11
 
 _REACH = 9.0
 """Deviations beyond the counts at which integrands end, relative to which nothing is left."""
+_LARGEST_RATIO = 200.0
+"""Of two chances to be below a point, as a logarithm: products of two stay far within floats."""
 _STEP = 0.25
 """Deviations between two points of quadrature: sums over smooth bells converge exponentially."""
 
@@ -153,19 +155,46 @@ def _largest(counts: Numbers, sigma: float, orders: Numbers, moved: float) -> Nu
 
 
 def _laws(grid: _Grid, moves: list[tuple[int, int]]) -> Numbers:
-    """Log-probabilities of who wins, (1 + moves, classes): as votes are, then of each move."""
-    from scipy.special import logsumexp
+    """Log-probabilities of who wins, (1 + moves, classes): as votes are, then of each move.
 
-    whole = grid.below[0].sum(axis=0)
-    logs = np.repeat((grid.density[0] - grid.below[0])[None], 1 + len(moves), axis=0)
-    all_below = np.repeat(whole[None], 1 + len(moves), axis=0)
-    for place, (source, target) in enumerate(moves, start=1):
-        for moved, kind in ((source, _FEWER), (target, _MORE)):
-            all_below[place] += grid.below[kind, moved] - grid.below[0, moved]
-            logs[place, moved] = grid.density[kind, moved] - grid.below[kind, moved]
-    found: Numbers = logsumexp(logs + all_below[:, None], axis=-1) + grid.log_step
-    found -= logsumexp(found, axis=-1, keepdims=True)
-    return found
+    Class j wins with ∫ density_j ∏ below_i, i ≠ j. A move multiplies what is below by a ratio for
+    its source and one for its target, so sums over points are products of matrices; each class has
+    a density that moves with it where it is itself a source or a target. Rows are scaled by their
+    largest entry: what underflows then is nothing beside it, as ratios are far from that.
+    """
+    apart = grid.below - grid.below[0]
+    if np.abs(apart).max() > _LARGEST_RATIO:
+        return np.stack([_law(grid, move) for move in (None, *moves)])
+    ratios = np.exp(apart)
+    logs = grid.density + grid.below[0].sum(axis=0) - grid.below[0]  # (kinds, classes, points)
+    tops = logs.max(axis=-1, keepdims=True)
+    weights = np.exp(logs - tops)
+    sources, targets = (np.array([move[end] for move in moves], dtype=np.int64) for end in (0, 1))
+    rows = np.arange(1, 1 + len(moves))
+    sums = np.empty((1 + len(moves), logs.shape[1]))
+    sums[0] = weights[0].sum(axis=-1)
+    fewer, more = ratios[_FEWER][sources], ratios[_MORE][targets]
+    sums[1:] = (fewer * more) @ weights[0].T
+    scales = np.repeat(tops[0, :, 0][None], 1 + len(moves), axis=0)
+    sums[rows, sources] = (weights[_FEWER][sources] * more).sum(axis=-1)
+    sums[rows, targets] = (weights[_MORE][targets] * fewer).sum(axis=-1)
+    scales[rows, sources] = tops[_FEWER, sources, 0]
+    scales[rows, targets] = tops[_MORE, targets, 0]
+    found = np.log(sums) + scales + grid.log_step
+    laws: Numbers = found - _log_sum(found)[:, None]
+    return laws
+
+
+def _law(grid: _Grid, move: tuple[int, int] | None) -> Numbers:
+    """One row of `_laws`, for votes of a weight that is many deviations."""
+    kinds = np.zeros(grid.below.shape[1], dtype=np.int64)
+    if move is not None:
+        kinds[move[0]], kinds[move[1]] = _FEWER, _MORE
+    classes = np.arange(len(kinds))
+    below = grid.below[kinds, classes]
+    found = _log_sum(grid.density[kinds, classes] + below.sum(axis=0) - below) + grid.log_step
+    law: Numbers = found - _log_sum(found)
+    return law
 
 
 def _both_ways(first: Numbers, second: Numbers, orders: Numbers) -> Numbers:
@@ -175,17 +204,23 @@ def _both_ways(first: Numbers, second: Numbers, orders: Numbers) -> Numbers:
 
 def _divergence(law: Numbers, other: Numbers, orders: Numbers) -> Numbers:
     """It is ln Σ p^λ p'^(1−λ) / (λ − 1), without cancelling where both laws are nearly the same."""
-    from scipy.special import logsumexp
-
     law, other = np.broadcast_arrays(law, other)
     ratios = (law - other)[..., None, :] * (orders - 1)[:, None]
     with np.errstate(over="ignore"):
         near = (np.exp(law)[..., None, :] * np.expm1(np.minimum(ratios, 1.0))).sum(axis=-1)
-    found = np.where(
-        (ratios <= 1.0).all(axis=-1), np.log1p(near), logsumexp(law[..., None, :] + ratios, axis=-1)
-    )
+    found = np.log1p(near)
+    far = (ratios > 1.0).any(axis=-1)
+    if far.any():
+        found[far] = _log_sum((law[..., None, :] + ratios)[far])
     divergence: Numbers = np.maximum(found, 0.0) / (orders - 1)
     return divergence
+
+
+def _log_sum(logs: Numbers) -> Numbers:
+    """Ln Σ exp over the last axis; SciPy's does the same and takes some times as long."""
+    most = logs.max(axis=-1, keepdims=True)
+    found: Numbers = np.log(np.exp(logs - most).sum(axis=-1)) + most[..., 0]
+    return found
 
 
 def _checked_orders(orders: npt.ArrayLike) -> Numbers:
