@@ -220,10 +220,10 @@ class SignedApproval:
 
 @dataclass(frozen=True)
 class Clipped:
-    """Votes for labels, all of them made smaller where there are many (seed: τ voting).
+    """Votes for labels, all of them made smaller where there are many: τ voting.
 
     v = b · min(1, τ / ‖b‖) in whole steps, rounded down; its length is worked out from these steps
-    (Zhu et al., CVPR 2020, clip in L1; Private Multi-Winner Voting, Definition 7, in L2).
+    (in L2 by Dziedzic et al., PoPETs 2023, Definition 7; in L1 by Zhu et al., CVPR 2020).
 
     Attributes:
         labels: k.
@@ -300,7 +300,7 @@ class Clipped:
 
 @dataclass(frozen=True)
 class Subset:
-    """One vote for the whole set of labels that a teacher finds (seed: powerset voting).
+    """One vote for the whole set of labels that a teacher finds (Dziedzic et al., PoPETs 2023, Definition 8).
 
     Sets are numbered by size, then by their members; a set of more than `most` labels has no number
     and its teacher abstains.
@@ -373,7 +373,7 @@ class Subset:
 
 @dataclass(frozen=True)
 class Weighted:
-    """Any ballot, times a teacher's weight (seed: personal budgets, Definition 5.4).
+    """Any ballot, times a teacher's weight (Mühl, 2021, Definition 5.4).
 
     A weight of 0 is a teacher that vanishes: nobody who sees the sum can tell.
 
