@@ -1,0 +1,65 @@
+"""Data sets that are arrays: a row of numbers for each record, and its class."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from earshot_protocol.errors import InvalidInputError
+
+
+@dataclass(frozen=True)
+class Table:
+    """Records of one kind.
+
+    Attributes:
+        rows: float32 (records, …) in [0, 1].
+        labels: int64 (records,), places in `classes`.
+        classes: their names.
+
+    Raises:
+        InvalidInputError: not as many labels as rows, or a label that is no class.
+    """
+
+    rows: NDArray[np.float32]
+    labels: NDArray[np.int64]
+    classes: tuple[str, ...]
+
+    def __post_init__(self) -> None:
+        if self.labels.shape != self.rows.shape[:1]:
+            raise InvalidInputError(
+                f"labels of shape {self.labels.shape} for {len(self.rows)} rows: one each is needed"
+            )
+        if len(self.labels) and not 0 <= self.labels.min() <= self.labels.max() < len(self.classes):
+            raise InvalidInputError(
+                f"labels from {self.labels.min()} to {self.labels.max()}: must be places among "
+                f"{len(self.classes)} classes"
+            )
+
+    def __len__(self) -> int:
+        return len(self.rows)
+
+    def at(self, places: NDArray[np.integer] | slice) -> Table:
+        """Some of the records."""
+        return Table(self.rows[places], self.labels[places], self.classes)
+
+    def joined(self, other: Table) -> Table:
+        """These records, then the other's.
+
+        Raises:
+            InvalidInputError: if the classes or the shapes of rows differ.
+        """
+        if self.classes != other.classes or self.rows.shape[1:] != other.rows.shape[1:]:
+            raise InvalidInputError("tables of other classes or other columns cannot be joined")
+        rows = np.concatenate([self.rows, other.rows])
+        return Table(rows, np.concatenate([self.labels, other.labels]), self.classes)
+
+
+@dataclass(frozen=True)
+class Split:
+    """The two parts in which a data set is published."""
+
+    train: Table
+    test: Table

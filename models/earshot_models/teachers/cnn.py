@@ -1,0 +1,265 @@
+"""The small convolutional network of digits, trained hundreds of times in a row.
+
+One graph serves all trainings: building a network takes longer than training it on 240 images.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+from keras import layers
+from numpy.typing import NDArray
+
+from earshot_protocol import checks
+from earshot_protocol.errors import InvalidInputError
+
+Images = NDArray[np.float32]
+Weights = tuple[NDArray[np.float32], ...]
+
+_AT_ONCE = 1000
+"""Images in one step of prediction."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """How networks are trained; by default as Table 6.1 and section 6.1.1 of the thesis have it.
+
+    Attributes:
+        epochs: the thesis gives none; ours are enough on images held out of the private part.
+        part: of the examples that is a batch.
+        least, most: examples in a batch.
+        degrees: by which an image is turned, at most, either way.
+        shift: by which it is moved, at most, as a part of its height and width.
+        rate: of Adam.
+    """
+
+    epochs: int = 30
+    part: float = 0.1
+    least: int = 16
+    most: int = 64
+    degrees: float = 7.5
+    shift: float = 0.07
+    rate: float = 1e-3
+
+    def __post_init__(self) -> None:
+        checks.whole("epochs", self.epochs)
+        checks.share("part", self.part)
+        checks.whole("most", self.most, checks.whole("least", self.least))
+        checks.between("degrees", self.degrees, 0, 180)
+        checks.fraction("shift", self.shift)
+        checks.positive("rate", self.rate)
+
+    def batch(self, examples: int) -> int:
+        """Examples in a batch, of so many in all."""
+        return min(examples, max(self.least, min(self.most, round(self.part * examples))))
+
+
+def build(shape: tuple[int, int, int], classes: int) -> keras.Model:
+    """The network of Table 6.1, untrained: images (batch, *shape) → logits (batch, classes)."""
+    return keras.Sequential(
+        [
+            keras.Input(shape),
+            layers.Conv2D(32, 3, activation="relu", kernel_initializer="he_uniform"),
+            layers.BatchNormalization(),
+            layers.MaxPooling2D(),
+            layers.Flatten(),
+            layers.Dense(100, activation="relu", kernel_initializer="he_uniform"),
+            layers.BatchNormalization(),
+            layers.Dense(classes),
+        ]
+    )
+
+
+@dataclass(frozen=True)
+class Network:
+    """A trained network: weights, and the workshop that can run them.
+
+    Attributes:
+        classes: what its numbers stand for.
+        weights: of all its variables, in the order of the model's.
+    """
+
+    classes: tuple[str, ...]
+    weights: Weights
+    workshop: Workshop = field(repr=False, compare=False)
+
+    def predict(self, samples: NDArray[np.floating]) -> NDArray[np.int64]:
+        """The most likely class of each image, (samples,)."""
+        winners: NDArray[np.int64] = self.workshop.logits(self.weights, samples).argmax(axis=1)
+        return winners
+
+
+class Workshop:
+    """Trains networks of one shape, one after another.
+
+    Args:
+        shape: height, width and channels of an image.
+        classes: their names.
+        settings: of training.
+    """
+
+    def __init__(
+        self,
+        shape: tuple[int, int, int],
+        classes: Sequence[str],
+        settings: Settings | None = None,
+    ) -> None:
+        self.classes = tuple(classes)
+        self.settings = settings or Settings()
+        self.model = build(shape, len(self.classes))
+        self._optimizer = keras.optimizers.Adam(self.settings.rate)
+        self._optimizer.build(self.model.trainable_variables)
+        self._train = tf.function(self._steps, reduce_retracing=True)
+        self._predict = tf.function(lambda images: self.model(images, training=False))
+
+    def fit(
+        self, samples: NDArray[np.floating], labels: NDArray[np.integer], seed: int = 0
+    ) -> Network:
+        """Train a network from new random weights.
+
+        Args:
+            samples: (samples, height, width, channels) in [0, 1].
+            labels: (samples,), places in `classes`.
+            seed: of weights, order and augmentation.
+
+        Raises:
+            InvalidInputError: another shape, a label that is no class, or fewer than two samples.
+        """
+        images = self._images(samples)
+        answers = np.asarray(labels, dtype=np.int64)
+        if answers.shape != images.shape[:1] or len(images) < 2:
+            raise InvalidInputError(
+                f"{len(images)} images with labels of shape {answers.shape}: two images at least "
+                "and a label for each are needed"
+            )
+        if not 0 <= answers.min() <= answers.max() < len(self.classes):
+            raise InvalidInputError(f"labels must be from 0 to {len(self.classes) - 1}")
+        self._start(seed)
+        batch = self.settings.batch(len(images))
+        steps = self.settings.epochs * (len(images) // batch)
+        loss = self._train(
+            tf.constant(images), tf.constant(answers), tf.constant(batch), tf.constant(steps),
+            tf.constant([seed & 0x7FFFFFFF, 0x7EAC], tf.int32),
+        )  # fmt: skip
+        if not np.isfinite(float(loss)):
+            raise InvalidInputError(f"the loss is {float(loss)}: train with a lower rate")
+        weights = tuple(variable.numpy() for variable in self.model.variables)
+        return Network(self.classes, weights, self)
+
+    def logits(self, weights: Weights, samples: NDArray[np.floating]) -> NDArray[np.float32]:
+        """What a network says of images: (samples, classes)."""
+        self.restore(weights)
+        images = self._images(samples)
+        parts = [
+            self._predict(tf.constant(images[start : start + _AT_ONCE])).numpy()
+            for start in range(0, len(images), _AT_ONCE)
+        ]
+        return np.concatenate([np.zeros((0, len(self.classes)), np.float32), *parts])
+
+    def restore(self, weights: Sequence[NDArray[np.floating]]) -> None:
+        """Put these weights into the model.
+
+        Raises:
+            InvalidInputError: if they are of another architecture.
+        """
+        variables = self.model.variables
+        if [array.shape for array in weights] != [tuple(each.shape) for each in variables]:
+            raise InvalidInputError("weights of another architecture, or of other classes")
+        for variable, array in zip(variables, weights, strict=True):
+            variable.assign(array)
+
+    def _images(self, samples: NDArray[np.floating]) -> Images:
+        images = np.asarray(samples, dtype=np.float32)
+        if images.shape[1:] != self.model.input_shape[1:]:
+            raise InvalidInputError(
+                f"images of shape {images.shape[1:]}: must be {self.model.input_shape[1:]}"
+            )
+        return images
+
+    def _start(self, seed: int) -> None:
+        """New random weights, and an optimizer that has not moved."""
+        seeds = keras.random.SeedGenerator(seed & 0x7FFFFFFF)
+        for layer in self.model.layers:
+            for variable in layer.variables:
+                if variable.path.endswith("kernel"):
+                    variable.assign(_limits(layer, variable, seeds))
+                else:
+                    one = variable.path.endswith(("gamma", "moving_variance"))
+                    variable.assign(np.full(variable.shape, float(one), np.float32))
+        for variable in self._optimizer.variables:
+            if "learning_rate" not in variable.path:
+                variable.assign(tf.zeros_like(variable))
+
+    def _steps(self, images: Any, labels: Any, batch: Any, steps: Any, seed: Any) -> Any:
+        """Train for some steps; the last loss."""
+        variables = self.model.trainable_variables
+        in_epoch = tf.shape(images)[0] // batch
+        order, loss = tf.range(tf.shape(images)[0]), tf.constant(0.0)
+        for step in tf.range(steps):
+            here = seed + tf.stack([0, step])
+            if step % in_epoch == 0:
+                order = tf.argsort(tf.random.stateless_uniform(tf.shape(labels), here))
+            start = (step % in_epoch) * batch
+            chosen = order[start : start + batch]
+            seen = self._augmented(tf.gather(images, chosen), here)
+            with tf.GradientTape() as tape:
+                losses = tf.nn.sparse_softmax_cross_entropy_with_logits(
+                    tf.gather(labels, chosen), self._forward(seen)
+                )
+                loss = tf.reduce_mean(losses)
+            gradients = tape.gradient(loss, variables)
+            self._optimizer.apply_gradients(zip(gradients, variables, strict=True))
+        return loss
+
+    def _forward(self, images: Any) -> Any:
+        """What the model does in training, with TensorFlow's fused normalization of images."""
+        signal = images
+        for layer in self.model.layers:
+            if isinstance(layer, layers.BatchNormalization) and len(signal.shape) == 4:
+                signal, mean, variance = tf.compat.v1.nn.fused_batch_norm(
+                    signal, layer.gamma, layer.beta, epsilon=layer.epsilon, is_training=True
+                )
+                for moving, now in ((layer.moving_mean, mean), (layer.moving_variance, variance)):
+                    moving.assign(moving * layer.momentum + now * (1 - layer.momentum))
+            else:
+                signal = layer(signal, training=True) if _normalizes(layer) else layer(signal)
+        return signal
+
+    def _augmented(self, images: Any, seed: Any) -> Any:
+        """Images turned and moved at random, each about its centre; what comes in is dark."""
+        _, height, width, _ = self.model.input_shape
+        number = tf.shape(images)[0]
+        draws = tf.random.stateless_uniform([3, number], seed + tf.constant([7, 0]), -1.0, 1.0)
+        angle = draws[0] * (self.settings.degrees * np.pi / 180)
+        down, right = (
+            draws[1] * self.settings.shift * height,
+            draws[2] * self.settings.shift * width,
+        )
+        cosine, sine, none = tf.cos(angle), tf.sin(angle), tf.zeros_like(angle)
+        x, y = (width - 1) / 2, (height - 1) / 2
+        transforms = [
+            cosine, -sine, x - x * cosine + y * sine - right,
+            sine, cosine, y - x * sine - y * cosine - down,
+            none, none,
+        ]  # fmt: skip
+        return tf.raw_ops.ImageProjectiveTransformV3(
+            images=images, transforms=tf.stack(transforms, axis=1), output_shape=[height, width],
+            interpolation="BILINEAR", fill_mode="CONSTANT", fill_value=0.0,
+        )  # fmt: skip
+
+
+def _normalizes(layer: Any) -> bool:
+    return isinstance(layer, layers.BatchNormalization)
+
+
+def _limits(layer: Any, variable: Any, seeds: Any) -> Any:
+    """New values of a kernel, as its layer draws them."""
+    fresh = type(layer.kernel_initializer).from_config(
+        {**layer.kernel_initializer.get_config(), "seed": int(seeds.next()[0]) & 0x7FFFFFFF}
+    )
+    return fresh(variable.shape)
