@@ -41,7 +41,9 @@ PROBLEM_PREFIX = "urn:earshot:problem:"
 """Of every problem's `type`."""
 
 LARGEST_SMALL_BODY = 64 * 2**10
-"""Bytes of every request that is not an answer or an enrolment."""
+"""Bytes of every request that is not an answer, an enrolment or the start of a phase."""
+LARGEST_START = 4 * 2**20
+"""Bytes of an operator's request to start a phase, whose parameters may hold samples."""
 LARGEST_ENROLMENT = 32 * 2**10
 """Bytes of a request from somebody who is not known yet."""
 LARGEST_INVITED = 10**8

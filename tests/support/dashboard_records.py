@@ -11,12 +11,14 @@ from earshot_protocol.geometry import Geometry, unit_rows
 from earshot_protocol.messages import Failed
 from earshot_protocol.phases.discovery import LABELS as LABELLED
 from earshot_protocol.phases.discovery import Discovered
+from earshot_protocol.phases.labelling import Labelled
 from earshot_protocol.phases.learning import CENTROID_VOTE, LABEL_VOTE, Budget, Result
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.phases.statistics import Statistics
-from earshot_protocol.privacy.laws import NoiseLaw
+from earshot_protocol.privacy.laws import NoiseLaw, SkellamNoise
 from earshot_protocol.privacy.significance import (
+    answer_p_values,
     are_clear,
     count_p_values,
     name_p_values,
@@ -38,6 +40,7 @@ from earshot_server.records import (
 from earshot_server.store.archive import Counts
 from support.parameters import (
     discovery_parameters,
+    labelling_parameters,
     learning_parameters,
     statistics_parameters,
 )
@@ -72,6 +75,17 @@ DISCOVERING = discovery_parameters(
     sums=2,
     cells_noise=4.0,
     labels_noise=4.4,
+    dropout=0.2,
+    corrupted=0.05,
+)
+LABELLING = labelling_parameters(
+    phones=200,
+    labels=LABELS,
+    encoder=DEFAULT_ENCODER,
+    samples=Matrix.of(np.random.default_rng(47).normal(0, 1, (12, 8))),
+    votes_noise=11.0,
+    check_noise=12.0,
+    threshold=40.0,
     dropout=0.2,
     corrupted=0.05,
 )
@@ -246,6 +260,46 @@ def published_discovery(number: int, finished: float, votes: float = 60.0) -> Ph
         DISCOVERING,
         steps=history(steps, answers, 200, finished - DAY, DAY / 12),
         ending=discovered(number, votes),
+        created=finished - 1.5 * DAY,
+        finished=finished,
+    )
+
+
+def labelled(number: int) -> Labelled:
+    """Twelve samples: nine clear answers, two that may be noise, and one without an answer."""
+    random = np.random.default_rng([48, number])
+    votes = random.integers(-9, 10, (12, len(LABELS)))
+    true = (*(150, 140, 130, 120, 110, 100, 95, 90, 85), 52, 50, 5)
+    for row, count in enumerate(true):
+        votes[row, row % 5] += count
+    agreement = [*(148, 143, 128, 121, 113, 99, 92, 93, 86), 44, 41, 8]
+    laws = [SkellamNoise(noise**2 * 184 / LABELLING.noise_survivors) for noise in (11.0, 12.0)]
+    winners = votes.argmax(axis=1).tolist()
+    return Labelled(
+        phase=name_of(number),
+        geometry=Geometry.SPHERICAL,
+        centroids=LABELLING.samples,
+        labels=tuple(w if a >= 40 else -1 for w, a in zip(winners, agreement, strict=True)),
+        label_names=LABELS,
+        label_votes=tuple(map(tuple, votes.tolist())),
+        agreement=tuple(agreement),
+        threshold=40.0,
+        name_p_values=answer_p_values(votes, agreement, *laws),
+        encoder=DEFAULT_ENCODER,
+        privacy=LABELLING.plan().releases(),
+    )
+
+
+def published_labelling(number: int, finished: float) -> PhaseRecord:
+    steps = [step.name for step in LABELLING.plan().steps]
+    return record(
+        number,
+        PUBLISHED,
+        LABELLING,
+        steps=history(
+            steps, (192, 190, 184, 184, 184, 184, 184, 183), 200, finished - DAY, DAY / 8
+        ),
+        ending=labelled(number),
         created=finished - 1.5 * DAY,
         finished=finished,
     )

@@ -10,7 +10,15 @@ from collections.abc import Callable
 
 from flask import Blueprint, Response, request
 
-from earshot_protocol.api import COHORTS, INVITATIONS, PHASES, PRIVACY, Invite, StartPhase
+from earshot_protocol.api import (
+    COHORTS,
+    INVITATIONS,
+    LARGEST_START,
+    PHASES,
+    PRIVACY,
+    Invite,
+    StartPhase,
+)
 from earshot_protocol.errors import (
     InvalidParametersError,
     MalformedMessageError,
@@ -90,7 +98,7 @@ class Operators:
 
     def start(self) -> Response:
         """Start a phase: it gathers phones, and the driver does the rest."""
-        wanted = bodies.decode(bodies.read(), StartPhase)
+        wanted = bodies.decode(bodies.read(LARGEST_START), StartPhase)
         check_possible(wanted)
         if not wanted.anyway:
             self._check_promising(wanted)

@@ -18,6 +18,7 @@ from earshot_protocol.api import (
     LARGEST_ENROLMENT,
     LARGEST_REFUSAL,
     LARGEST_SMALL_BODY,
+    LARGEST_START,
     PROBLEM,
     PROBLEM_PREFIX,
     Problem,
@@ -218,8 +219,8 @@ _DETAILS = {
     405: "the methods that it takes are in the field `Allow`",
     408: "send it faster, or later",
     413: f"an answer may have {LARGEST_ANSWER_BYTES >> 20} MiB, an enrolment "
-    f"{LARGEST_ENROLMENT >> 10} KiB, a refusal {LARGEST_REFUSAL} bytes, every other body "
-    f"{LARGEST_SMALL_BODY >> 10} KiB",
+    f"{LARGEST_ENROLMENT >> 10} KiB, a refusal {LARGEST_REFUSAL} bytes, the start of a phase "
+    f"{LARGEST_START >> 20} MiB, every other body {LARGEST_SMALL_BODY >> 10} KiB",
 }
 
 

@@ -16,6 +16,8 @@ from typing import NamedTuple
 
 import msgspec
 
+from earshot_protocol.phases.discovery import Discovered
+from earshot_protocol.phases.learning import Result
 from earshot_protocol.phases.named_centroids import NamedCentroids
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import SecureSum
@@ -88,12 +90,13 @@ class Histogram:
 def global_histograms(records: Iterable[PhaseRecord]) -> tuple[Histogram, ...]:
     """Votes for each label over all environments of a phase that found some, oldest phase first.
 
-    Phases without such a result are left out.
+    Phases without such a result are left out, and so are labelled samples: they are what somebody
+    chose, and how often a label occurs among them says nothing of what phones hear.
     """
     return _oldest_first(
         _of_environments(record, record.ending)
         for record in records
-        if isinstance(record.ending, NamedCentroids)
+        if isinstance(record.ending, Result | Discovered)
     )
 
 

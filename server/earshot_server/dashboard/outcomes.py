@@ -9,13 +9,14 @@ from typing import Any
 import msgspec
 
 from earshot_protocol.phases.discovery import Discovered, DiscoveryParameters
+from earshot_protocol.phases.labelling import Labelled, LabellingParameters
 from earshot_protocol.phases.learning import PhaseParameters, Result
 from earshot_protocol.phases.named_centroids import NamedCentroids
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import Outcome
 from earshot_protocol.phases.statistics import Statistics, StatisticsParameters
 from earshot_server.dashboard import groups
-from earshot_server.dashboard.wording import UNNAMED, counted, doubt, votes, whole, window
+from earshot_server.dashboard.wording import UNNAMED, counted, doubt, real, votes, whole, window
 
 
 @dataclass(frozen=True)
@@ -130,6 +131,27 @@ def _groups(found: Discovered) -> list[str]:
     return lines
 
 
+def _answered(labelled: Labelled) -> str:
+    samples = counted(labelled.centroids.rows, "sample")
+    answers = f"{whole(labelled.answered)} of {samples} labelled"
+    doubtful = labelled.answered - labelled.named
+    return f"{answers}; {whole(doubtful)} of the labels may be noise" if doubtful else answers
+
+
+def _answers(labelled: Labelled) -> list[str]:
+    return [f"sample {row + 1}: {answer_of(labelled, row)}" for row in range(len(labelled.labels))]
+
+
+def answer_of(labelled: Labelled, row: int) -> str:
+    """What became of a sample: its label and how many agree, or why it has none."""
+    agreed = f"{whole(labelled.agreement[row])} agree"
+    label = labelled.labels[row]
+    if label < 0:
+        return f"no answer ({agreed}; {real(labelled.threshold)} are needed)"
+    remark = doubt(labelled.name_p_values[row])
+    return _remarked(labelled.label_names[label], f"{agreed}; {remark}" if remark else agreed)
+
+
 def _counted(published: Statistics) -> str:
     days = window(published.since, published.until)
     contacts = f"{whole(max(0, sum(published.contacts)))} contacts"
@@ -164,6 +186,12 @@ _WORDS: dict[type[Parameters], Words] = {
         achievement=lambda found: f"stayed: they named {_discovered(found)}",
         lines=_groups,
         figure=lambda found: ("environments named", found.named),
+    ),
+    LabellingParameters: Words(
+        short=_answered,
+        achievement=lambda labelled: f"stayed and voted: {_answered(labelled)}",
+        lines=_answers,
+        figure=lambda labelled: ("samples labelled", labelled.answered),
     ),
     StatisticsParameters: Words(
         short=_counted,

@@ -9,6 +9,7 @@ from typing import Any
 from flask import Blueprint, Response, render_template
 
 from earshot_protocol.phases.discovery import Discovered
+from earshot_protocol.phases.labelling import Labelled
 from earshot_protocol.phases.learning import Result
 from earshot_protocol.phases.plan import Outcome
 from earshot_protocol.phases.statistics import Statistics
@@ -21,6 +22,7 @@ from earshot_server.dashboard import (
     histograms,
     outcomes,
     refusals,
+    samples,
     sentences,
     spending,
     tables,
@@ -122,6 +124,8 @@ def _published(record: PhaseRecord) -> dict[str, object]:
             shown = {"environments": tables.environments(record, result)}
         case Discovered() as found:
             shown = {"cells": cells.cells(record, found)}
+        case Labelled() as labelled:
+            shown = {"samples": samples.samples(record, labelled)}
         case Statistics() as statistics:
             shown = {"histogram": tables.histogram(record, statistics)}
         case Outcome() as outcome:

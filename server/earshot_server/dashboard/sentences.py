@@ -6,6 +6,7 @@ from typing import Any
 
 from earshot_protocol.messages import Failed
 from earshot_protocol.phases.plan import LocalRelease, Outcome, Step
+from earshot_protocol.wire import Matrix
 from earshot_server.dashboard.histograms import agreed_parameters
 from earshot_server.dashboard.outcomes import words_for
 from earshot_server.dashboard.wording import counted, from_now, printable, whole, window
@@ -159,6 +160,8 @@ def parameter_rows(record: PhaseRecord) -> tuple[tuple[str, str, object], ...]:
     values: dict[str, Any] = {}
     for name in parameters.__struct_fields__:
         value = getattr(parameters, name)
+        if isinstance(value, Matrix):
+            value = f"{value.rows} of {value.columns} dimensions"
         inner = getattr(value, "__struct_fields__", None)
         values |= {name: value} if inner is None else {each: getattr(value, each) for each in inner}
     values.pop("rows", None)  # of start centroids: numbers for machines
@@ -197,6 +200,11 @@ _PARAMETERS = {
     "epsilon": ("Budget of the histogram", "ε"),
     "cells_noise": ("Noise of each sum of cells, in phones", "σ"),
     "labels_noise": ("Noise of the sum of labels, in phones", "σ"),
+    "samples": ("Samples to be labelled", "B"),
+    "votes_noise": ("Noise of each number of votes", "σ₂"),
+    "check_noise": ("Noise of each number that agrees", "σ₁"),
+    "threshold": ("Votes that must agree", "T"),
+    "largest_weight": ("Votes of one phone, at most", "W"),
     "delta": ("δ for which costs are stated", "δ"),
     "labels": ("Labels", "L"),
     "hierarchy": ("Digest of labels and choices", ""),

@@ -12,6 +12,7 @@ from datetime import UTC, datetime
 from typing import NamedTuple
 
 from earshot_protocol.phases.discovery import Discovered
+from earshot_protocol.phases.labelling import Labelled
 from earshot_protocol.phases.learning import Result
 from earshot_protocol.phases.plan import Outcome
 from earshot_protocol.phases.statistics import Statistics
@@ -21,6 +22,7 @@ from earshot_server.dashboard import (
     groups,
     outcomes,
     refusals,
+    samples,
     sentences,
     spending,
     tables,
@@ -106,6 +108,8 @@ def of_phase(record: PhaseRecord) -> dict[str, Sheet]:
             sheets |= _environments(record, result)
         case Discovered() as found:
             sheets |= _cells(record, found)
+        case Labelled() as labelled:
+            sheets |= _samples(record, labelled)
         case Statistics() as statistics:
             sheets["histogram"] = _histogram(record, statistics)
         case Outcome() as outcome:
@@ -221,6 +225,26 @@ def _cells(record: PhaseRecord, found: Discovered) -> dict[str, Sheet]:
         ),
         "label-votes": Sheet(
             ("number", *found.label_names),
+            tuple((row.number, *(votes for votes, _ in row.label_votes)) for row in shown.rows),
+        ),
+    }
+
+
+def _samples(record: PhaseRecord, labelled: Labelled) -> dict[str, Sheet]:
+    shown = samples.samples(record, labelled)
+    return {
+        "samples": Sheet(
+            ("number", "answer", "name", "agreement", "noise", "needed", "p"),
+            tuple(
+                (
+                    *(row.number, row.answer, row.name, row.agreement, shown.check_radius),
+                    *(labelled.threshold, row.p_value),
+                )
+                for row in shown.rows
+            ),
+        ),
+        "label-votes": Sheet(
+            ("number", *labelled.label_names),
             tuple((row.number, *(votes for votes, _ in row.label_votes)) for row in shown.rows),
         ),
     }

@@ -6,21 +6,23 @@ import math
 
 import numpy as np
 
+from earshot_protocol.errors import WrongStateError
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.phases.labelling import (
+    CHECK,
     VOTES,
     CheckLabels,
     Labelled,
     LabellingParameters,
     LabelSamples,
 )
-from earshot_protocol.phases.plan import SumPartTask
+from earshot_protocol.phases.plan import SecureSum, SumPartTask
 from earshot_protocol.privacy.laws import NoiseLaw, SkellamNoise
 from earshot_protocol.privacy.significance import answer_p_values
 from earshot_protocol.secure_sum.messages import AdvertiseKeys
 from earshot_protocol.voting import ballots
 from earshot_protocol.voting.teacher_ballots import NONE
-from earshot_server.phases.expected import Expected, counts
+from earshot_server.phases.expected import Expected, counts, least_clear
 from earshot_server.phases.snapshot import Snapshot, Totals
 
 
@@ -117,3 +119,23 @@ class LabellingPhase(Snapshot, kw_only=True):
             encoder=self.parameters.encoder,
             privacy=self.parameters.plan().releases(),
         )
+
+
+def usual_threshold(parameters: LabellingParameters) -> float:
+    """How many must agree where nobody says: more than noise alone lets agree with any sample.
+
+    That is no majority. Whether a label has more votes than the runner-up, p-values say.
+
+    Args:
+        parameters: of the phase, with any threshold.
+
+    Returns:
+        T, in votes; never more than there are.
+    """
+    parameters.check()
+    part = parameters.plan().part(CHECK)
+    if not isinstance(part, SecureSum):
+        raise WrongStateError(f"'{CHECK}' is no secure sum")
+    noise = part.mechanism.noise(parameters.phones)
+    clear = least_clear((noise,), parameters.samples.rows)
+    return float(min(clear, parameters.phones * parameters.largest_weight))

@@ -14,13 +14,17 @@ from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.phases.discovery import DiscoveryParameters
 from earshot_protocol.phases.discovery_budget import DIMENSIONS, cell_counts, noises
+from earshot_protocol.phases.labelling import LabellingParameters
+from earshot_protocol.phases.labelling_budget import noises as noises_of_votes
 from earshot_protocol.phases.learning import USUAL_BUDGET, Budget, PhaseParameters
 from earshot_protocol.phases.parameters import Parameters, parse_budget
 from earshot_protocol.phases.statistics import HISTOGRAM, StatisticsParameters
 from earshot_protocol.shipped_encoders import SHIPPED_ENCODERS, packaged
 from earshot_protocol.start_centroids import CentroidSet
+from earshot_server.commands.phase.samples import Samples
 from earshot_server.commands.routes import check_options, given
 from earshot_server.discovery.route import Discovery
+from earshot_server.phases.labelling import usual_threshold
 
 _BUDGET = dict(zip(Budget.names(), msgspec.structs.astuple(USUAL_BUDGET), strict=True))
 _EPSILON = 0.25
@@ -30,6 +34,7 @@ _SHIPPED = ", ".join(SHIPPED_ENCODERS)
 SECURE_SUM = f"--discovery {Discovery.SECURE_SUM}"
 LOCAL = f"--discovery {Discovery.LOCAL}"
 STATISTICS = "--statistics"
+LABELLING = "--samples"
 
 _OPTIONS = {
     SECURE_SUM: {
@@ -42,6 +47,10 @@ _OPTIONS = {
         *("clustering_runs", "selection_method", "centroid_votes", "label_votes"),
     },
     STATISTICS: {"budget", "contacts", "since", "until"},
+    LABELLING: {
+        *("samples", "samples_of", "threshold", "check_share", "largest_weight"),
+        *("epsilon", "delta", "encoder"),
+    },
 }
 
 
@@ -49,14 +58,17 @@ def chosen(context: typer.Context, discovery: Discovery | None, statistics: bool
     """Which kind of phase is to be started.
 
     Returns:
-        `SECURE_SUM`, `LOCAL` or `STATISTICS`.
+        `SECURE_SUM`, `LOCAL`, `STATISTICS` or `LABELLING`.
 
     Raises:
         InvalidInputError: two kinds at once, or an option of another kind.
     """
-    if statistics and discovery is not None:
-        raise InvalidInputError("--discovery and --statistics: a phase does one of them")
-    kind = STATISTICS if statistics else f"--discovery {discovery or Discovery.SECURE_SUM}"
+    labels = bool({"samples", "samples_of"} & given(context))
+    if (discovery is not None) + statistics + labels > 1:
+        raise InvalidInputError("--discovery, --statistics and --samples: a phase does one of them")
+    kind = f"--discovery {discovery or Discovery.SECURE_SUM}"
+    if statistics or labels:
+        kind = STATISTICS if statistics else LABELLING
     check_options(context, given(context), kind, _OPTIONS)
     return kind
 
@@ -121,10 +133,33 @@ def _statistics(options: Mapping[str, Any]) -> dict[str, Any]:
     return {**days, "epsilon": budget.get(HISTOGRAM, _EPSILON)}
 
 
+def _labelling(options: Mapping[str, Any]) -> dict[str, Any]:
+    chosen: Samples = options["chosen_samples"]
+    noise = noises_of_votes(
+        options["epsilon"],
+        options["delta"],
+        samples=chosen.points.rows,
+        check_share=options["check_share"],
+    )
+    values = {
+        "encoder": chosen.encoder or _encoder(options["encoder"]).card.name,
+        "samples": chosen.points,
+        "votes_noise": noise.votes,
+        "check_noise": noise.check,
+    }
+    if options["threshold"] is None:
+        given = {**options, **values, "threshold": 1.0}
+        names = LabellingParameters.__struct_fields__
+        asked = LabellingParameters(**{name: given[name] for name in names if name in given})
+        values["threshold"] = usual_threshold(asked)
+    return values
+
+
 _KINDS: dict[str, tuple[type[Parameters], Callable[[Mapping[str, Any]], dict[str, Any]]]] = {
     SECURE_SUM: (DiscoveryParameters, _discovery),
     LOCAL: (PhaseParameters, _learning),
     STATISTICS: (StatisticsParameters, _statistics),
+    LABELLING: (LabellingParameters, _labelling),
 }
 """The parameters of each kind, and what of them is worked out from options."""
 

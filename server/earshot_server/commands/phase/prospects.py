@@ -49,6 +49,7 @@ def lines(asked: StartPhase, seen: Forecast, now: float | None = None) -> list[s
         f"{'each phone spends':<24}  {'per recording':<28}  per phone (zero-out: its part against "
         "zeros)",
         *_spending(seen),
+        *_weights(asked.parameters),
         *(line for each in seen.sums for line in _sum(asked.parameters, each)),
         f"each phone sends {byte_size(seen.bytes_up)} in {seen.steps} steps",
         f"ends at the earliest {_moment(now + seen.earliest_seconds)} "
@@ -85,6 +86,21 @@ def _spending(seen: Forecast) -> list[str]:
             for unit in LEDGER_UNITS
             if is_vacuous(seen.together[unit])
         ),
+    ]
+
+
+def _weights(parameters: Parameters) -> list[str]:
+    """What phones do whose own budget does not hold what is said above."""
+    if 0 not in parameters.weights:
+        return []
+    most = max(parameters.weights)
+    if most == 1:
+        return [
+            "  a phone whose own budget does not hold that adds noise alone, and nobody sees it"
+        ]
+    return [
+        f"  that is for a phone that makes {most} votes of its own; one whose budget does not hold "
+        "it makes fewer, or adds noise alone, and nobody sees it"
     ]
 
 

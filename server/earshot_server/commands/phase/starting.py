@@ -11,7 +11,8 @@ import typer
 from msgspec import to_builtins
 
 from earshot_protocol.api import StartPhase
-from earshot_protocol.phases import discovery_budget
+from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.phases import discovery_budget, labelling_budget
 from earshot_protocol.phases.parameters import hierarchy_of
 from earshot_protocol.privacy.local_mechanisms import SelectionMethod
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER, SHIPPED_ENCODERS
@@ -19,7 +20,8 @@ from earshot_server.commands.discovery_options import Cells, LabelShare, MostCel
 from earshot_server.commands.options import DEFAULT_DATA, DEFAULT_SERVER, AsJson, Data, Server
 from earshot_server.commands.phase import prospects
 from earshot_server.commands.phase.hierarchy import asked as asked_hierarchy
-from earshot_server.commands.phase.kinds import chosen, parameters_of
+from earshot_server.commands.phase.kinds import LABELLING, chosen, parameters_of
+from earshot_server.commands.phase.samples import Samples, of_file, unnamed
 from earshot_server.discovery.route import Discovery
 from earshot_server.operator_client import OperatorClient, ServerError, read_token
 from earshot_server.phases.forecast import forecast
@@ -43,6 +45,17 @@ def start(
     statistics: Annotated[
         bool, typer.Option("--statistics", help="Count contacts per environment instead.")
     ] = False,
+    samples: Annotated[
+        Path | None,
+        typer.Option(
+            help="Let phones label these instead: a .npy file of embeddings (samples, dimensions) "
+            "in the encoder's projection."
+        ),
+    ] = None,
+    samples_of: Annotated[
+        str | None,
+        typer.Option(help="As --samples: the environments that this phase could not name."),
+    ] = None,
     least_phones: Annotated[
         int | None, typer.Option(help="What is enough when the gathering ends; default: all.")
     ] = None,
@@ -63,9 +76,32 @@ def start(
         float, typer.Option(help="Fraction of phones an adversary may control.")
     ] = 0.05,
     epsilon: Annotated[
-        float, typer.Option(help="ε of the whole phase, per phone; with --discovery secure-sum.")
+        float,
+        typer.Option(
+            help="ε of the whole phase, per phone; with --discovery secure-sum and --samples."
+        ),
     ] = discovery_budget.EPSILON,
     delta: Annotated[float, typer.Option(help="δ of it.")] = discovery_budget.DELTA,
+    threshold: Annotated[
+        float | None,
+        typer.Option(
+            help="With --samples: how many phones must agree on an answer (T), noise included; by "
+            "default, more than noise alone does."
+        ),
+    ] = None,
+    check_share: Annotated[
+        float,
+        typer.Option(
+            help="With --samples: share of ε (in ρ) that asking who agrees gets: above 0, below 1."
+        ),
+    ] = labelling_budget.CHECK_SHARE,
+    largest_weight: Annotated[
+        int,
+        typer.Option(
+            help="With --samples: how many votes a phone whose own budget bears it may make of "
+            "one, at most."
+        ),
+    ] = 1,
     label_share: LabelShare = discovery_budget.LABEL_SHARE,
     cells: Cells = None,
     most_cells: MostCells = None,
@@ -140,6 +176,7 @@ def start(
     """
     kind = chosen(context, discovery, statistics)
     classes, choices = asked_hierarchy(labels, hierarchy)
+    chosen_samples = None if kind != LABELLING else _samples(samples, samples_of, server, data)
     parameters = parameters_of(
         kind,
         # Options are named as the parameters that they set, but for these.
@@ -148,6 +185,7 @@ def start(
             "labels": classes,
             "hierarchy": hierarchy_of(classes, choices).digest if choices else b"",
             "step_seconds": step_hours * 3600,
+            "chosen_samples": chosen_samples,
         },
     )
     parameters.check()
@@ -161,6 +199,16 @@ def start(
         cohorts=tuple(each.strip() for each in cohort.split(",") if each.strip()),
     )
     _foretell_and_start(asked, server, data, dry_run, as_json)
+
+
+def _samples(file: Path | None, phase: str | None, server: str, data: Path) -> Samples:
+    """What is to be labelled: of a file, or what another phase could not name."""
+    if file is not None and phase is not None:
+        raise InvalidInputError("--samples and --samples-of: give one of them")
+    if file is not None:
+        return of_file(file)
+    operator, named = OperatorClient(server, read_token(data)), str(phase)
+    return unnamed(named, operator.export(operator.find(named)).ending)
 
 
 def _foretell_and_start(

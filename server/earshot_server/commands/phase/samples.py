@@ -1,0 +1,95 @@
+"""The samples of a labelling phase: of a file, or the unnamed environments of another phase."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import NamedTuple
+
+import numpy as np
+
+from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.geometry import Geometry
+from earshot_protocol.phases.labelling import LARGEST_SAMPLES
+from earshot_protocol.phases.named_centroids import NamedCentroids
+from earshot_protocol.wire import LARGEST_DIMENSIONS, Ending, Matrix
+
+_LARGEST_FILE = 2**20 + 8 * LARGEST_SAMPLES * LARGEST_DIMENSIONS
+
+
+class Samples(NamedTuple):
+    """What is to be labelled.
+
+    Attributes:
+        points: (samples, dimensions).
+        encoder: whose embeddings they are; empty where nothing says so.
+    """
+
+    points: Matrix
+    encoder: str = ""
+
+
+def of_file(file: Path) -> Samples:
+    """The samples of a NumPy file.
+
+    Args:
+        file: one array (samples, dimensions) of real numbers, `.npy`.
+
+    Raises:
+        InvalidInputError: it holds something else; says what is needed.
+    """
+    try:
+        if file.stat().st_size > _LARGEST_FILE:
+            raise InvalidInputError(f"--samples {file}: at most {_LARGEST_FILE} bytes are read")
+        array = np.load(file, allow_pickle=False)
+    except OSError as error:
+        raise InvalidInputError(f"--samples {file}: {error.strerror or error}") from error
+    except (ValueError, EOFError) as error:
+        raise InvalidInputError(
+            f"--samples {file}: not a file of one NumPy array of numbers (.npy): {error}"
+        ) from error
+    if not isinstance(array, np.ndarray) or array.ndim != 2 or array.dtype.kind not in "iuf":
+        shape = getattr(array, "shape", None)
+        raise InvalidInputError(
+            f"--samples {file}: an array (samples, dimensions) of real numbers is needed, not "
+            f"{getattr(array, 'dtype', type(array).__name__)} of shape {shape}"
+        )
+    samples, dimensions = array.shape
+    if not (1 <= samples <= LARGEST_SAMPLES and 1 <= dimensions <= LARGEST_DIMENSIONS):
+        raise InvalidInputError(
+            f"--samples {file}: {samples} samples of {dimensions} dimensions; 1 to "
+            f"{LARGEST_SAMPLES} of 1 to {LARGEST_DIMENSIONS} are taken"
+        )
+    unusable = int((~np.isfinite(array).all(axis=1)).sum())
+    if unusable:
+        raise InvalidInputError(
+            f"--samples {file}: {unusable} of {samples} samples have a number that is not finite"
+        )
+    try:
+        return Samples(Matrix.of(array))
+    except InvalidInputError as error:
+        raise InvalidInputError(f"--samples {file}: {error}") from error
+
+
+def unnamed(phase: str, ending: Ending | None) -> Samples:
+    """What a phase found and could not name.
+
+    Args:
+        phase: what people call it.
+        ending: of the phase.
+
+    Raises:
+        InvalidInputError: it has found no environments, or named all of them, or distances to them
+            are not those between embeddings.
+    """
+    if not isinstance(ending, NamedCentroids):
+        raise InvalidInputError(f"--samples-of {phase}: this phase has published no environments")
+    if ending.geometry is not Geometry.SPHERICAL or not ending.encoder:
+        raise InvalidInputError(
+            f"--samples-of {phase}: its environments are not among embeddings of a known encoder"
+        )
+    without = [row for row, name in enumerate(ending.names) if name is None]
+    if not without:
+        raise InvalidInputError(
+            f"--samples-of {phase}: all {len(ending.names)} environments have names"
+        )
+    return Samples(Matrix.of(ending.centroids.array()[without]), ending.encoder)

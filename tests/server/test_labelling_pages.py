@@ -1,0 +1,201 @@
+"""What the dashboard, its files and the commands say of a labelling phase."""
+
+from __future__ import annotations
+
+import csv
+import io
+import re
+from pathlib import Path
+
+import msgspec
+import numpy as np
+import pytest
+from support import dashboard_records as made
+from support.dashboard_server import application
+from typer.testing import CliRunner
+
+from earshot_protocol.errors import EarshotError, InvalidInputError
+from earshot_protocol.geometry import Geometry
+from earshot_protocol.phases.labelling import Labelled
+from earshot_protocol.privacy.mechanisms import Unit
+from earshot_server.commands import phase as phase_commands
+from earshot_server.commands.phase.samples import unnamed
+from earshot_server.dashboard import outcomes, sentences, spending
+from earshot_server.dashboard.histograms import global_histograms
+from earshot_server.records import PhaseRecord
+
+ANSWERED = made.published_labelling(60, made.NOW)
+
+
+def ending() -> Labelled:
+    assert isinstance(ANSWERED.ending, Labelled)
+    return ANSWERED.ending
+
+
+def words(path: str, *records: PhaseRecord) -> str:
+    response = application(made.HandMadeArchive(records)).test_client().get(path)
+    assert response.status_code == 200
+    return re.sub(r"\s+", " ", re.sub(r"<[^>]+>", " ", response.text))
+
+
+def rows(table: str) -> list[dict[str, str]]:
+    client = application(made.HandMadeArchive([ANSWERED])).test_client()
+    response = client.get(f"/phases/{ANSWERED.phase.hex()}/{table}.csv")
+    assert response.status_code == 200
+    return list(csv.DictReader(io.StringIO(response.text.removeprefix("\ufeff"))))
+
+
+def test_the_page_says_what_was_answered_and_what_may_be_noise() -> None:
+    assert (ending().answered, ending().named) == (11, 9)
+    page = words(f"/phases/{ANSWERED.phase.hex()}", ANSWERED)
+    for said in (
+        "183 of 200 phones stayed and voted: 11 of 12 samples labelled; 2 of the labels may be",
+        "Where 40 or more agree, noise included, that label is the answer",
+        "no answer (8 agree; 40 are needed)",
+        "may be noise: p =",
+        "Samples to be labelled B 12 of 8 dimensions",
+        "Noise of each number of votes σ₂ 11",
+        "Votes that must agree T 40",
+        "Votes of one phone, at most W 1",
+        "samples labelled 11",
+        "sum of votes with Skellam noise",
+        "One phone (zero-out)",
+    ):
+        assert said in page
+    assert "11 of 12 samples labelled" in words("/", ANSWERED)
+
+
+def test_its_files_have_every_number() -> None:
+    found = ending()
+    sheet = rows("samples")
+    assert [row["agreement"] for row in sheet] == [str(each) for each in found.agreement]
+    assert [float(row["p"]) for row in sheet] == list(found.name_p_values)
+    assert [row["answer"] == "" for row in sheet] == [label < 0 for label in found.labels]
+    assert [row["name"] for row in sheet] == [name or "unnamed" for name in found.names]
+    votes = [[int(row[label]) for label in made.LABELS] for row in rows("label-votes")]
+    assert votes == [list(each) for each in found.label_votes]
+
+
+def test_what_it_cost_stands_in_every_unit() -> None:
+    seen = spending.of_phase(ANSWERED)
+    assert [row.step for row in seen.rows] == ["votes", "check"]
+    votes, check = seen.rows
+    # One recording may turn a whole ballot, and so does an exchange of phones: √2 further.
+    assert votes.costs[Unit.RECORDING] == votes.costs[Unit.REPLACED_PHONE]
+    assert votes.costs[Unit.RECORDING].epsilon > votes.costs[Unit.PHONE].epsilon
+    assert len({cost.epsilon for cost in check.costs.values()}) == 1
+
+
+def test_samples_that_somebody_chose_are_no_histogram_of_what_phones_hear() -> None:
+    assert global_histograms([ANSWERED]) == ()
+    assert words("/statistics", ANSWERED)
+
+
+def test_it_is_said_in_few_words_too() -> None:
+    assert sentences.kind(ANSWERED) == "Labelling phase"
+    lines = outcomes.words_for(ANSWERED.parameters).lines(ending())
+    assert len(lines) == 12
+    assert lines[0] == "sample 1: public transport (148 agree)"
+    assert re.fullmatch(r"sample 11: \w.* \(41 agree; may be noise: p = [\d.]+\)", lines[10])
+    assert lines[11] == "sample 12: no answer (8 agree; 40 are needed)"
+
+
+# ------------------------------------------------------------------------------- starting one
+
+
+def types(*options: str) -> str:
+    run = CliRunner().invoke(
+        phase_commands.app,
+        ["start", "--phones", "1000", "--dry-run", *options],
+        env={"EARSHOT_SERVER": "http://127.0.0.1:9"},
+    )
+    if isinstance(run.exception, EarshotError):
+        raise run.exception
+    assert run.exit_code == 0, run.output
+    return run.stdout
+
+
+@pytest.fixture
+def file(tmp_path: Path) -> Path:
+    np.save(tmp_path / "samples.npy", np.random.default_rng(3).standard_normal((50, 32)))
+    return tmp_path / "samples.npy"
+
+
+def test_what_it_will_cost_and_answer_is_said_before_it_begins(file: Path) -> None:
+    said = types("--samples", str(file), "--labels", "bus,park", "--epsilon", "1.5")
+    together = next(line for line in said.splitlines() if line.startswith("  together"))
+    assert together.count("ε = 1.5 ") == 1, "per phone"
+    for each in ("votes: a secure sum", "check: a secure sum", "for each of 50 samples"):
+        assert each in said
+    assert "a phone whose own budget does not hold that adds noise alone, and nobody sees" in said
+    assert "a default phone accepts this phase" in said
+    heavy = types("--samples", str(file), "--largest-weight", "2", "--epsilon", "1.5")
+    assert "for a phone that makes 2 votes of its own" in heavy
+    assert "a default phone accepts this phase" in heavy, "it makes one vote, which fits"
+
+
+@pytest.mark.parametrize(
+    ("array", "match"),
+    [
+        (np.ones((3, 32, 1)), r"float64 of shape \(3, 32, 1\)"),
+        (np.ones(3), r"an array \(samples, dimensions\) of real numbers"),
+        (np.array([["a"]]), "real numbers is needed, not <U1"),
+        (np.ones((0, 32)), "0 samples of 32 dimensions; 1 to 4096"),
+        (np.ones((5000, 2)), "5000 samples of 2 dimensions; 1 to 4096"),
+        (np.array([[1.0, np.nan], [1.0, 2.0]]), "1 of 2 samples have a number that is not finite"),
+        (np.array([[1e39, 1.0]]), "not a finite matrix of float32"),
+        (np.ones((4, 200)), "dimensions=200: at most 128"),
+        (np.array([[0.0, 0.0], [1.0, 1.0]]), "1 of 2 are zeros in all dimensions"),
+    ],
+)
+def test_a_file_of_something_else_is_refused_by_name(
+    array: np.ndarray, match: str, tmp_path: Path
+) -> None:
+    np.save(tmp_path / "samples.npy", array)
+    with pytest.raises(EarshotError, match=match):
+        types("--samples", str(tmp_path / "samples.npy"))
+
+
+@pytest.mark.parametrize("content", [b"", b"no array", b"\x93NUMPY\x01\x00"])
+def test_a_file_that_is_no_array_is_refused_by_name(content: bytes, tmp_path: Path) -> None:
+    (tmp_path / "samples.npy").write_bytes(content)
+    with pytest.raises(InvalidInputError, match=r"not a file of one NumPy array"):
+        types("--samples", str(tmp_path / "samples.npy"))
+    with pytest.raises(InvalidInputError, match="No such file"):
+        types("--samples", str(tmp_path / "other.npy"))
+
+
+@pytest.mark.parametrize(
+    ("options", "match"),
+    [
+        (("--threshold", "1001"), "at most 1000, all votes that 1000 phones have"),
+        (("--contacts", "3"), "--contacts: not for --samples, but for --statistics"),
+        (("--statistics",), "a phase does one of them"),
+        (("--discovery", "local"), "a phase does one of them"),
+        (("--samples-of", "ab"), "--samples and --samples-of: give one of them"),
+        (("--largest-weight", "17"), "largest_weight=17"),
+        (("--check-share", "1"), "check_share"),
+    ],
+)
+def test_options_that_do_not_fit_are_refused_by_name(
+    options: tuple[str, ...], match: str, file: Path
+) -> None:
+    with pytest.raises(EarshotError, match=match):
+        types("--samples", str(file), *options)
+
+
+def test_what_another_phase_could_not_name_are_samples() -> None:
+    found = made.published_discovery(61, made.NOW, votes=20.0).ending
+    assert found is not None
+    chosen = unnamed("61", found)
+    without = [row for row, name in enumerate(found.names) if name is None]  # type: ignore[attr-defined]
+    assert chosen.encoder == found.encoder  # type: ignore[attr-defined]
+    assert np.array_equal(chosen.points.array(), found.centroids.array()[without])  # type: ignore[attr-defined]
+    named = msgspec.structs.replace(found, name_p_values=(0.0,) * 10)  # type: ignore[type-var]
+    with pytest.raises(InvalidInputError, match="all 10 environments have names"):
+        unnamed("61", named)
+    with pytest.raises(InvalidInputError, match="has published no environments"):
+        unnamed("61", None)
+    plane = msgspec.structs.replace(found, geometry=Geometry.EUCLIDEAN)  # type: ignore[type-var]
+    with pytest.raises(InvalidInputError, match="not among embeddings"):
+        unnamed("61", plane)
