@@ -16,6 +16,7 @@ from earshot_protocol.privacy.local_mechanisms import (
     Selection,
 )
 from earshot_protocol.privacy.mechanisms import BallotSum, Mechanism, VectorSum
+from earshot_protocol.voting.vote_sums import VoteSum
 from earshot_simulations.auditing.ballots import BALLOT_SUM
 from earshot_simulations.auditing.faults import FAULTS, audit_faults, smallest_clustering
 from earshot_simulations.auditing.findings import Result
@@ -34,6 +35,7 @@ from earshot_simulations.auditing.samplers import SAMPLERS, audit_samplers
 from earshot_simulations.auditing.selection import SELECTION
 from earshot_simulations.auditing.sum_secrets import SECURE_SUM, audit_secrets
 from earshot_simulations.auditing.vectors import VECTOR_SUM
+from earshot_simulations.auditing.votes import VOTE_SUM
 
 USUAL = Effort(trials=4000, draws=20_000, seed=0)
 THOROUGH = Effort(trials=100_000, draws=1_000_000, seed=0)
@@ -41,6 +43,7 @@ THOROUGH = Effort(trials=100_000, draws=1_000_000, seed=0)
 MECHANISMS: dict[str, tuple[type[Mechanism], ...]] = {
     BALLOT_SUM: (BallotSum,),
     VECTOR_SUM: (VectorSum,),
+    VOTE_SUM: (VoteSum,),
     DP_LLOYD: (LaplaceLloyd,),
     SPHERICAL_DP_LLOYD: (GaussianLloyd,),
     PRIVATE_RUNS: (BestLaplaceLloyd, BestGaussianLloyd),

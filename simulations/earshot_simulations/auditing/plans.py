@@ -17,6 +17,8 @@ from earshot_protocol.errors import WrongStateError
 from earshot_protocol.geometry import Geometry, unit_rows
 from earshot_protocol.phases import learning, statistics
 from earshot_protocol.phases.discovery import DiscoveryParameters
+from earshot_protocol.phases.labelling import LabellingParameters
+from earshot_protocol.phases.labelling_budget import noises
 from earshot_protocol.phases.learning import Budget, PhaseParameters
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import SecureSum
@@ -32,6 +34,8 @@ from earshot_protocol.privacy.local_mechanisms import (
 )
 from earshot_protocol.privacy.mechanisms import BallotSum, Mechanism, VectorSum
 from earshot_protocol.start_centroids import CentroidSet
+from earshot_protocol.voting.vote_sums import VoteSum
+from earshot_protocol.wire import Matrix
 from earshot_simulations.auditing import neighbours
 from earshot_simulations.auditing.ballots import audit_ballots
 from earshot_simulations.auditing.findings import Result
@@ -40,6 +44,7 @@ from earshot_simulations.auditing.neighbours import Differences
 from earshot_simulations.auditing.runs import audit_runs
 from earshot_simulations.auditing.selection import audit_selection
 from earshot_simulations.auditing.vectors import audit_vectors
+from earshot_simulations.auditing.votes import audit_votes
 
 DP_LLOYD = "dp-lloyd"
 SPHERICAL_DP_LLOYD = "spherical-dp-lloyd"
@@ -49,6 +54,7 @@ _START, _CELLS, _DIMENSIONS, _SUMS = 16, 20, 16, 2
 _MULTIPLIERS = noise_multipliers(
     2.0, 1e-6, (1.0,) * (_SUMS + 1), (_CELLS * _DIMENSIONS,) * _SUMS + (_CELLS * len(_LABELS),)
 )
+_VOTES_NOISE = noises(2.0, 1e-6, samples=20)
 _LEARNING = PhaseParameters(
     phones=1000,
     recordings=200,
@@ -96,6 +102,18 @@ PHASES: dict[str, Parameters] = {
         sums=_SUMS,
         cells_noise=_MULTIPLIERS[0],
         labels_noise=_MULTIPLIERS[-1],
+        dropout=0.05,
+        corrupted=0.05,
+    ),
+    "votes on samples": LabellingParameters(
+        phones=1000,
+        labels=_LABELS,
+        encoder="points",
+        samples=Matrix.of(np.random.default_rng(1).standard_normal((20, _DIMENSIONS))),
+        votes_noise=_VOTES_NOISE.votes,
+        check_noise=_VOTES_NOISE.check,
+        threshold=100.0,
+        largest_weight=2,
         dropout=0.05,
         corrupted=0.05,
     ),
@@ -161,6 +179,10 @@ def audit_mechanism(
             part = parameters.plan().part(step)
             assert isinstance(part, SecureSum) and isinstance(parameters, DiscoveryParameters)  # noqa: S101, PT018
             yield from audit_vectors(part, mechanism, parameters, effort.seed)
+        case VoteSum():
+            part = parameters.plan().part(step)
+            assert isinstance(part, SecureSum) and isinstance(parameters, LabellingParameters)  # noqa: S101, PT018
+            yield from audit_votes(part, mechanism, parameters, effort.seed)
         case LaplaceLloyd() | GaussianLloyd():
             yield from audit_clustering(clustering_of(mechanism, parameters), effort.seed)
         case BestLaplaceLloyd() | BestGaussianLloyd():

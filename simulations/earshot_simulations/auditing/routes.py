@@ -19,6 +19,7 @@ from earshot_protocol.privacy.local_mechanisms import (
     Selection,
 )
 from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, BallotSum, Mechanism, Unit, VectorSum
+from earshot_protocol.voting.vote_sums import VoteSum
 from earshot_simulations.auditing.ballots import difference_loss, noise_law
 from earshot_simulations.auditing.findings import EXACT, Finding, Method
 from earshot_simulations.auditing.lloyd import clustering_loss
@@ -28,6 +29,7 @@ from earshot_simulations.auditing.proofs import DELTA, composed_finding
 from earshot_simulations.auditing.runs import worst_runs
 from earshot_simulations.auditing.selection import selection_law, units_of, worst_selection
 from earshot_simulations.auditing.vectors import spread
+from earshot_simulations.auditing.votes import worst
 
 WHOLE_PHASES = "phases"
 _CELLS = 2**16
@@ -62,6 +64,9 @@ def _loss(
         case VectorSum():
             law = noise_law(mechanism, mechanism.honest_survivors)
             return difference_loss(law, spread(mechanism, unit, 1), step)
+        case VoteSum():
+            law = noise_law(mechanism, mechanism.honest_survivors)
+            return difference_loss(law, worst(mechanism, unit), step)
         case LaplaceLloyd() | GaussianLloyd():
             count = 1 if unit is Unit.RECORDING else mechanism.recordings
             return clustering_loss(clustering_of(mechanism, parameters), count, 0, step)

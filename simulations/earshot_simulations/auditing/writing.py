@@ -22,6 +22,7 @@ ROLES = {
 TITLES = {
     "ballot-sum": "Votes and histograms, added up by a secure sum",
     "vector-sum": "Sums of what phones heard, and of their labels, by a secure sum",
+    "vote-sum": "Votes on samples, and who agrees, by a secure sum",
     "dp-lloyd": "Clustering on a phone, with Laplace noise",
     "spherical-dp-lloyd": "Clustering on a phone, with Gaussian noise",
     "private-runs": "The best of several clusterings on a phone",

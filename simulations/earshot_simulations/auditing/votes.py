@@ -1,0 +1,217 @@
+"""Sums of votes on samples, audited with the noise shares and weights that phones really use."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from earshot_client.phases.labelling import LABELLING
+from earshot_client.phases.memory import Memory
+from earshot_client.phone import Phone
+from earshot_client.policy import Policy
+from earshot_client.store.memory import MemoryStore
+from earshot_protocol.environments import LabelHierarchy
+from earshot_protocol.phases.labelling import (
+    VOTES,
+    CheckLabels,
+    LabellingParameters,
+    LabelSamples,
+)
+from earshot_protocol.phases.plan import SecureSum, SumPartTask
+from earshot_protocol.privacy.mechanisms import Unit
+from earshot_protocol.secure_sum.messages import AdvertiseKeys, MaskInput, ShareKeys
+from earshot_protocol.voting.vote_sums import VoteSum
+from earshot_simulations.auditing.ballots import CONVOLVED, difference_loss, noise_law
+from earshot_simulations.auditing.findings import Check, Finding, Result
+from earshot_simulations.auditing.neighbours import Vector
+from earshot_simulations.auditing.proofs import DELTA, composed_finding
+from earshot_simulations.engine.ideal import IDEAL
+from earshot_simulations.engine.interface import HeardPoints
+
+VOTE_SUM = "vote-sum"
+STEP = 2e-5
+_CROWDS = 50
+_LEDGERS_EPSILON = 2.0
+
+
+@dataclass(frozen=True)
+class Fixed:
+    """A model that has one answer for each sample, whatever it is."""
+
+    classes: tuple[str, ...]
+    given: Sequence[str | None]
+
+    def answers(self, samples: object) -> Sequence[str | None]:
+        """See `earshot_client.voters.Voter`."""
+        return self.given
+
+
+def audit_votes(
+    part: SecureSum, mechanism: VoteSum, parameters: LabellingParameters, seed: int
+) -> Iterator[Result]:
+    """One sum: how far ballots are apart, and what their sum tells of a phone of every weight.
+
+    Args:
+        part: of the plan.
+        mechanism: of the sum, as the heaviest phone pays it.
+        parameters: of the phase.
+        seed: of the ballots that are tried.
+    """
+    yield from _distances(part, mechanism, parameters, seed)
+    for weight in parameters.weights[:-1]:
+        yield from _costs(part, mechanism, parameters, weight)
+    yield _silence(part, parameters)
+
+
+def worst(mechanism: VoteSum, unit: Unit, weight: int | None = None) -> Vector:
+    """The farthest that ballots of neighbours are apart: every vote is another."""
+    each = mechanism.ballot.l1(unit) / mechanism.ballot.largest_entry
+    entries = round(mechanism.queries * each)
+    return np.full(entries, mechanism.largest_entry if weight is None else weight, dtype=np.int64)
+
+
+def _costs(
+    part: SecureSum, mechanism: VoteSum, parameters: LabellingParameters, weight: int
+) -> Iterator[Finding]:
+    """What a phone of this weight enters into its ledger, against what the sum tells of it.
+
+    The ledger's units come from the expenses; the phone that is replaced from the mechanism, which
+    knows the heaviest alone.
+    """
+    paid = {
+        each.release.unit: (each.release.epsilon, each.event)
+        for each in parameters.expenses(weight)
+        if each.release.step == part.name
+    }
+    if weight == parameters.largest_weight:
+        unit = Unit.REPLACED_PHONE
+        paid[unit] = (mechanism.cost(unit).epsilon, mechanism.event(unit))
+    runs = [(mechanism.honest_survivors, unit) for unit in paid]
+    if weight == parameters.largest_weight:
+        runs.append((parameters.phones, Unit.PHONE))
+    for shares, unit in runs:
+        claimed, event = paid[unit]
+        difference = worst(mechanism, unit, weight)
+        measured = difference_loss(noise_law(mechanism, shares), difference, STEP).epsilon(DELTA)
+        case = (
+            f"{part.name}, noise {mechanism.deviation:.3g}, {mechanism.queries} samples, "
+            f"weight {weight}, {shares} shares"
+        )
+        yield composed_finding(VOTE_SUM, case, unit, claimed, (event,), measured, CONVOLVED)
+
+
+def _distances(
+    part: SecureSum, mechanism: VoteSum, parameters: LabellingParameters, seed: int
+) -> Iterator[Check]:
+    """That no ballot, as phones cast it, is farther from another than noise is made for."""
+    generator = np.random.default_rng(seed)
+    names = [*parameters.labels, None]
+    cast = [
+        _contribution(part, parameters, [names[i] for i in generator.integers(len(names), size=n)])
+        for n in [parameters.samples.rows] * _CROWDS
+    ]
+    # The two that have nothing in common, and that random ones hardly are.
+    cast += [
+        _contribution(part, parameters, [label] * parameters.samples.rows)
+        for label in parameters.labels[:2]
+    ]
+    heavy = [parameters.largest_weight * each.ravel() for each in cast]
+    apart = [one - other for one in heavy for other in heavy]
+    for unit, differences in (
+        (Unit.PHONE, heavy),
+        (Unit.RECORDING, apart),
+        (Unit.REPLACED_PHONE, apart),
+    ):
+        event = mechanism.event(unit)
+        l1 = max(int(np.abs(each).sum()) for each in differences)
+        l2 = max(float(np.linalg.norm(each)) for each in differences)
+        yield Check(
+            VOTE_SUM,
+            f"{part.name}: distance of neighbours, {unit}",
+            f"at most {event.l1:g}, and {event.l2:.4f} in L2",
+            f"{l1}, and {l2:.4f}",
+            l1 <= event.l1 and l2 <= event.l2 * (1 + 1e-12),
+            f"{len(cast)} ballots as phones cast them, each against each",
+        )
+
+
+def _silence(part: SecureSum, parameters: LabellingParameters) -> Check:
+    """That a phone which has spent its budget sends the same whatever it would vote."""
+    sent = {
+        _sent(part, parameters, [label] * parameters.samples.rows)
+        for label in parameters.labels[:2]
+    }
+    return Check(
+        VOTE_SUM,
+        f"{part.name}: what a phone sends that has spent its budget",
+        "the same for all votes, and nothing is spent",
+        "the same, and nothing" if len(sent) == 1 else "different inputs",
+        len(sent) == 1,
+        "two phones with the same noise, and all votes apart",
+    )
+
+
+def _contribution(
+    part: SecureSum, parameters: LabellingParameters, answers: Sequence[str | None]
+) -> Vector:
+    memory = Memory(
+        MemoryStore(),
+        HeardPoints(parameters.encoder, parameters.dimensions),
+        LabelHierarchy.flat(parameters.labels),
+        np.random.default_rng(0).bytes,
+        Fixed(parameters.labels, answers),
+    )
+    cast = LABELLING.contribute[part.task](memory, parameters, _task(part, parameters))
+    return np.asarray(cast, dtype=np.int64)
+
+
+def _sent(part: SecureSum, parameters: LabellingParameters, answers: Sequence[str | None]) -> bytes:
+    """The input of a phone whose budget holds nothing more, as it leaves the phone."""
+    phase = part.name.encode().ljust(16)
+    phone = Phone(
+        MemoryStore(),
+        HeardPoints(parameters.encoder, parameters.dimensions),
+        Policy(largest_yearly_phone_epsilon=_LEDGERS_EPSILON, least_phones=1),
+        hierarchy=LabelHierarchy.flat(parameters.labels),
+        random=np.random.default_rng(1).bytes,
+        summation=IDEAL,
+        voter=Fixed(parameters.labels, answers),
+    )
+    for earlier in (b"spends it all   ", phase):
+        before = len(phone.ledger.releases)
+        for each in parameters.plan().parts:
+            if isinstance(each, SecureSum):
+                input_of = _through(phone, _task(each, parameters, earlier))
+                if earlier == phase and each.name == part.name:
+                    sent = input_of
+    spent = phone.ledger.releases[before:]
+    free = all(release.epsilon == release.delta == 0 for release in spent)
+    return sent if free and spent else bytes(repr((answers, spent)), "utf-8")
+
+
+def _task(
+    part: SecureSum, parameters: LabellingParameters, phase: bytes = bytes(16)
+) -> SumPartTask:
+    samples = parameters.samples.rows
+    shape = (samples, len(parameters.labels) if part.name == VOTES else 1)
+    agreed = parameters.sum_parameters(part, shape)
+    sum_id = phase[:12] + part.name.encode()[:4]
+    advertise = AdvertiseKeys(sum_id=sum_id, index=0, parameters=agreed)
+    if part.task is LabelSamples:
+        return LabelSamples(phase=phase, parameters=parameters, advertise=advertise)
+    return CheckLabels(phase=phase, proposed=(0,) * samples, advertise=advertise)
+
+
+def _through(phone: Phone, task: SumPartTask) -> bytes:
+    """Play the rounds of a sum with some neighbours, to what the phone sends as its input."""
+    sum_id, degree = task.advertise.sum_id, task.advertise.parameters.degree
+    others = tuple(range(1, degree + 1))
+    phone.answer(task)
+    keys = bytes(32 * degree)
+    phone.answer(ShareKeys(sum_id=sum_id, neighbours=others, cipher_keys=keys, mask_keys=keys))
+    answer = phone.answer(
+        MaskInput(sum_id=sum_id, senders=others, ciphertexts=(bytes(93),) * degree)
+    )
+    return bytes(getattr(answer, "vector", b""))
