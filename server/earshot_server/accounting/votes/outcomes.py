@@ -71,7 +71,7 @@ def outcome_divergence(
     table = checked_votes(votes)
     if (table < 0).any():
         raise InvalidParametersError("votes: no class can have fewer than none")
-    sigma, chosen = checks.positive("deviation", deviation), _checked_orders(orders)
+    sigma, chosen = checks.positive("deviation", deviation), checked_orders(orders)
     moved = checks.positive("weight", weight)
     # Names of classes change nothing, and most queries have counts in common.
     alike, which = np.unique(np.sort(table, axis=1), axis=0, return_inverse=True)
@@ -106,7 +106,7 @@ def check_divergence(
     """
     from scipy.special import log_ndtr
 
-    sigma, chosen = checks.positive("deviation", deviation), _checked_orders(orders)
+    sigma, chosen = checks.positive("deviation", deviation), checked_orders(orders)
     moved = checks.positive("weight", weight)
     distances = (np.atleast_1d(np.asarray(most, dtype=np.float64)) - threshold) / sigma
     if not np.isfinite(distances).all():
@@ -115,7 +115,7 @@ def check_divergence(
     worst = np.zeros((len(distances), len(chosen)))
     for shifted in (distances - moved / sigma, distances + moved / sigma):
         there = np.stack([log_ndtr(shifted), log_ndtr(-shifted)], axis=-1)
-        np.maximum(worst, _both_ways(here, there, chosen), out=worst)
+        np.maximum(worst, law_divergence(here, there, chosen), out=worst)
     return worst + ERROR
 
 
@@ -149,7 +149,7 @@ def _largest(counts: Numbers, sigma: float, orders: Numbers, moved: float) -> Nu
         if counts[here] >= moved and here != target:
             moves.append((here, target))
     laws = _laws(_Grid(counts, sigma, moved), moves)
-    divergences = _both_ways(laws[:1], laws[1:], orders)
+    divergences = law_divergence(laws[:1], laws[1:], orders)
     worst: Numbers = divergences.max(axis=0, initial=0.0) + ERROR
     return worst
 
@@ -197,21 +197,36 @@ def _law(grid: _Grid, move: tuple[int, int] | None) -> Numbers:
     return law
 
 
-def _both_ways(first: Numbers, second: Numbers, orders: Numbers) -> Numbers:
-    """The larger divergence of two laws, (…, orders), from ln of probabilities, (…, outcomes)."""
-    return np.maximum(_divergence(first, second, orders), _divergence(second, first, orders))
+def law_divergence(
+    law: Numbers, other: Numbers, orders: Numbers, log_times: Numbers | float = 0.0
+) -> Numbers:
+    """The larger Rényi divergence of two laws of outcomes, in both directions.
+
+    Args:
+        law: ln of the probability of each outcome, (…, outcomes).
+        other: the same of the other law.
+        orders: λ, each above 1.
+        log_times: ln of how many outcomes of each kind there are, (…, outcomes).
+
+    Returns:
+        (…, orders).
+    """
+    times = np.asarray(log_times, dtype=np.float64)
+    ways = (_divergence(*each, orders, times) for each in ((law, other), (other, law)))
+    return np.maximum(*ways)
 
 
-def _divergence(law: Numbers, other: Numbers, orders: Numbers) -> Numbers:
+def _divergence(law: Numbers, other: Numbers, orders: Numbers, times: Numbers) -> Numbers:
     """It is ln Σ p^λ p'^(1−λ) / (λ − 1), without cancelling where both laws are nearly the same."""
-    law, other = np.broadcast_arrays(law, other)
+    law, other, times = np.broadcast_arrays(law, other, times)
+    weights = (law + times)[..., None, :]
     ratios = (law - other)[..., None, :] * (orders - 1)[:, None]
     with np.errstate(over="ignore"):
-        near = (np.exp(law)[..., None, :] * np.expm1(np.minimum(ratios, 1.0))).sum(axis=-1)
+        near = (np.exp(weights) * np.expm1(np.minimum(ratios, 1.0))).sum(axis=-1)
     found = np.log1p(near)
     far = (ratios > 1.0).any(axis=-1)
     if far.any():
-        found[far] = _log_sum((law[..., None, :] + ratios)[far])
+        found[far] = _log_sum((weights + ratios)[far])
     divergence: Numbers = np.maximum(found, 0.0) / (orders - 1)
     return divergence
 
@@ -223,7 +238,12 @@ def _log_sum(logs: Numbers) -> Numbers:
     return found
 
 
-def _checked_orders(orders: npt.ArrayLike) -> Numbers:
+def checked_orders(orders: npt.ArrayLike) -> Numbers:
+    """Orders λ as float64, (orders,).
+
+    Raises:
+        InvalidParametersError: one that is not finite or not above 1.
+    """
     chosen = np.atleast_1d(np.asarray(orders, dtype=np.float64))
     if not (np.isfinite(chosen) & (chosen > 1)).all():
         raise InvalidParametersError("orders: must be finite and above 1")

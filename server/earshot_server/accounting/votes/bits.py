@@ -1,0 +1,81 @@
+"""What answers of two cost, such as yes or no from a noisy number, whatever the number is."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from earshot_protocol import checks
+from earshot_server.accounting.votes.outcomes import ERROR, checked_orders
+
+Numbers = npt.NDArray[np.float64]
+
+_FAR = 30.0
+"""Where λ times the distance is more than that, an answer is as good as the noisy number."""
+_BESIDE = 9.0
+_POINTS = 301
+_CLOSER = 25
+_ROUNDS = 7
+_MARGIN = 1 + 1e-9
+"""More than what is left between the largest value and the largest one that was tried."""
+
+
+def bit_divergence(deviation: float, orders: npt.ArrayLike, moved: float = 1.0) -> Numbers:
+    """The largest divergence between [x + N(0, σ²) > T] and the same of a neighbour, for every x.
+
+    max_a D_λ(Bern Φ(a) ‖ Bern Φ(a ± Δ/σ)), for every T and in both directions. It is 2/π of that
+    of the noisy number, λΔ²/2σ², where λ ≪ σ/Δ (the Fisher information of the answer), and as much
+    where λ ≫ σ/Δ. What moves x by less costs less.
+
+    Args:
+        deviation: σ.
+        orders: λ, each above 1.
+        moved: Δ, by how much a neighbour's number may differ.
+
+    Returns:
+        (orders,).
+
+    Raises:
+        InvalidParametersError: an order of 1 or less, no σ or no Δ.
+    """
+    chosen = checked_orders(orders)
+    distance = checks.positive("moved", moved) / checks.positive("deviation", deviation)
+    found: Numbers = chosen * distance**2 / 2
+    near = chosen * distance <= _FAR
+    if near.any():
+        found[near] = np.minimum(found[near], _largest(distance, chosen[near]))
+    return found
+
+
+def _largest(distance: float, orders: Numbers) -> Numbers:
+    """On a grid, then on finer ones around the best point of the one before."""
+    reach = orders * distance + _BESIDE
+    centres, width, count = np.zeros(len(orders)), reach, _POINTS
+    best = np.zeros(len(orders))
+    for _ in range(_ROUNDS):
+        points = centres[:, None] + width[:, None] * np.linspace(-1, 1, count)
+        values = _divergences(points, distance, orders)
+        at = values.argmax(axis=1)
+        centres = np.take_along_axis(points, at[:, None], axis=1)[:, 0]
+        best = np.maximum(best, values.max(axis=1))
+        width, count = width * 4 / (count - 1), _CLOSER
+    largest: Numbers = best * _MARGIN + ERROR
+    return largest
+
+
+def _divergences(points: Numbers, distance: float, orders: Numbers) -> Numbers:
+    """Of Bern Φ(a) from Bern Φ(a + Δ/σ); the other direction and sign are those of −a − Δ/σ, −a."""
+    from scipy.special import log_ndtr
+
+    less = (orders - 1)[:, None]
+    total, logs = np.zeros_like(points), np.full_like(points, -np.inf)
+    alike = np.ones(points.shape, dtype=np.bool_)
+    for sign in (1, -1):
+        law = log_ndtr(sign * points)
+        ratio = less * (law - log_ndtr(sign * (points + distance)))
+        total += np.exp(law) * np.expm1(np.minimum(ratio, 1.0))
+        logs = np.logaddexp(logs, law + ratio)
+        alike &= ratio <= 1.0
+    # Where both laws are nearly the same the logarithm of a sum would cancel.
+    near: Numbers = np.where(alike, np.log1p(total), logs)
+    return near / less
