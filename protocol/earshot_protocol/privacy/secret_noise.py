@@ -38,8 +38,8 @@ def normal(size: Size, random: RandomBytes = os.urandom) -> npt.NDArray[np.float
         size: shape of the result.
         random: source of bytes; a seeded one belongs in simulations only.
     """
-    radius = np.sqrt(-2.0 * np.log(_uniform(size, random) + _CELL))
-    noise: npt.NDArray[np.float64] = radius * np.cos(2 * np.pi * _uniform(size, random))
+    radius = np.sqrt(-2.0 * np.log(uniform(size, random) + _CELL))
+    noise: npt.NDArray[np.float64] = radius * np.cos(2 * np.pi * uniform(size, random))
     return noise
 
 
@@ -50,13 +50,18 @@ def laplace(size: Size, random: RandomBytes = os.urandom) -> npt.NDArray[np.floa
         size: shape of the result.
         random: source of bytes; a seeded one belongs in simulations only.
     """
-    signs = np.where(_uniform(size, random) < 0.5, -1.0, 1.0)
-    noise: npt.NDArray[np.float64] = -signs * np.log(_uniform(size, random) + _CELL)
+    signs = np.where(uniform(size, random) < 0.5, -1.0, 1.0)
+    noise: npt.NDArray[np.float64] = -signs * np.log(uniform(size, random) + _CELL)
     return noise
 
 
-def _uniform(size: Size, random: RandomBytes) -> npt.NDArray[np.float64]:
-    """0, 2^-53, …, 1 − 2^-53, each as likely as the other."""
+def uniform(size: Size, random: RandomBytes) -> npt.NDArray[np.float64]:
+    """0, 2^-53, …, 1 − 2^-53, each as likely as the other.
+
+    Args:
+        size: shape of the result.
+        random: source of bytes; a seeded one belongs in simulations only.
+    """
     count = math.prod(size) if isinstance(size, tuple) else size
     words = np.frombuffer(random(8 * count), dtype="<u8") >> _SPARE_BITS
     return (words.astype(np.float64) * _CELL).reshape(size)

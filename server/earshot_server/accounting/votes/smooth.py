@@ -2,9 +2,9 @@
 
 A cost that depends on votes tells of them. One teacher's vote changes the cost of each query by
 little; how much, at votes that are d teachers away from these, is bounded for every query, added up
-over queries, and only then smoothed (`votes.releases`): neighbours share queries, and whoever moves one teacher's
-votes moves them everywhere (Papernot et al., ICLR 2018, appendix C; Nissim, Raskhodnikova and
-Smith, STOC 2007).
+over queries, and only then smoothed (`votes.releases`): neighbours share queries, and whoever moves
+one teacher's votes moves them everywhere (Papernot et al., ICLR 2018, appendix C; Nissim,
+Raskhodnikova and Smith, STOC 2007).
 """
 
 from __future__ import annotations

@@ -1,0 +1,224 @@
+"""Owners of data with budgets of their own: how loud each may be, and how many labels that gives.
+
+Three ways to let owners spend differently (Mühl, *Personalizing Private Aggregation of Teacher
+Ensembles*, Freie Universität Berlin 2021, chapter 5): a record serves several teachers, a teacher
+sits out some votes, or votes have weights. All cost Δ_o² times a vote of weight one, Δ_o the number
+of copies, 1 or 0, or the weight. Groups of equal budgets are public, and which owner is in which
+must not depend on the data. What a group pays at the votes there were is
+`costs.query_divergences` with its weight: the real noise and the weighted counts, the noise's
+deviation over the weight in the place of σ.
+"""
+
+from __future__ import annotations
+
+import math
+import os
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from fractions import Fraction
+
+import numpy as np
+import numpy.typing as npt
+
+from earshot_protocol import checks
+from earshot_protocol.errors import InvalidParametersError
+from earshot_protocol.privacy.secret_noise import uniform
+from earshot_protocol.randomness import RandomBytes
+from earshot_protocol.voting.winners import ConfidentGNMax, GNMax, InteractiveGNMax
+
+Numbers = npt.NDArray[np.float64]
+Gaussian = GNMax | ConfidentGNMax | InteractiveGNMax
+
+_LARGEST_DENOMINATOR = 100
+"""Of ratios of budgets, where records are copied: nobody has a hundred copies."""
+_EXACT = 1e-9
+
+
+@dataclass(frozen=True)
+class Group:
+    """Owners of equal budgets.
+
+    Attributes:
+        epsilon: ε of each.
+        members: how many there are.
+
+    Raises:
+        InvalidParametersError: no budget, or fewer than two members: a budget that one owner has
+            alone names the owner.
+    """
+
+    epsilon: float
+    members: int
+
+    def __post_init__(self) -> None:
+        checks.positive("epsilon", self.epsilon)
+        if checks.whole("members", self.members) < 2:
+            raise InvalidParametersError(
+                f"members={self.members}: a group must have two members at least, or its budget "
+                "names its owner; give it a smaller budget that others have, too"
+            )
+
+
+def weights(groups: Sequence[Group]) -> Numbers:
+    """ψ of each group: in proportion to budgets, and one on average over owners.
+
+    Sensitivities in the ratio R of two budgets spend both at about the same query (section 6.2.2,
+    whose "square of the ratio" is of costs).
+
+    Args:
+        groups: one at least.
+    """
+    budgets, shares = _of(groups)
+    found: Numbers = budgets / (budgets @ shares)
+    return found
+
+
+def copies(groups: Sequence[Group]) -> npt.NDArray[np.int64]:
+    """T of each group: in how many teachers a record is, the smallest in proportion to budgets.
+
+    Args:
+        groups: one at least.
+
+    Raises:
+        InvalidParametersError: budgets whose ratios are no small fractions.
+    """
+    budgets, _ = _of(groups)
+    ratios = [
+        Fraction(each / budgets.min()).limit_denominator(_LARGEST_DENOMINATOR) for each in budgets
+    ]
+    common = math.lcm(*(ratio.denominator for ratio in ratios))
+    found = np.array([int(ratio * common) for ratio in ratios], dtype=np.int64)
+    exact = np.abs(found / common * budgets.min() / budgets - 1).max() < _EXACT
+    if not exact or found.max() > _LARGEST_DENOMINATOR:
+        raise InvalidParametersError(
+            f"budgets {budgets.tolist()}: must be in ratios of whole numbers up to "
+            f"{_LARGEST_DENOMINATOR} for records to be copied; round them down, or take weights"
+        )
+    return found
+
+
+def frequencies(groups: Sequence[Group]) -> Numbers:
+    """How often a teacher of each group votes, at most always: as 2ε², where budgets differ.
+
+    For budgets 1 and R that is 1 : 2R², found by section 6.2.2 where costs of both stay in the
+    ratio of budgets; the group of the least budget votes half as often as the square would say.
+
+    Args:
+        groups: one at least.
+    """
+    budgets, _ = _of(groups)
+    relative = np.square(budgets / budgets.min()) * np.where(budgets > budgets.min(), 2.0, 1.0)
+    found: Numbers = relative / relative.max()
+    return found
+
+
+def participants(
+    chances: npt.NDArray[np.floating], queries: int, random: RandomBytes = os.urandom
+) -> npt.NDArray[np.bool_]:
+    """Who votes on which query: each teacher as often as it should, their number constant ± 1.
+
+    Systematic sampling: teachers in a new random order for every query, their chances end to end
+    on a line, and one is drawn in every unit of length.
+
+    Args:
+        chances: (teachers,), from 0 to 1.
+        queries: how many.
+        random: source of bytes; a seeded one belongs in simulations only.
+
+    Returns:
+        bool (queries, teachers).
+
+    Raises:
+        InvalidParametersError: a chance out of range.
+    """
+    each = np.asarray(chances, dtype=np.float64)
+    if each.ndim != 1 or not ((each >= 0) & (each <= 1)).all():
+        raise InvalidParametersError("chances: must be from 0 to 1, one for every teacher")
+    count = checks.whole("queries", queries, 0)
+    order = uniform((count, len(each)), random).argsort(axis=1)
+    start = uniform((count, 1), random)
+    ends = start + np.cumsum(each[order], axis=1)
+    drawn = np.diff(np.floor(ends), axis=1, prepend=np.floor(start)) > 0
+    found = np.empty((count, len(each)), dtype=bool)
+    np.put_along_axis(found, order, drawn, axis=1)
+    return found
+
+
+def scaled(aggregator: ConfidentGNMax | GNMax, factor: float) -> ConfidentGNMax | GNMax:
+    """The aggregator for so many times the votes: σ and T grow with them.
+
+    Args:
+        aggregator: for one vote of an owner.
+        factor: mean number of copies, or mean share of teachers that vote; of weights it is 1.
+    """
+    times = checks.positive("factor", factor)
+    wider = replace(aggregator, deviation=times * aggregator.deviation)
+    if isinstance(wider, ConfidentGNMax):
+        return replace(
+            wider,
+            threshold=times * wider.threshold,
+            check_deviation=times * wider.check_deviation,
+        )
+    return wider
+
+
+def concentration(epsilon: npt.ArrayLike, delta: float) -> Numbers:
+    """ρ(ε) = (√(L + ε) − √L)², L = ln 1/δ: what noise alone may spend for ε, by λρ + L/(λ − 1).
+
+    Args:
+        epsilon: ε, of any shape, not negative.
+        delta: δ.
+    """
+    length = -math.log(checks.probability("delta", delta))
+    found: Numbers = np.square(
+        np.sqrt(length + np.asarray(epsilon, dtype=np.float64)) - math.sqrt(length)
+    )
+    return found
+
+
+def expected_labels(
+    base: float,
+    groups: Sequence[Group],
+    sensitivities: npt.NDArray[np.number],
+    delta: float,
+    factor: float = 1.0,
+    base_epsilon: float = 1.0,
+) -> float:
+    """Labels that owners with budgets pay for, where as many pay for `base` at the same ε each.
+
+    base · min_o ρ(ε_o) / (ρ(1) (Δ_o / factor)²): every label costs each owner the same at each
+    order, up to the square of its sensitivity; the first who has spent its budget ends it.
+
+    Args:
+        base: labels at `base_epsilon` for all.
+        groups: one at least.
+        sensitivities: Δ_o of each group: weights, copies.
+        delta: δ.
+        factor: by which noise was scaled, see `scaled`.
+        base_epsilon: ε of `base`.
+
+    Raises:
+        InvalidParametersError: as many groups as sensitivities are needed, and numbers in range.
+    """
+    budgets, _ = _of(groups)
+    loud = np.asarray(sensitivities, dtype=np.float64) / checks.positive("factor", factor)
+    if loud.shape != budgets.shape or not (loud > 0).all():
+        raise InvalidParametersError("sensitivities: must be above 0, one for every group")
+    spendable = concentration(budgets, delta) / concentration(base_epsilon, delta)
+    return float(checks.positive("base", base) * (spendable / loud**2).min())
+
+
+def concentrations(aggregator: Gaussian) -> tuple[float, float]:
+    """ρ of a check and of an answer for a vote of weight one, by noise alone: 1/2σ₁² and 1/σ₂²."""
+    check = 0.0
+    if not isinstance(aggregator, GNMax):
+        check = 1 / (2 * aggregator.check_deviation**2)
+    return check, 1 / aggregator.deviation**2
+
+
+def _of(groups: Sequence[Group]) -> tuple[Numbers, Numbers]:
+    """Budgets, and shares of owners."""
+    if not groups:
+        raise InvalidParametersError("groups: must be one at least")
+    members = np.array([group.members for group in groups], dtype=np.float64)
+    return np.array([group.epsilon for group in groups]), members / members.sum()
