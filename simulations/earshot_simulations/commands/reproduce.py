@@ -31,7 +31,6 @@ _FIGURES = {
 }
 """Those of `reproductions.figures`, and what they show."""
 _SHARED_SOUND = Path("../shared/data/esc10")
-_SHARED_VOTES = Path("../shared/data/pate_votes")
 
 Data = Annotated[Path, typer.Option(help="Folder of the labelled data set that is measured.")]
 Out = Annotated[
@@ -105,34 +104,6 @@ def embedding_space(
     _write(outcome, out)
 
 
-@app.command("papernot-table-1")
-def published_votes(
-    out: Out,
-    data: Annotated[
-        Path | None,
-        typer.Option(
-            help="Folder of mnist.npy, svhn.npy and adult.npy, the votes that were published with "
-            f"the paper; by default {_SHARED_VOTES} where it exists."
-        ),
-    ] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Draws of the noise.")] = 10,
-    overwrite: Overwrite = False,
-) -> None:
-    """What Confident-GNMax costs on published votes: theirs, by their accounting, and soundly."""
-    from earshot_protocol.errors import InvalidInputError
-    from earshot_simulations.reproductions import papernot_table_1
-    from earshot_simulations.reproductions.outcome import files_of
-
-    folder = data or (_SHARED_VOTES if _SHARED_VOTES.is_dir() else None)
-    if folder is None:
-        raise InvalidInputError("--data: there are no published votes here; name their folder")
-    votes = papernot_table_1.read_votes(folder)
-    prepare_folder(out, files_of(papernot_table_1.NAME), overwrite)
-    with shown() as progress:
-        outcome = papernot_table_1.reproduce(votes, seeds, progress=progress)
-    _write(outcome, out)
-
-
 def _figure(name: str) -> Callable[..., None]:
     """The command that makes a figure by simulating whole phases."""
 
@@ -194,6 +165,70 @@ def _figure(name: str) -> Callable[..., None]:
 
 for _name, _help in _FIGURES.items():
     app.command(_name, help=_help)(_figure(_name))
+
+
+_PERSONAL = {
+    "personalized-labels": "Labels that an ensemble gives under budgets of each owner's own.",
+    "personalized-accuracy": "Accuracy of students that learn from those labels.",
+}
+
+
+def _personal(name: str) -> Callable[..., None]:
+    """The command that makes a table of the thesis on personalized PATE."""
+
+    def make(
+        data: Annotated[
+            Path, typer.Option(help="Folder of MNIST's IDX files, or of UCI Adult's tables.")
+        ],
+        out: Out,
+        votes: Annotated[
+            Path | None,
+            typer.Option(help="Folder that keeps teachers' votes between runs; in --out if none."),
+        ] = None,
+        processes: Annotated[
+            int | None, typer.Option(help="Voting processes of a cell; 5 if none, or the thesis's.")
+        ] = None,
+        students: Annotated[int, typer.Option(help="Students of a cell.")] = 1,
+        teachers: Annotated[int, typer.Option(help="Of an ensemble.")] = 250,
+        full: Annotated[
+            bool,
+            typer.Option(
+                "--full", help="With upsampling, which trains four times as many teachers."
+            ),
+        ] = False,
+        overwrite: Overwrite = False,
+    ) -> None:
+        from earshot_protocol.checks import whole
+        from earshot_simulations.reproductions import personal
+        from earshot_simulations.reproductions.outcome import files_of
+        from earshot_simulations.reproductions.personal_cells import Work
+        from earshot_simulations.reproductions.personal_data import open_subject
+        from earshot_simulations.reproductions.personal_votes import Ensembles
+
+        subject = open_subject(data)
+        ensembles = Ensembles(len(subject.private), teachers)
+        usual = subject.processes if full else 5
+        number = usual if processes is None else whole("processes", processes)
+        whole("students", students)
+        prepare_folder(out, files_of(name), overwrite, resumes=["votes"])
+        folder = votes or out / "votes"
+        try:
+            with shown() as progress:
+                work = Work(subject, ensembles, folder, number, full, progress)
+                if name == personal.LABELS:
+                    outcome = personal.labels(work)
+                else:
+                    outcome = personal.accuracy(work, students)
+        except KeyboardInterrupt:
+            print(f"what is done is in {folder}; the same command goes on from there")
+            raise typer.Exit(130) from None
+        _write(outcome, out)
+
+    return make
+
+
+for _name, _help in _PERSONAL.items():
+    app.command(_name, help=_help)(_personal(_name))
 
 
 def _write(outcome: Outcome, folder: Path) -> None:
