@@ -34,6 +34,7 @@ from earshot_simulations.auditing.runs import PRIVATE_RUNS
 from earshot_simulations.auditing.samplers import SAMPLERS, audit_samplers
 from earshot_simulations.auditing.selection import SELECTION
 from earshot_simulations.auditing.sum_secrets import SECURE_SUM, audit_secrets
+from earshot_simulations.auditing.tallies import TALLIES, audit_tallies
 from earshot_simulations.auditing.vectors import VECTOR_SUM
 from earshot_simulations.auditing.votes import VOTE_SUM
 
@@ -78,6 +79,7 @@ _SMALL = {
 
 SUBJECTS: dict[str, Callable[[Effort], Iterator[Result]]] = {
     **{name: _mechanism(name) for name in MECHANISMS},
+    TALLIES: lambda effort: audit_tallies(effort.draws, effort.seed),
     WHOLE_PHASES: lambda effort: audit_phases(),
     SAMPLERS: lambda effort: audit_samplers(effort.draws, effort.seed),
     SECURE_SUM: lambda effort: audit_secrets(),

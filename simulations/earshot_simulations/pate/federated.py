@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from earshot_protocol.privacy.events import Event
-from earshot_protocol.privacy.mechanisms import BallotSum, SumMechanism, Unit
+from earshot_protocol.privacy.mechanisms import BallotSum, Unit
 from earshot_protocol.randomness import RandomBytes
 from earshot_protocol.voting.teacher_ballots import NONE, Ballot, Weighted
 from earshot_protocol.voting.vote_sums import VoteSum
@@ -86,7 +86,7 @@ class Federated:
             return ()
         return tuple(self.mechanism_of(each, heaviest).event(unit) for each in bought)
 
-    def mechanism_of(self, purchase: Purchase, weight: int) -> SumMechanism:
+    def mechanism_of(self, purchase: Purchase, weight: int) -> BallotSum | VoteSum:
         """The sum that was bought, as a teacher of this weight accounts for it."""
         own, survivors = self.mechanism, self.sums.crowd.honest_survivors
         if own.name is Name.LNMAX:

@@ -1,0 +1,264 @@
+"""Federated tallies of teachers' votes: real sums, audited by what their server sees.
+
+What a sum costs is worked out exactly, from the noise shares that teachers draw and from the
+ballots that they cast. And real sums are run, whose every query is one trial: the server's noisy
+counts on neighbouring votes must tell them apart no better than is proven, must have the noise that
+is claimed, and the noise of a check must be none that the votes had.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from earshot_protocol.privacy.mechanisms import BallotSum, Unit
+from earshot_protocol.randomness import RandomBytes
+from earshot_protocol.voting.confident_check import Check as Agreed
+from earshot_protocol.voting.teacher_ballots import NONE
+from earshot_protocol.voting.vote_sums import VoteSum
+from earshot_simulations.auditing.ballots import difference_loss, noise_law, vote_finding
+from earshot_simulations.auditing.findings import SAMPLED, Check, Method, Result, Role
+from earshot_simulations.auditing.laws import Law, Numbers
+from earshot_simulations.auditing.neighbours import Vector
+from earshot_simulations.auditing.proofs import DELTA, composed_finding
+from earshot_simulations.auditing.sampling import CONFIDENCE, sampled_epsilon
+from earshot_simulations.pate.federated import Federated
+from earshot_simulations.pate.interface import Kind, Purchase, Whole
+from earshot_simulations.pate.keyed import keyed
+from earshot_simulations.pate.mechanisms import UNITS, Mechanism, Name
+from earshot_simulations.pate.secure_sums import Crowd, SecureSums
+
+TALLIES = "teachers-votes"
+QUERIES = 200
+_STEP = 2e-5
+_AT_ONCE = 2**14
+_LEAST_EXPECTED = 20
+_FIT = 1e-6
+"""Below which p a fit is refused: one audit in a million is wrong for each."""
+_DEVIATIONS = 5.0
+"""Beyond which a correlation of independent noise is not found, once in two million audits."""
+
+MECHANISMS = (
+    Mechanism(Name.CONFIDENT, 10, 40.0, Agreed(200, 150.0)),
+    Mechanism(Name.BINARY, 20, 60.0, Agreed(200, 150.0)),
+    Mechanism(Name.TAU, 20, 60.0, tau=1.8),
+    Mechanism(Name.POWERSET, 20, 40.0, most=2),
+    Mechanism(Name.LNMAX, 10, 100.0),
+)
+Source = Callable[..., RandomBytes]
+"""Random bytes by a key and names."""
+
+
+def audit_tallies(draws: int, seed: int) -> Iterator[Result]:
+    """Every mechanism by the law of its shares, and one of them by real sums.
+
+    Args:
+        draws: queries of real sums, on each of two neighbouring electorates.
+        seed: of their noise.
+    """
+    for mechanism in MECHANISMS:
+        yield from _exactly(mechanism)
+    yield from _really(draws, seed)
+    yield reused_noise(draws, seed, keyed, Role.PRODUCT)
+    yield reused_noise(draws, seed, one_stream, Role.FAULT)
+
+
+def _exactly(mechanism: Mechanism) -> Iterator[Result]:
+    """Every sum that it takes, against the worst ballots of all queries."""
+    made = _tally(mechanism, np.full((250, 1), NONE), bytes(32))
+    for bought in made.worst(QUERIES):
+        summed = made.mechanism_of(bought, 1)
+        law = noise_law(summed, summed.honest_survivors)
+        for unit in UNITS:
+            difference = np.tile(farthest(mechanism, bought.kind, unit), QUERIES)
+            case = f"{mechanism.name}, {bought.kind} of {QUERIES} queries, 250 teachers"
+            yield _as_declared(summed, case, unit, difference)
+            losses = difference_loss(law, difference, _STEP)
+            yield vote_finding(summed, case, unit, losses, subject=TALLIES)
+
+
+def farthest(mechanism: Mechanism, kind: Kind, unit: Unit) -> Vector:
+    """The longest difference of a ballot on one query from zeros, or from another, of those tried.
+
+    Tried are votes for classes, and for any number of labels from either end.
+    """
+    if kind is Kind.CHECK:
+        ballot, several = mechanism.check_ballot, mechanism.check_ballot.length > 1
+    else:
+        ballot, several = mechanism.ballot, mechanism.several
+    answers = np.array([0, 1])
+    if several:
+        ones = np.tri(mechanism.classes + 1, mechanism.classes, -1, dtype=np.int64)
+        answers = np.concatenate([ones, ones[:, ::-1]])
+    cast = ballot.cast(answers)
+    others = np.zeros_like(cast[:1]) if unit is Unit.PHONE else cast
+    differences = (cast[:, None] - others).reshape(-1, ballot.length)
+    longest: Vector = differences[np.square(differences).sum(axis=1).argmax()]
+    return longest
+
+
+def _as_declared(summed: BallotSum | VoteSum, case: str, unit: Unit, difference: Vector) -> Check:
+    """That no ballots which were tried are further apart than costs are worked out for."""
+    if isinstance(summed, BallotSum):
+        found, declared = float(np.abs(difference).sum()), float(summed.sensitivity(unit))
+    else:
+        found, declared = float(np.linalg.norm(difference)), summed.event(unit).l2
+    return Check(
+        TALLIES,
+        f"{case}: distance of neighbours, {unit}",
+        f"at most {declared:.2f}",
+        f"{found:.2f}",
+        found <= declared * (1 + 1e-12),
+        "ballots as teachers cast them",
+    )
+
+
+class _RealSums:
+    """Real sums of a few teachers, as their server and a corrupted teacher see them.
+
+    The first teacher is the one that neighbours differ in, the last tells the server its noise, so
+    that there is as much as is counted on and no more. How all others vote is known.
+    """
+
+    mechanism = Mechanism(Name.CONFIDENT, 3, 3.0, Agreed(3, 2.0))
+    crowd = Crowd(6, dropout=0.0, corrupted=0.17)
+    others = (0, 1, 2, 0, 0)
+
+    def __init__(self, vote: int, queries: int, key: bytes, noise: Source = keyed) -> None:
+        self.counts = np.zeros((queries, self.mechanism.classes), dtype=np.int64)
+        """Noisy counts less the votes and the noise that are known."""
+        self.agreeing = np.zeros(queries, dtype=np.int64)
+        """How many agree, likewise."""
+        self.proposed = np.zeros(queries, dtype=np.int64)
+        predictions = np.tile(np.array([[vote], *([each] for each in self.others)]), queries)
+        made = _tally(self.mechanism, predictions, key, self.crowd, noise)
+        for first in range(0, queries, _AT_ONCE):
+            block = range(first, min(queries, first + _AT_ONCE))
+            votes, check = made.ask(block).sights
+            known, own = np.array(self.others), slice(block.start, block.stop)
+            proposed = votes.total.argmax(axis=1)
+            told = {
+                each.kind: made.mechanism_of(Purchase(each.kind, len(block)), 1).noise_share(
+                    each.total.shape, made.random(each.kind, first, self.crowd.teachers - 1)
+                )
+                for each in (votes, check)
+            }
+            base = np.bincount(known, minlength=self.mechanism.classes)
+            self.counts[own] = votes.total - base - told[Kind.VOTES]
+            agreed = (known == proposed[:, None]).sum(axis=1)
+            self.agreeing[own] = check.total[:, 0] - agreed - told[Kind.CHECK][:, 0]
+            self.proposed[own] = proposed
+
+    def noise(self, vote: int) -> tuple[Whole, Whole]:
+        """What is left of counts and of the check if the first teacher voted so: noise."""
+        counts = self.counts - (np.arange(self.mechanism.classes) == vote)
+        return counts, self.agreeing - (self.proposed == vote)
+
+
+def _really(draws: int, seed: int) -> Iterator[Result]:
+    key = np.random.default_rng(seed).bytes(32)
+    one = _RealSums(0, draws, key)
+    sums = _tally(_RealSums.mechanism, np.zeros((6, 1), np.int64), key, _RealSums.crowd)
+    parts = [sums.mechanism_of(Purchase(kind, 1), 1) for kind in (Kind.VOTES, Kind.CHECK)]
+    laws = [noise_law(each, each.honest_survivors) for each in parts]
+    for kind, law, noise in zip((Kind.VOTES, Kind.CHECK), laws, one.noise(0), strict=True):
+        yield _fits(f"{kind}: the noise of real sums", law, noise.ravel())
+    for unit, other in ((Unit.PHONE, NONE), (Unit.REPLACED_PHONE, 1)):
+        two = _RealSums(other, draws, keyed(key, "neighbour")(32))
+        losses = [
+            sum(
+                _log(law, here).reshape(draws, -1).sum(axis=1)
+                - _log(law, there).reshape(draws, -1).sum(axis=1)
+                for law, here, there in zip(laws, seen.noise(0), seen.noise(other), strict=True)
+            )
+            for seen in (one, two)
+        ]
+        yield composed_finding(
+            TALLIES,
+            "confident, votes and check of one query: 6 teachers, of which one is corrupted",
+            unit,
+            sum(each.cost(unit).epsilon for each in parts),
+            tuple(each.event(unit) for each in parts),
+            sampled_epsilon(np.asarray(losses[0]), np.asarray(losses[1]), DELTA),
+            Method(SAMPLED, "likelihood ratios of what real sums showed", draws, CONFIDENCE),
+        )
+
+
+def _log(law: Law, values: Whole) -> Numbers:
+    """Ln of the probability of each value; where the law is cut off, that of its end."""
+    places = np.clip(values - law.first, 0, len(law.masses) - 1)
+    return np.asarray(np.log(law.masses)[places])
+
+
+def _fits(case: str, law: Law, noise: Whole) -> Check:
+    """A χ² test, values pooled until twenty are expected."""
+    from scipy import stats
+
+    expected = law.masses * len(noise)
+    inner = np.flatnonzero(expected >= _LEAST_EXPECTED)
+    low, high = int(inner[0]), int(inner[-1])
+    pooled = np.clip(noise - law.first, low, high) - low
+    observed = np.bincount(pooled, minlength=high - low + 1)
+    cells = expected[low : high + 1].copy()
+    cells[0] += expected[:low].sum()
+    cells[-1] += expected[high + 1 :].sum()
+    found = float(stats.chisquare(observed, cells * len(noise) / cells.sum()).pvalue)
+    return Check(
+        TALLIES,
+        case,
+        f"the law of {_RealSums.crowd.honest_survivors} shares, p ≥ {_FIT:g}",
+        f"p = {found:.2g}",
+        found >= _FIT,
+        f"χ² test of {len(noise)} entries",
+    )
+
+
+def reused_noise(draws: int, seed: int, noise: Source, role: Role) -> Check:
+    """Whether the noise of the check is one that the votes had, as the votes' noise is published.
+
+    Args:
+        draws: queries.
+        seed: of the noise.
+        noise: random bytes by a key and the names of kind, sum and teacher.
+        role: why this is looked at.
+    """
+    queries = min(draws, _AT_ONCE)
+    seen = _RealSums(0, queries, np.random.default_rng(seed).bytes(32), noise)
+    counts, agreeing = seen.noise(0)
+    # Teachers draw in the order of entries, so what is drawn twice stands in the first of them.
+    correlation = float(np.corrcoef(counts.ravel()[:queries], agreeing)[0, 1])
+    found = abs(correlation) * math.sqrt(queries)
+    whose = "their own noise" if role is Role.PRODUCT else "the noise of the votes"
+    return Check(
+        TALLIES,
+        f"checks with {whose}, real sums",
+        f"no correlation with the noise of the votes beyond {_DEVIATIONS:g} deviations",
+        f"{found:.1f} deviations",
+        found <= _DEVIATIONS,
+        f"{queries} queries of real sums",
+        role,
+    )
+
+
+def one_stream(key: bytes, *names: object) -> RandomBytes:
+    """A planted fault: what a teacher draws does not depend on the kind of the sum."""
+    return keyed(key, *names[1:])
+
+
+def _tally(
+    mechanism: Mechanism,
+    predictions: Whole,
+    key: bytes,
+    crowd: Crowd | None = None,
+    noise: Source = keyed,
+) -> Federated:
+    return Federated(
+        mechanism,
+        predictions,
+        SecureSums(Crowd(len(predictions)) if crowd is None else crowd),
+        DELTA,
+        lambda *names: noise(key, *names),
+        np.ones(len(predictions), dtype=np.int64),
+    )
