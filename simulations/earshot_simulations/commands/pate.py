@@ -14,6 +14,7 @@ from earshot_models.commands.progress import shown
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.voting.confident_check import Check
+from earshot_simulations.pate.dependent import Cost
 from earshot_simulations.pate.mechanisms import Mechanism, Name
 from earshot_simulations.pate.tallies import Counter, Sums
 
@@ -99,6 +100,12 @@ def label(
         Path | None, typer.Option(help="A whole number for each teacher, .npy: personal budgets.")
     ] = None,
     most: Annotated[int | None, typer.Option(help="Queries to ask about at most.")] = None,
+    votes_cost: Annotated[
+        Cost | None,
+        typer.Option(
+            help="Publish, once and with noise, what answers cost by the votes that there were."
+        ),
+    ] = None,
     at_once: Annotated[int, typer.Option(help="Queries of one secure sum.")] = _SUMS.at_once,
     dropout: Annotated[
         float, typer.Option(help="ρ: share of the teachers that a sum can do without.")
@@ -136,6 +143,7 @@ def label(
         tally,
         Sums(dropout, corrupted, vanishing, at_once),
         most,
+        votes_cost,
     )
     weighed, guesses = (None if path is None else _load(path) for path in (weights, scores))
     # A journal says whose the other files are.
@@ -155,6 +163,65 @@ def label(
         for each, spent in cost["epsilon"].items():
             print(f"{'ε':<22} {spent:.4g} at δ = {delta:g}, {whose}{each}")
     print(f"{'report':<22} {written[-1]}")
+
+
+@app.command()
+def budget(
+    mechanism: Which,
+    sigma: Sigma,
+    delta: Delta,
+    teachers: Annotated[int, typer.Option(help="How many there are.")],
+    classes: Annotated[int, typer.Option(help="Classes, or labels, of a query.")],
+    queries: Annotated[int | None, typer.Option(help="What so many cost.")] = None,
+    epsilon: Annotated[float | None, typer.Option(help="How many queries this ε buys.")] = None,
+    groups: Annotated[
+        str | None,
+        typer.Option(help="Teachers with budgets of their own, ε:members, such as 1:125,2:125."),
+    ] = None,
+    answered: Annotated[
+        float, typer.Option(help="Share of the queries that a curator's check lets pass.")
+    ] = 1.0,
+    check_sigma: CheckSigma = None,
+    threshold: Threshold = None,
+    tally: Counts = Counter.CENTRAL,
+    confidence: Annotated[float | None, typer.Option(help="As of label.")] = None,
+    tau: Annotated[float | None, typer.Option(help="As of label.")] = None,
+    norm: Annotated[int, typer.Option(help="As of label.")] = 2,
+    winners: Annotated[int | None, typer.Option(help="As of label.")] = None,
+    at_once: Annotated[int, typer.Option(help="Queries of one secure sum.")] = _SUMS.at_once,
+    dropout: Annotated[float, typer.Option(help="As of label.")] = _SUMS.dropout,
+    corrupted: Annotated[float, typer.Option(help="As of label.")] = _SUMS.corrupted,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")] = False,
+) -> None:
+    """What so many queries cost, or how many a budget buys, by the noise alone."""
+    from earshot_simulations.pate import prospects
+
+    if sum(each is not None for each in (queries, epsilon, groups)) != 1:
+        raise InvalidInputError("give one of --queries, --epsilon and --groups")
+    chosen = Mechanism(
+        mechanism,
+        classes,
+        sigma,
+        _check(check_sigma, threshold),
+        confidence=confidence,
+        tau=tau,
+        norm=norm,
+        most=winners,
+    )
+    sums = Sums(dropout, corrupted, 0.0, at_once)
+    sharing = prospects.shares(groups, teachers, epsilon)
+    made = prospects.prospects(tally, chosen, delta, prospects.weights_of(sharing), sums, answered)
+    rows = prospects.table(made, sharing, queries)
+    if as_json:
+        print(json.dumps(rows, indent=2, allow_nan=False))
+        return
+    for row in rows:
+        own = "" if row["budget"] is None else f" of {row['budget']:g}"
+        weight = f", weight {row['weight']}" if len(sharing) > 1 else ""
+        print(
+            f"{row['queries']} queries cost ε = {row['epsilon']:.4g}{own} at δ = {delta:g}, "
+            f"{row['unit']}{weight}"
+        )
 
 
 def _voters(path: Path, name: Name, teachers: int | None, classes: int | None) -> Electorate:

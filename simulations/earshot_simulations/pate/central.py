@@ -65,6 +65,11 @@ class Central:
         """See `Tally.adaptive`: an answer is paid for where the check passes."""
         return self.mechanism.check is not None
 
+    @property
+    def pays_for_answers(self) -> bool:
+        """See `Tally.pays_for_answers`."""
+        return self.mechanism.check is not None
+
     def worst(self, queries: int) -> Bought:
         """See `Tally.worst`."""
         votes = Purchase(Kind.VOTES, queries)

@@ -74,6 +74,11 @@ class Federated:
         """See `Tally.adaptive`: what teachers agree on needs no histogram."""
         return self.proposals is not None
 
+    @property
+    def pays_for_answers(self) -> bool:
+        """See `Tally.pays_for_answers`: the counts of a sum are seen before any check."""
+        return False
+
     def worst(self, queries: int) -> Bought:
         """See `Tally.worst`."""
         votes = Purchase(Kind.VOTES, queries)

@@ -98,6 +98,10 @@ class Tally(Protocol):
     def adaptive(self) -> bool:
         """Whether what is bought depends on outcomes."""
 
+    @property
+    def pays_for_answers(self) -> bool:
+        """Whether votes are paid for only where a check passes, which then costs by itself."""
+
     def worst(self, queries: int) -> Bought:
         """What so many queries cost if each is asked all there is to ask."""
 

@@ -36,11 +36,13 @@ class Journal:
 
     Attributes:
         blocks: what became of the queries so far, in order.
+        published: a cost that looks at votes, once it was drawn: it is never drawn again.
     """
 
     def __init__(self, path: Path, file: int, identity: Identity) -> None:
         self._file = file
         self.blocks: list[Answers] = []
+        self.published: Mapping[str, Any] | None = None
         with open(path, "rb") as reading:
             content = reading.read()
         whole = content.rfind(b"\n") + 1
@@ -53,7 +55,11 @@ class Journal:
         self._compare(path, lines[0], identity)
         for number, line in enumerate(lines[1:], start=2):
             try:
-                self.blocks.append(_answers(json.loads(line)))
+                row = json.loads(line)
+                if "published" in row:
+                    self.published = dict(row["published"])
+                else:
+                    self.blocks.append(_answers(row))
             except (ValueError, KeyError, TypeError):
                 raise InvalidInputError(
                     f"{path}, line {number}: no block of a labelling; its budget cannot be counted "
@@ -83,6 +89,11 @@ class Journal:
             }
         )
         self.blocks.append(answers)
+
+    def publish(self, figures: Mapping[str, Any]) -> None:
+        """Keep a cost that looks at votes; it is on the disk when this returns."""
+        self._write({"published": dict(figures)})
+        self.published = figures
 
     def _write(self, row: Mapping[str, object]) -> None:
         left = memoryview(json.dumps(row, allow_nan=False).encode() + b"\n")

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from earshot_protocol.errors import InvalidParametersError
 from earshot_simulations.pate.budgets import Budget
 from earshot_simulations.pate.interface import Progress, Purchase, Sight, Tally, Whole, silent
 from earshot_simulations.pate.journal import Journal
@@ -56,6 +57,9 @@ def label(
         journal: of this labelling.
         most: queries to ask about; all by default.
         progress: told how many queries were asked about.
+
+    Raises:
+        InvalidParametersError: the budget has no room for a single query.
     """
     wanted = tally.queries if most is None else min(most, tally.queries)
     end = End.QUERIES if wanted == tally.queries else End.ENOUGH
@@ -63,6 +67,12 @@ def label(
         progress("queries", journal.asked, wanted)
         left = min(wanted - journal.asked, tally.at_once)
         count = budget.room(tally, journal.bought, left)
+        if count == 0 and not journal.asked:
+            cost = budget.spent(tally, tally.worst(1), budget.unit)
+            raise InvalidParametersError(
+                f"epsilon={budget.epsilon:g}: has no room for a query, which costs up to "
+                f"{cost:.3g}; must be more, or the noise larger"
+            )
         if count == 0:
             end = End.BUDGET
             break
@@ -70,7 +80,7 @@ def label(
     progress("queries", journal.asked, wanted)
     outcomes = [block.outcomes for block in journal.blocks]
     return Labelled(
-        np.concatenate(outcomes) if outcomes else np.empty(0, dtype=np.int64),
+        np.concatenate(outcomes),
         journal.bought,
         tuple(sight for block in journal.blocks for sight in block.sights),
         end,

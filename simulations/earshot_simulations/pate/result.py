@@ -179,6 +179,7 @@ def report(figures: Mapping[str, Any]) -> str:
         cells = " | ".join(f"{cost['epsilon'][unit]:.4g}" for unit in words)
         lines.append(f"| {cost['teachers']} | {cost['weight']} | {cells} |")
     lines += [
+        *_dependent(figures),
         "",
         f"The budget was ε = {budget['epsilon']:g}, where {words[budget['unit']]}. When to stop "
         "was decided by these costs alone, so it tells nothing of the votes.",
@@ -194,6 +195,20 @@ def report(figures: Mapping[str, Any]) -> str:
         "",
     ]
     return "\n".join(lines)
+
+
+def _dependent(figures: Mapping[str, Any]) -> list[str]:
+    published = figures["data_dependent"]
+    if published is None:
+        return []
+    one_way = "" if published["method"] == "exact" else ", in one direction (Theorem 6)"
+    return [
+        "",
+        f"By the votes that there were{one_way}, where a teacher is replaced: ε = "
+        f"{published['epsilon']:.4g} at the order {published['order']:.3g}. Such a cost is private "
+        "itself. This one has noise of smooth sensitivity, may be too small by chance, and pays "
+        f"{published['publishing']:.2g} for being published; it was drawn once and stays.",
+    ]
 
 
 def _doubts(figures: Mapping[str, Any]) -> list[str]:

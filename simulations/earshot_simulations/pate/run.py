@@ -11,8 +11,10 @@ import numpy.typing as npt
 
 from earshot_protocol.errors import WrongStateError
 from earshot_protocol.randomness import RandomBytes
-from earshot_simulations.pate import journal, keyed
+from earshot_simulations.pate import dependent, journal, keyed
 from earshot_simulations.pate.budgets import Budget
+from earshot_simulations.pate.central import Central
+from earshot_simulations.pate.dependent import Cost
 from earshot_simulations.pate.interface import Progress, Whole, silent
 from earshot_simulations.pate.labelling import label
 from earshot_simulations.pate.mechanisms import Mechanism
@@ -35,6 +37,7 @@ class Request:
         counter: who counts.
         sums: how secure sums are run.
         most: queries to ask about; all by default.
+        cost: one that looks at votes, to be published besides; by default none is.
     """
 
     mechanism: Mechanism
@@ -42,10 +45,12 @@ class Request:
     counter: Counter = Counter.CENTRAL
     sums: Sums = field(default_factory=Sums)
     most: int | None = None
+    cost: Cost | None = None
 
     def identity(self) -> dict[str, str | int | float | bool | None]:
         """All of it under plain names, as the journal compares it."""
         given = asdict(self)
+        del given["cost"]  # is no part of what is asked
         own = given.pop("mechanism")
         check = own.pop("check")
         plain = {**own, **given.pop("budget"), **given.pop("sums"), **given}
@@ -87,6 +92,8 @@ def run(
         delta=request.budget.delta,
         random=_noise(request.counter, path, key_path),
     )
+    if request.cost is not None:
+        dependent.check_noise(request.cost, chosen, request.budget)
     identity = request.identity() | {
         "votes": fingerprint(voters.predictions),
         "weights": None if weights is None else fingerprint(weights),
@@ -94,9 +101,12 @@ def run(
     }
     with journal.opened(path, identity) as written:
         labelled = label(chosen, request.budget, written, request.most, progress)
+        if request.cost is not None and written.published is None and isinstance(chosen, Central):
+            written.publish(dependent.publish(request.cost, chosen, labelled, request.budget))
+        published = written.published
         key_path.unlink(missing_ok=True)
     own = np.ones(voters.teachers, dtype=np.int64) if weights is None else weights
-    return Outcome(chosen, request.budget, labelled, own, voters.dealt)
+    return Outcome(chosen, request.budget, labelled, own, voters.dealt, published)
 
 
 def _noise(counter: Counter, journal_path: Path, key_path: Path) -> Callable[..., RandomBytes]:

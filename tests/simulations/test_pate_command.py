@@ -1,0 +1,148 @@
+"""`earshot pate`: from files to files, and what it refuses."""
+
+from __future__ import annotations
+
+import csv
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from earshot_client.command import main
+
+NOISE = ("--mechanism", "confident", "--sigma", "40", "--check-sigma", "150", "--threshold", "200")
+BUDGET = ("--epsilon", "1", "--delta", "1e-5")
+
+
+def earshot(monkeypatch: pytest.MonkeyPatch, *words: object) -> int:
+    """The exit status of a command."""
+    monkeypatch.setattr(sys, "argv", ["earshot", *map(str, words)])
+    with pytest.raises(SystemExit) as ended:
+        main()
+    return int(ended.value.code or 0)
+
+
+@pytest.fixture
+def votes(tmp_path: Path) -> Path:
+    path = tmp_path / "votes.npy"
+    generator = np.random.default_rng(0)
+    agree = generator.beta(3, 1, 300)
+    chances = np.full((300, 10), 1 / 10) * (1 - agree[:, None])
+    chances[np.arange(300), generator.integers(0, 10, 300)] += agree
+    np.save(path, np.array([generator.multinomial(250, each) for each in chances]))
+    return path
+
+
+def test_label_writes_answers_figures_and_a_report_and_goes_on(
+    votes: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    out = tmp_path / "out"
+    command = ("pate", "label", votes, *NOISE, *BUDGET, "--teachers", 250, "--out", out)
+    assert earshot(monkeypatch, *command) == 0
+    figures = json.loads((out / "result.json").read_text())
+    with (out / "answers.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert len(rows) == figures["asked"] < 300
+    answers = [row["answer"] for row in rows if row["answer"]]
+    assert len(answers) == figures["answered"] > 20
+    winners = np.load(votes).argmax(axis=1)
+    right = sum(row["answer"] == str(winners[int(row["query"])]) for row in rows)
+    assert right > 0.9 * len(answers)
+    assert figures["data_dependent"] is None
+    assert "a trusted curator" not in (report := (out / "report.md").read_text())
+    assert "the curator sees every vote" in report
+    assert "which teacher cast which was made up" in report
+    capsys.readouterr()
+    assert earshot(monkeypatch, *command, "--json") == 0
+    assert json.loads(capsys.readouterr().out) == figures
+    assert earshot(monkeypatch, *command[:-3], 249, "--out", out) == 2
+    assert "do not have one vote of each of the 249 teachers" in capsys.readouterr().err
+    other = [word if word != "40" else "50" for word in command]
+    assert earshot(monkeypatch, *other) == 2
+    assert "deviation 40.0, not 50.0" in capsys.readouterr().err
+
+
+def test_a_cost_that_looks_at_votes_is_published_once(
+    votes: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    command = ("pate", "label", votes, *NOISE, *BUDGET, "--out", out)
+    assert earshot(monkeypatch, *command) == 0
+    assert earshot(monkeypatch, *command, "--votes-cost", "dependent") == 0
+    first = json.loads((out / "result.json").read_text())["data_dependent"]
+    assert first["method"] == "dependent"
+    assert 0 < first["publishing"] <= 0.1 * (1 + 1e-9)
+    assert earshot(monkeypatch, *command, "--votes-cost", "dependent") == 0
+    assert json.loads((out / "result.json").read_text())["data_dependent"] == first
+    assert "Such a cost is private" in (out / "report.md").read_text()
+
+
+def test_labels_of_few_teachers_through_secure_sums(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    votes, out = tmp_path / "votes.npy", tmp_path / "out"
+    labels = (np.arange(4) % 2 == np.arange(6)[:, None] % 2).astype(np.int8)
+    np.save(votes, np.tile(labels, (30, 1, 1)))
+    noise = ("--mechanism", "binary", "--sigma", "2.5")
+    command = ("--epsilon", 20, "--delta", "1e-3", "--tally", "federated", "--out", out)
+    assert earshot(monkeypatch, "pate", "label", votes, *noise, *command) == 0
+    with (out / "answers.csv").open() as file:
+        rows = list(csv.reader(file))
+    assert rows[0] == ["query", "label_0", "label_1", "label_2", "label_3"]
+    assert [[int(cell) for cell in row[1:]] for row in rows[1:]] == labels.tolist()
+    figures = json.loads((out / "result.json").read_text())
+    assert figures["effort"]["bytes_up_per_teacher_and_sum"] > 0
+    assert any("the server sees" in sentence for sentence in figures["sees"])
+    assert not (out / "teachers.key").exists()
+
+
+def test_budget_says_what_queries_cost_and_how_many_a_budget_buys(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    known = ("pate", "budget", *NOISE, "--delta", "1e-5", "--teachers", 250, "--classes", 10)
+    assert earshot(monkeypatch, *known, "--queries", 200, "--json") == 0
+    rows = json.loads(capsys.readouterr().out)
+    assert {row["unit"]: round(row["epsilon"], 2) for row in rows} == {
+        "phone": pytest.approx(1.535, abs=0.01),
+        "replaced phone": pytest.approx(2.208, abs=0.01),
+    }
+    assert earshot(monkeypatch, *known, "--groups", "1:125,2:125") == 0
+    assert "of 2 at δ = 1e-05, replaced phone, weight 2" in capsys.readouterr().out
+    assert earshot(monkeypatch, *known) == 2
+    assert "give one of --queries, --epsilon and --groups" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("--delta", "0.004"), "must be below 1/250"),
+        (("--epsilon", "0"), "epsilon=0.0: must be a positive"),
+        (("--check-sigma", "0"), "deviation=0.0: must be a positive"),
+        (("--mechanism", "gnmax"), "gnmax has no check"),
+        (("--mechanism", "lnmax"), "lnmax has no check"),
+        (("--tally", "federated", "--votes-cost", "dependent"), "hold for a central tally"),
+        (("--votes-cost", "exact"), "for two classes, not for 10"),
+        (("--classes", "3"), "classes from 0 to 2"),
+        (("--sigma", "0.3", "--votes-cost", "dependent"), "that can be published; must be larger"),
+        (("--sigma", "0.3"), "has no room for a query, which costs up to"),
+    ],
+)
+def test_mistakes_are_one_line_and_exit_status_2(
+    words: tuple[str, ...],
+    message: str,
+    votes: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    command: tuple[Any, ...] = ("pate", "label", votes, *NOISE, *BUDGET, "--out", tmp_path / "out")
+    assert earshot(monkeypatch, *command, *words) == 2
+    error = capsys.readouterr().err
+    assert message in error
+    assert error.splitlines()[-1].startswith("earshot: ")
