@@ -302,8 +302,8 @@ class Clipped:
 class Subset:
     """One vote for the whole set of labels that a teacher finds: powerset voting.
 
-    (Dziedzic et al., PoPETs 2023, Definition 8.) Sets are numbered by size, then by their members; a set of more than `most` labels has no number
-    and its teacher abstains.
+    Sets are numbered by size, then by their members; a set of more than `most` labels has no number
+    and its teacher abstains (Dziedzic et al., PoPETs 2023, Definition 8).
 
     Attributes:
         labels: k.
