@@ -11,6 +11,7 @@ import typer
 
 from earshot_models.commands.output import prepare_folder
 from earshot_models.commands.progress import shown
+from earshot_simulations.commands import reproduce_votes
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -31,7 +32,6 @@ _FIGURES = {
 }
 """Those of `reproductions.figures`, and what they show."""
 _SHARED_SOUND = Path("../shared/data/esc10")
-_SHARED_VOTES = Path("../shared/data/pate_votes")
 
 Data = Annotated[Path, typer.Option(help="Folder of the labelled data set that is measured.")]
 Out = Annotated[
@@ -105,34 +105,6 @@ def embedding_space(
     _write(outcome, out)
 
 
-@app.command("papernot-table-1")
-def published_votes(
-    out: Out,
-    data: Annotated[
-        Path | None,
-        typer.Option(
-            help="Folder of mnist.npy, svhn.npy and adult.npy, the votes that were published with "
-            f"the paper; by default {_SHARED_VOTES} where it exists."
-        ),
-    ] = None,
-    seeds: Annotated[int, typer.Option(min=1, help="Draws of the noise.")] = 10,
-    overwrite: Overwrite = False,
-) -> None:
-    """What Confident-GNMax costs on published votes: theirs, by their accounting, and soundly."""
-    from earshot_protocol.errors import InvalidInputError
-    from earshot_simulations.reproductions import papernot_table_1
-    from earshot_simulations.reproductions.outcome import files_of
-
-    folder = data or (_SHARED_VOTES if _SHARED_VOTES.is_dir() else None)
-    if folder is None:
-        raise InvalidInputError("--data: there are no published votes here; name their folder")
-    votes = papernot_table_1.read_votes(folder)
-    prepare_folder(out, files_of(papernot_table_1.NAME), overwrite)
-    with shown() as progress:
-        outcome = papernot_table_1.reproduce(votes, seeds, progress=progress)
-    _write(outcome, out)
-
-
 def _figure(name: str) -> Callable[..., None]:
     """The command that makes a figure by simulating whole phases."""
 
@@ -194,6 +166,8 @@ def _figure(name: str) -> Callable[..., None]:
 
 for _name, _help in _FIGURES.items():
     app.command(_name, help=_help)(_figure(_name))
+for _name, _help in reproduce_votes.COMMANDS.items():
+    app.command(_name, help=_help)(reproduce_votes.command(_name))
 
 
 _PERSONAL = {

@@ -39,6 +39,12 @@ class Scores:
         return dict(zip(MEASURES, values, strict=True))
 
 
+def balanced_accuracy(truth: NDArray[np.integer], named: NDArray[np.integer]) -> float:
+    """BAC alone, over the labels that are in some rows and not in others."""
+    there, said = np.asarray(truth).astype(bool), np.asarray(named) == 1
+    return float(np.nanmean(_balanced(there, said)))
+
+
 def scores(
     truth: NDArray[np.integer],
     named: NDArray[np.integer],
@@ -65,10 +71,7 @@ def scores(
             f"{len(there)} rows: no label is in some of them and not in others, so that none can "
             "be scored"
         )
-    recall = (there & said)[:, usable].sum(axis=0) / there[:, usable].sum(axis=0)
-    spared = (~there & ~said)[:, usable].sum(axis=0) / (~there)[:, usable].sum(axis=0)
-    balanced = np.full(there.shape[1], np.nan)
-    balanced[usable] = (recall + spared) / 2
+    balanced = _balanced(there, said)
     areas = [roc_auc_score(there[:, label], ranks[:, label]) for label in usable]
     precisions = [average_precision_score(there[:, label], ranks[:, label]) for label in usable]
     return Scores(
@@ -79,3 +82,13 @@ def scores(
         balanced,
         len(usable),
     )
+
+
+def _balanced(there: NDArray[np.bool_], said: NDArray[np.bool_]) -> NDArray[np.float64]:
+    """By label; NaN where there are no positives or no negatives."""
+    positives, negatives = there.sum(axis=0), (~there).sum(axis=0)
+    with np.errstate(invalid="ignore"):
+        recall = (there & said).sum(axis=0) / positives
+        spared = (~there & ~said).sum(axis=0) / negatives
+    both: NDArray[np.float64] = (recall + spared) / 2
+    return both

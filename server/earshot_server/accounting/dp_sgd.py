@@ -1,0 +1,59 @@
+"""What private training by noisy gradients costs: DP-SGD (Abadi et al., CCS 2016)."""
+
+from __future__ import annotations
+
+from dp_accounting import (
+    GaussianDpEvent,
+    PoissonSampledDpEvent,
+    SelfComposedDpEvent,
+    calibrate_dp_mechanism,
+)
+from dp_accounting.dp_event import DpEvent
+from dp_accounting.pld import PLDAccountant
+
+from earshot_protocol import checks
+
+_STEP = 1e-3
+"""Of privacy losses; they are rounded up to whole steps, so that ε is never too small."""
+
+
+def training_epsilon(noise: float, rate: float, steps: int, delta: float) -> float:
+    """The ε of training, for neighbours of which one has one example more.
+
+    Args:
+        noise: deviation of the noise on a sum of gradients, over the norm they are clipped to.
+        rate: how likely each example is in a batch, on its own (Poisson sampling).
+        steps: how many batches.
+        delta: δ.
+
+    Raises:
+        InvalidParametersError: a number is out of range.
+    """
+    accountant = PLDAccountant(value_discretization_interval=_STEP)
+    accountant.compose(_training(checks.positive("noise", noise), rate, steps))
+    return float(accountant.get_epsilon(checks.probability("delta", delta)))
+
+
+def training_noise(epsilon: float, rate: float, steps: int, delta: float) -> float:
+    """The least noise, as `training_epsilon` counts it, with which training costs ε at most.
+
+    Raises:
+        InvalidParametersError: a number is out of range.
+    """
+    target = checks.positive("epsilon", epsilon)
+    checks.probability("delta", delta)
+    found = calibrate_dp_mechanism(
+        lambda: PLDAccountant(value_discretization_interval=_STEP),
+        lambda noise: _training(noise, rate, steps),
+        target,
+        delta,
+        tol=1e-3,
+    )
+    # The search may end a step on either side.
+    return float(found + 1e-3)
+
+
+def _training(noise: float, rate: float, steps: int) -> DpEvent:
+    checks.positive("rate", rate, 1)
+    batch = PoissonSampledDpEvent(rate, GaussianDpEvent(noise))
+    return SelfComposedDpEvent(batch, checks.whole("steps", steps))
