@@ -29,7 +29,8 @@ from earshot_simulations.auditing.findings import EXACT, Check, Finding, Method,
 from earshot_simulations.auditing.lloyd import Clustering, sampled_clustering
 from earshot_simulations.auditing.losses import Bracket
 from earshot_simulations.auditing.plans import PHASES, Effort, audit_mechanism
-from earshot_simulations.auditing.printed import adaptive_threshold, swapped_budgets, thesis_vote
+from earshot_simulations.auditing.printed import swapped_budgets, thesis_vote
+from earshot_simulations.auditing.printed_votes import adaptive_threshold
 from earshot_simulations.auditing.selection import selection_law
 from earshot_simulations.auditing.sum_secrets import audit_secrets
 

@@ -18,8 +18,8 @@ from earshot_protocol.privacy.local_mechanisms import (
 from earshot_protocol.privacy.mechanisms import BallotSum, Mechanism, VectorSum
 from earshot_protocol.voting.vote_sums import VoteSum
 from earshot_simulations.auditing.ballots import BALLOT_SUM
-from earshot_simulations.auditing.faults import FAULTS, audit_faults, smallest_clustering
-from earshot_simulations.auditing.findings import Result
+from earshot_simulations.auditing.faults import audit_faults, smallest_clustering
+from earshot_simulations.auditing.findings import FAULTS, PRINTED, Result
 from earshot_simulations.auditing.lloyd import Clustering, sampled_clustering
 from earshot_simulations.auditing.plans import (
     DP_LLOYD,
@@ -28,11 +28,12 @@ from earshot_simulations.auditing.plans import (
     audit_mechanism,
     mechanisms_of,
 )
-from earshot_simulations.auditing.printed import PRINTED, audit_printed
+from earshot_simulations.auditing.printed import audit_printed
 from earshot_simulations.auditing.routes import WHOLE_PHASES, audit_phases
 from earshot_simulations.auditing.runs import PRIVATE_RUNS
 from earshot_simulations.auditing.samplers import SAMPLERS, audit_samplers
 from earshot_simulations.auditing.selection import SELECTION
+from earshot_simulations.auditing.several_winners import SEVERAL_WINNERS, audit_several_winners
 from earshot_simulations.auditing.sum_secrets import SECURE_SUM, audit_secrets
 from earshot_simulations.auditing.tallies import TALLIES, audit_tallies
 from earshot_simulations.auditing.vectors import VECTOR_SUM
@@ -80,6 +81,7 @@ _SMALL = {
 SUBJECTS: dict[str, Callable[[Effort], Iterator[Result]]] = {
     **{name: _mechanism(name) for name in MECHANISMS},
     TALLIES: lambda effort: audit_tallies(effort.draws, effort.seed),
+    SEVERAL_WINNERS: lambda effort: audit_several_winners(effort.draws, effort.seed),
     WHOLE_PHASES: lambda effort: audit_phases(),
     SAMPLERS: lambda effort: audit_samplers(effort.draws, effort.seed),
     SECURE_SUM: lambda effort: audit_secrets(),

@@ -23,7 +23,15 @@ from earshot_protocol.privacy.noise import discrete_laplace
 from earshot_protocol.randomness import RandomBytes
 from earshot_protocol.secure_sum import masks, participant
 from earshot_simulations.auditing.ballots import difference_loss, noise_law, vote_finding
-from earshot_simulations.auditing.findings import EXACT, Check, Finding, Method, Result, Role
+from earshot_simulations.auditing.findings import (
+    EXACT,
+    FAULTS,
+    Check,
+    Finding,
+    Method,
+    Result,
+    Role,
+)
 from earshot_simulations.auditing.lloyd import (
     Clustering,
     clustering_finding,
@@ -36,9 +44,9 @@ from earshot_simulations.auditing.printed import laplace_shares_epsilon
 from earshot_simulations.auditing.proofs import DELTA, finding
 from earshot_simulations.auditing.sum_secrets import audit_secrets
 from earshot_simulations.auditing.vectors import STEP
+from earshot_simulations.auditing.vote_faults import audit_vote_faults
 from earshot_simulations.auditing.watching import replaced
 
-FAULTS = "faults"
 _BALLOT = BallotSum(0.5, 3, 900)
 _VECTOR = VectorSum(1.5, 320, 1e-6, 900)
 
@@ -60,6 +68,7 @@ def audit_faults(trials: int, seed: int) -> Iterator[Result]:
     yield half_the_sampled_noise(trials, seed)
     yield raw_counts(seed)
     yield from short_seeds()
+    yield from audit_vote_faults(5 * trials, seed)
 
 
 def too_long_vector() -> Finding:

@@ -9,6 +9,10 @@ from earshot_simulations.auditing.losses import Bracket
 
 EXACT = "exact"
 SAMPLED = "sampled"
+PRINTED = "printed"
+"""What papers and a library print, by the name that selects it."""
+FAULTS = "faults"
+"""What was planted, by the name that selects it."""
 _ROUNDING = 1e-9
 """Relative room for the last digits of two ways to compute the same ε."""
 

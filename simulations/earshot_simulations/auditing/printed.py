@@ -6,7 +6,6 @@ for, and none of them runs in a phone.
 
 from __future__ import annotations
 
-import itertools
 import math
 from collections.abc import Iterator
 
@@ -16,28 +15,21 @@ from earshot_client.clustering import DPLloyd
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.privacy.local_mechanisms import LaplaceLloyd
 from earshot_protocol.privacy.mechanisms import Unit
-from earshot_simulations.auditing.findings import EXACT, Finding, Method, Role
+from earshot_simulations.auditing.findings import EXACT, PRINTED, Finding, Method, Role
 from earshot_simulations.auditing.laws import Numbers
 from earshot_simulations.auditing.lloyd import Clustering, largest_loss, transcript_shifts
-from earshot_simulations.auditing.losses import (
-    Bracket,
-    Losses,
-    discrete_laplace_loss,
-    outcome_epsilon,
-)
+from earshot_simulations.auditing.losses import Bracket, discrete_laplace_loss
+from earshot_simulations.auditing.printed_votes import audit_printed_votes
 from earshot_simulations.auditing.proofs import DELTA
 
-PRINTED = "printed"
 _CELLS = 2**13
-_LABELS = 20
 
 
 def audit_printed() -> Iterator[Finding]:
     """All of them."""
     yield thesis_vote()
     yield from thesis_ballots()
-    yield from multi_winner_votes()
-    yield adaptive_threshold()
+    yield from audit_printed_votes()
     yield swapped_budgets()
     yield rounded_laplace()
 
@@ -129,111 +121,6 @@ def thesis_ballots(epsilon: float = 0.5) -> Iterator[Finding]:
             Method(EXACT, "exact: a recording swaps one vote for another"),
             Role.PRINTED,
         )
-
-
-def multi_winner_votes(
-    queries: int = 123, sigma: float = 9.0, tau: float = 1.8
-) -> Iterator[Finding]:
-    """Noise σ/2 on positive counts, and the sensitivity of σ on both (multi-winner voting).
-
-    A teacher that votes for half of the labels, its ballot cut to length τ, votes for the others
-    instead. As positive and negative counts add up to the number of teachers, their difference
-    moves by twice as much as either, and has the noise of one.
-    """
-    delta = 1e-5
-    claimed = _renyi_epsilon(queries * tau**2 / sigma**2, delta)
-    proven = _renyi_epsilon(4 * queries * tau**2 / sigma**2, delta)
-    moved = 2 * tau / math.sqrt(_LABELS / 2) / sigma
-    yield Finding(
-        PRINTED,
-        f"multi-winner voting, Definition 7: τ = {tau}, σ = {sigma:g}, {_LABELS} labels, "
-        f"{queries} queries; who sees the winners",
-        "replaced teacher",
-        delta,
-        claimed,
-        proven,
-        _bits_epsilon(moved, _LABELS * queries, delta),
-        Method(EXACT, "exact: every winner is one bit, their losses convolved"),
-        Role.PRINTED,
-    )
-    from scipy.stats import norm
-
-    length = moved * math.sqrt(_LABELS * queries)
-
-    def divergence(at: float) -> float:
-        return float(
-            norm.cdf(length / 2 - at / length) - np.exp(at + norm.logcdf(-length / 2 - at / length))
-        )
-
-    low, high = 0.0, length**2 / 2 + 12 * length
-    for _ in range(60):
-        middle = (low + high) / 2
-        low, high = (middle, high) if divergence(middle) > delta else (low, middle)
-    yield Finding(
-        PRINTED,
-        f"multi-winner voting, Definition 7, the same; who sees the {queries} noisy sums",
-        "replaced teacher",
-        delta,
-        claimed,
-        proven,
-        Bracket(low, high),
-        Method(EXACT, "exact: the closed form of Gaussian noise"),
-        Role.PRINTED,
-    )
-
-
-def _renyi_epsilon(slope: float, delta: float) -> float:
-    """Min over λ of slope · λ + ln(1/δ) / (λ − 1), as the papers convert."""
-    return slope + 2 * math.sqrt(slope * math.log(1 / delta))
-
-
-def _bits_epsilon(moved: float, bits: int, delta: float) -> Bracket:
-    """Of bits [count + N(0, 1) > threshold] whose counts move by so much across the threshold."""
-    from scipy.stats import norm
-
-    one = float(norm.cdf(moved / 2))
-    step = math.log(one / (1 - one))  # the loss of a bit is that much, or minus that much
-    return Losses(step, -1, np.array([1 - one, 0.0, one])).times(bits).epsilon(delta)
-
-
-def adaptive_threshold(delta: float = 1e-8) -> Finding:
-    """A threshold that is computed from raw votes (PATE on AudioSet, Definition 11, Theorem 12)."""
-    from scipy.stats import norm
-
-    teachers, variance, labels = 50, 0.3, 3
-    sigma = math.sqrt(variance * teachers)
-    outcomes = np.array(list(itertools.product((0, 1), repeat=5)))
-
-    def law(votes: tuple[int, ...]) -> Numbers:
-        clear = (np.array(votes) - _widest_gap(votes)) / sigma
-        chances = np.where(outcomes, norm.logcdf(clear), norm.logcdf(-clear))
-        return np.asarray(np.exp(chances.sum(axis=1)))
-
-    one, two = law((50, 25, 0, 0, 0)), law((50, 26, 0, 0, 0))
-    measured = max(
-        (outcome_epsilon(p, q, delta, 1e-9) for p, q in ((one, two), (two, one))),
-        key=lambda each: each.low,
-    )
-    return Finding(
-        PRINTED,
-        "PATE on AudioSet, Definition 11: an adaptive threshold; one query, one changed vote of "
-        f"{teachers}, σ² = {variance} · {teachers}",
-        "one vote",
-        delta,
-        _renyi_epsilon(labels / (2 * sigma**2), delta),
-        None,
-        measured,
-        Method(EXACT, "exact: all 32 answers"),
-        Role.PRINTED,
-    )
-
-
-def _widest_gap(votes: tuple[int, ...]) -> float:
-    """The middle of the widest gap between sorted votes; of equal ones, the highest."""
-    ordered = sorted(votes, reverse=True)
-    gaps = [high - low for high, low in itertools.pairwise(ordered)]
-    at = gaps.index(max(gaps))
-    return (ordered[at] + ordered[at + 1]) / 2
 
 
 class _SwappedBudgets(DPLloyd):
