@@ -27,6 +27,7 @@ TITLES = {
     "spherical-dp-lloyd": "Clustering on a phone, with Gaussian noise",
     "private-runs": "The best of several clusterings on a phone",
     "selection": "Which centroids a phone publishes",
+    "teachers-votes": "Votes of teachers, tallied by real secure sums",
     "several-winners": "Votes with several winners, and against thresholds, by a curator",
     "phases": "Whole phases, all of their steps together",
     "samplers": "The samplers of noise",
