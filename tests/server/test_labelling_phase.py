@@ -135,7 +135,7 @@ def test_p_values_are_those_of_the_margin_of_the_check_over_the_runner_up() -> N
         result.label_votes, result.agreement, result.name_p_values, strict=True
     ):
         margin = agreement - sorted(votes)[-2]
-        chance = max(float(both.at_least([margin])[0]), float(alone.at_least([agreement])[0]))
+        chance = max(2 * float(both.at_least([margin])[0]), float(alone.at_least([agreement])[0]))
         assert p_value == pytest.approx(min(1.0, 4 * chance), rel=1e-9)
 
 

@@ -26,7 +26,7 @@ from support.played_phase import Play
 PHONES = 12
 CLASSES = ("bus", "park")
 SCENES = np.array([[1.0, 0.1], [0.1, 1.0]])
-SAMPLES = np.array([[1.0, 0.0], [0.0, 2.0], [-1.0, -1.0], [0.9, 0.2]])
+SAMPLES = np.array([[1.0, 0.1], [0.2, 2.0], [-1.0, -1.0], [0.9, 0.1]])
 """Of a bus, of a park, of what no phone has heard, of a bus."""
 ANSWERS = (0, 1, -1, 0)
 

@@ -66,7 +66,7 @@ def test_p_values() -> None:
     samples = zip(TOTALS["votes"], TOTALS["check"], VECTORS["p_values"], strict=True)
     for counts, agreed, p_value in samples:
         runner_up = sorted(counts)[-2]
-        chance = max(at_least(agreed, check), at_least(agreed - runner_up, votes + check))
+        chance = max(at_least(agreed, check), 2 * at_least(agreed - runner_up, votes + check))
         assert p_value == pytest.approx(float(min(1, len(TOTALS["votes"]) * chance)), abs=1e-11)
     assert VECTORS["p_values"][0] < 1e-9 < VECTORS["p_values"][2]
 

@@ -56,11 +56,7 @@ def _voter(memory: Memory, parameters: LabellingParameters) -> Voter:
     if memory.voter is not None:
         return memory.voter
     points, choices = memory.points(parameters.dimensions)
-    classes = memory.classes_of(choices)
-    known = [(place, name) for place, name in enumerate(classes) if name is not None]
-    return NearestRecordings(
-        points[[place for place, _ in known]], tuple(name for _, name in known)
-    )
+    return NearestRecordings.of(points, memory.classes_of(choices))
 
 
 def _keep(memory: Memory, result: Labelled) -> None:

@@ -74,14 +74,15 @@ def answer_p_values(
 
     How many agree with that label is asked anew, with noise of its own. A name says two things.
     *Somebody agrees*: P(N₁ ≥ agreement) is small. *More do than have voted for any other label*:
-    the agreement's margin over the runner-up of the votes is clear of both noises, P(N₁ − N₂ ≥ m).
-    The larger of both, times the number of samples, is its p-value.
+    the agreement's margin m over the runner-up of the votes is clear of both noises,
+    2 · P(N₁ − N₂ ≥ m). The larger of both, times the number of samples, is its p-value.
 
-    No factor for the labels is needed. Let b be a label with the most true votes. Where another one
-    is proposed, the runner-up has b's noisy votes at least, and of those who agree there are no
-    more than vote for b: so the margin is at most N₁ − N₂, N₂ being the noise on b, a label that
-    does not depend on noise, and N₁ noise that was drawn after the proposal. Nor are there more
-    where phones vanish between the sums.
+    No factor for the labels is needed. N₁ is drawn after the proposal and independent of it. Where
+    a label is proposed that has fewer true votes than another one, b, the runner-up has b's noisy
+    votes at least, and b depends on no noise: the margin is at most N₁ − N₂. Where c labels share
+    the most true votes, the runner-up is at least the second largest of theirs, so of their c
+    noises all but one are below N₁ − m; that has a probability of c/(c − 1) ≤ 2 times that of one
+    of them (Markov). Phones that vanish between the sums make the margin smaller.
 
     Args:
         votes: integers (samples, labels), at least two labels.
@@ -93,7 +94,7 @@ def answer_p_values(
     if not len(table):
         return ()
     runner_up = np.sort(table, axis=1)[:, -2]
-    chances = check.plus(noise).at_least(agreed - runner_up)
+    chances = 2 * check.plus(noise).at_least(agreed - runner_up)
     return _corrected(np.maximum(chances, check.at_least(agreed)), len(table))
 
 

@@ -300,10 +300,10 @@ class Clipped:
 
 @dataclass(frozen=True)
 class Subset:
-    """One vote for the whole set of labels that a teacher finds (Dziedzic et al., PoPETs 2023, Definition 8).
+    """One vote for the whole set of labels that a teacher finds: powerset voting.
 
     Sets are numbered by size, then by their members; a set of more than `most` labels has no number
-    and its teacher abstains.
+    and its teacher abstains (Dziedzic et al., PoPETs 2023, Definition 8).
 
     Attributes:
         labels: k.

@@ -32,6 +32,7 @@ _FIGURES = {
 }
 """Those of `reproductions.figures`, and what they show."""
 _SHARED_SOUND = Path("../shared/data/esc10")
+_SHARED_VOTES = Path("../shared/data/pate_votes")
 
 Data = Annotated[Path, typer.Option(help="Folder of the labelled data set that is measured.")]
 Out = Annotated[
@@ -102,6 +103,34 @@ def embedding_space(
     prepare_folder(out, files_of("liebenow-9.2"), overwrite)
     with shown() as progress:
         outcome = liebenow_9_2.reproduce(dataset, whose, cache, progress)
+    _write(outcome, out)
+
+
+@app.command("papernot-table-1")
+def published_votes(
+    out: Out,
+    data: Annotated[
+        Path | None,
+        typer.Option(
+            help="Folder of mnist.npy, svhn.npy and adult.npy, the votes that were published with "
+            f"the paper; by default {_SHARED_VOTES} where it exists."
+        ),
+    ] = None,
+    seeds: Annotated[int, typer.Option(min=1, help="Draws of the noise.")] = 10,
+    overwrite: Overwrite = False,
+) -> None:
+    """What Confident-GNMax costs on published votes: theirs, by their accounting, and soundly."""
+    from earshot_protocol.errors import InvalidInputError
+    from earshot_simulations.reproductions import papernot_table_1
+    from earshot_simulations.reproductions.outcome import files_of
+
+    folder = data or (_SHARED_VOTES if _SHARED_VOTES.is_dir() else None)
+    if folder is None:
+        raise InvalidInputError("--data: there are no published votes here; name their folder")
+    votes = papernot_table_1.read_votes(folder)
+    prepare_folder(out, files_of(papernot_table_1.NAME), overwrite)
+    with shown() as progress:
+        outcome = papernot_table_1.reproduce(votes, seeds, progress=progress)
     _write(outcome, out)
 
 

@@ -19,6 +19,7 @@ from earshot_server.commands.discovery_options import Cells, LabelShare, MostCel
 from earshot_server.commands.routes import check_options, given
 from earshot_server.discovery.route import Discovery
 from earshot_simulations.adversary.adversary import Adversary
+from earshot_simulations.commands.simulated_labelling import labelling
 from earshot_simulations.learning.settings import (
     NO_BUDGET,
     NO_NOISE,
@@ -156,6 +157,8 @@ def simulate(
     ] = False,
 ) -> None:
     """Run one learning phase over simulated phones, every phone with its real cryptography."""
+    if context.invoked_subcommand is not None:
+        return
     given = dict(locals())  # every setting is an option of its name
     options = {field.name: given[field.name] for field in fields(Settings)}
     options["discovery"] = _route(context, discovery, budget)
@@ -193,6 +196,9 @@ def simulate(
             )
     if run.interrupted:
         raise typer.Exit(1)
+
+
+app.command("labelling")(labelling)
 
 
 def _route(context: typer.Context, discovery: Discovery | None, budget: str | None) -> Discovery:

@@ -48,7 +48,7 @@ _SOUND_BUDGET = Budget(clustering=2.0, selection=0.125, centroid_vote=0.5, label
 NO_BUDGET = "none"
 NO_NOISE = 1e6
 """Far above any ε that promises anything; the reports say that it promises nothing."""
-_MOST_PHONES = 10**7
+MOST_PHONES = 10**7
 """One machine keeps the states of all phones in its memory."""
 
 
@@ -192,7 +192,7 @@ class Settings:
         checks.whole("recordings", self.recordings, 1, LARGEST_RECORDINGS)
         checks.whole("scenes", self.scenes)
         check_processes("jobs", self.jobs)
-        checks.whole("phones", self.phones, 3, _MOST_PHONES)
+        checks.whole("phones", self.phones, 3, MOST_PHONES)
         checks.share("labelled", self.labelled)
         checks.whole("seed", self.seed, 0)
         if self.encoder is not None and self.data == BLOBS:

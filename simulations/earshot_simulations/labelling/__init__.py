@@ -1,0 +1,1 @@
+"""A labelling phase over simulated phones, and how much of its labels is right."""

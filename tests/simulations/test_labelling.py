@@ -1,0 +1,105 @@
+"""A simulated labelling phase: scored against the truth, written down, and what it refuses."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+from typer.testing import CliRunner
+
+from earshot_protocol.errors import EarshotError
+from earshot_simulations.commands import simulate as command
+from earshot_simulations.labelling.settings import Settings
+from earshot_simulations.labelling.simulation import Run, simulate
+from earshot_simulations.learning.settings import Agreement, Summation
+
+SMALL = Settings(
+    phones=100,
+    samples=12,
+    scenes=4,
+    epsilon=40.0,
+    policy=Agreement.ANYTHING,
+    summation=Summation.IDEAL,
+    jobs=1,
+    seed=5,
+)
+
+
+@pytest.fixture(scope="module")
+def run() -> Run:
+    return simulate(SMALL)
+
+
+def test_a_crowd_labels_what_its_phones_do_not_know_alone(run: Run) -> None:
+    scores = run.scores
+    assert scores is not None
+    assert run.failure is None
+    assert run.survivors == 95
+    assert scores.answered >= 0.75
+    assert scores.right == 1.0
+    assert scores.alone < 0.7 < scores.answered
+
+
+def test_scores_are_counted_over_the_samples_that_they_are_of(run: Run) -> None:
+    assert run.scores is not None
+    assert run.outcome is not None
+    names, labels = run.outcome.names, run.outcome.labels
+    right = [label == scene for label, scene in zip(labels, run.scenes, strict=True)]
+    assert run.scores.answered == pytest.approx(sum(label >= 0 for label in labels) / 12)
+    assert run.scores.clear == pytest.approx(sum(name is not None for name in names) / 12)
+    answered = [r for r, label in zip(right, labels, strict=True) if label >= 0]
+    assert run.scores.right == pytest.approx(sum(answered) / len(answered))
+
+
+def test_noise_that_drowns_the_votes_answers_hardly_anything_and_says_so() -> None:
+    drowned = simulate(
+        Settings(**{**vars(SMALL), "epsilon": 0.3, "samples": 40, "policy": Agreement.DEFAULT})
+    )
+    assert drowned.scores is not None
+    assert drowned.scores.answered < 0.3
+    assert drowned.scores.clear == 0.0
+    assert drowned.scores.clear_right is None
+
+
+def types(*words: str) -> str:
+    given = [
+        *("labelling", "--phones", "60", "--samples", "6", "--scenes", "3", "--epsilon", "40"),
+        *("--policy", "anything", "--summation", "ideal", "--jobs", "1", "--seed", "2"),
+    ]
+    run = CliRunner().invoke(command.app, [*given, *words])
+    if isinstance(run.exception, EarshotError):
+        raise run.exception
+    assert run.exit_code == 0, run.output
+    return run.stdout
+
+
+def test_the_command_writes_a_report_and_its_numbers(tmp_path: Path) -> None:
+    said = types("--out", str(tmp_path / "out"))
+    assert "57 of 60 phones labelled" in said
+    kept: dict[str, Any] = json.loads((tmp_path / "out" / "result.json").read_text())
+    assert (kept["phones"], kept["survivors"], len(kept["samples"])) == (60, 57, 6)
+    # The server composes what the noise was chosen by as phones do, and no worse.
+    assert 10 < kept["privacy"]["together"]["phone"]["epsilon"] <= 40 * (1 + 1e-9)
+    assert kept["configuration"]["dropout"] == 0.05
+    page = (tmp_path / "out" / "report.html").read_text()
+    for word in ("57 of 60 phones labelled", "votes: masked input", "earshot simulate labelling"):
+        assert word in page
+    assert json.loads(types("--json"))["samples"] == kept["samples"], "the seed decides"
+
+
+@pytest.mark.parametrize(
+    ("words", "match"),
+    [
+        (("--samples", "0"), "samples=0"),
+        (("--samples", "4000"), "samples=4000: at most 600, which no phone has heard"),
+        (("--threshold", "61"), "all votes that 60 phones have"),
+        (("--policy", "default"), "no phone would take part"),
+        (("--scenes", "1"), "scenes=1"),
+        (("--check-share", "0"), "check_share"),
+    ],
+)
+def test_what_cannot_be_simulated_is_refused_by_name(words: tuple[str, ...], match: str) -> None:
+    with pytest.raises(EarshotError, match=match):
+        types(*words)
