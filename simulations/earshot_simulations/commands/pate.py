@@ -224,6 +224,43 @@ def budget(
         )
 
 
+@app.command()
+def student(
+    answers: Annotated[Path, typer.Argument(help="answers.csv of label, or classes as .npy.")],
+    samples: Annotated[
+        Path, typer.Option(help="A .npy of samples: those asked about first, then any others.")
+    ],
+    classes: Annotated[int, typer.Option(help="How many there are.")],
+    out: Annotated[Path, typer.Option(help="New folder for student.npz and scores.npy.")],
+    sure: Annotated[
+        float, typer.Option(help="How probable it must find a class to teach it to itself.")
+    ] = 0.95,
+    overwrite: Overwrite = False,
+) -> None:
+    """Learn from answers, and from samples without one; costs nothing more than the answers did.
+
+    scores.npy is what `label --mechanism interactive --scores` takes.
+    """
+    import numpy as np
+
+    from earshot_simulations.pate import student as learning
+
+    files = ("student.npz", "scores.npy")
+    learned = learning.train(_load(samples), learning.read_answers(answers), classes, sure)
+    prepare_folder(out, files, overwrite)
+    np.savez(
+        out / files[0],
+        coefficients=learned.coefficients,
+        intercepts=learned.intercepts,
+        means=learned.means,
+        scales=learned.scales,
+    )
+    np.save(out / files[1], learned.scores)
+    print(f"{'answered':<22} {learned.answered}")
+    print(f"{'taught itself':<22} {learned.taught}")
+    print(f"{'student':<22} {out / files[0]}")
+
+
 def _voters(path: Path, name: Name, teachers: int | None, classes: int | None) -> Electorate:
     from earshot_simulations.pate.mechanisms import SINGLE_WINNER
     from earshot_simulations.pate.votes import electorate
