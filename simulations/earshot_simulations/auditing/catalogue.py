@@ -18,6 +18,9 @@ from earshot_protocol.privacy.local_mechanisms import (
 from earshot_protocol.privacy.mechanisms import BallotSum, Mechanism, VectorSum
 from earshot_protocol.voting.vote_sums import VoteSum
 from earshot_simulations.auditing.ballots import BALLOT_SUM
+from earshot_simulations.auditing.curator import CURATOR, audit_curator
+from earshot_simulations.auditing.curator_faults import curator_faults
+from earshot_simulations.auditing.curator_printed import curator_printed
 from earshot_simulations.auditing.faults import audit_faults, smallest_clustering
 from earshot_simulations.auditing.findings import FAULTS, PRINTED, Result
 from earshot_simulations.auditing.lloyd import Clustering, sampled_clustering
@@ -78,15 +81,27 @@ _SMALL = {
     ),
 }
 
+
+def _printed(effort: Effort) -> Iterator[Result]:
+    yield from audit_printed()
+    yield from curator_printed()
+
+
+def _faults(effort: Effort) -> Iterator[Result]:
+    yield from audit_faults(effort.trials, effort.seed)
+    yield from curator_faults(effort.trials, effort.seed)
+
+
 SUBJECTS: dict[str, Callable[[Effort], Iterator[Result]]] = {
     **{name: _mechanism(name) for name in MECHANISMS},
     TALLIES: lambda effort: audit_tallies(effort.draws, effort.seed),
     SEVERAL_WINNERS: lambda effort: audit_several_winners(effort.draws, effort.seed),
+    CURATOR: lambda effort: audit_curator(effort.trials, effort.seed),
     WHOLE_PHASES: lambda effort: audit_phases(),
     SAMPLERS: lambda effort: audit_samplers(effort.draws, effort.seed),
     SECURE_SUM: lambda effort: audit_secrets(),
-    PRINTED: lambda effort: audit_printed(),
-    FAULTS: lambda effort: audit_faults(effort.trials, effort.seed),
+    PRINTED: _printed,
+    FAULTS: _faults,
 }
 """By the name that selects it."""
 
