@@ -12,18 +12,14 @@ from hypothesis import strategies as st
 
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_protocol.privacy.mechanisms import Unit
-from earshot_protocol.voting.teacher_ballots import (
+from earshot_protocol.voting.label_ballots import (
     CLIPPED_VOTE,
-    NONE,
-    Agreement,
     Approval,
-    Ballot,
     Clipped,
-    OneHot,
     SignedApproval,
     Subset,
-    Weighted,
 )
+from earshot_protocol.voting.teacher_ballots import NONE, Agreement, Ballot, OneHot, Weighted
 
 REPLACED = (Unit.RECORDING, Unit.REPLACED_PHONE)
 

@@ -10,14 +10,8 @@ import pytest
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.privacy.divergences import renyi
 from earshot_protocol.privacy.mechanisms import SumMechanism, Unit
-from earshot_protocol.voting.teacher_ballots import (
-    CLIPPED_VOTE,
-    Agreement,
-    Approval,
-    Clipped,
-    OneHot,
-    Weighted,
-)
+from earshot_protocol.voting.label_ballots import CLIPPED_VOTE, Approval, Clipped
+from earshot_protocol.voting.teacher_ballots import Agreement, OneHot, Weighted
 from earshot_protocol.voting.vote_sums import VoteSum
 
 

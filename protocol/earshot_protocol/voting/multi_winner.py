@@ -22,8 +22,9 @@ from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_protocol.privacy import secret_extremes, secret_noise
 from earshot_protocol.randomness import RandomBytes
 from earshot_protocol.voting.confident_check import Check
+from earshot_protocol.voting.label_ballots import Approval, Clipped
 from earshot_protocol.voting.subsets import SubsetVotes, checked_predictions, subset_votes
-from earshot_protocol.voting.teacher_ballots import NONE, Approval, Clipped
+from earshot_protocol.voting.teacher_ballots import NONE
 
 MOST_SET_LABELS = 512
 """Of sets of which one is drawn: there are 2^512 then."""

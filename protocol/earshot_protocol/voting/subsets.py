@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from earshot_protocol.errors import InvalidInputError
-from earshot_protocol.voting.teacher_ballots import Approval
+from earshot_protocol.voting.label_ballots import Approval
 
 
 @dataclass(frozen=True)

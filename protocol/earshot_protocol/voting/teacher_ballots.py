@@ -8,8 +8,6 @@ trained anew may answer anything (Papernot et al., ICLR 2017 and 2018).
 
 from __future__ import annotations
 
-import functools
-import itertools
 import math
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
@@ -18,17 +16,13 @@ import numpy as np
 import numpy.typing as npt
 
 from earshot_protocol import checks
-from earshot_protocol.errors import InvalidInputError, InvalidParametersError
+from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.privacy.mechanisms import Unit
 
 NONE = -1
 """The answer of a teacher that abstains, and of a tally that has none."""
-CLIPPED_VOTE = 2**10
-"""Steps of a whole vote where ballots are clipped to fractions of one."""
 MOST_CLASSES = 2**16
 """Of one query: entries of one ballot."""
-MOST_LABELS = 2**10
-"""Of one query that may have several winners."""
 MOST_WEIGHT = 2**10
 
 Whole = npt.NDArray[np.int64]
@@ -108,13 +102,13 @@ class OneHot:
 
     def cast(self, answers: npt.NDArray[np.integer]) -> Whole:
         """See `Ballot.cast`."""
-        chosen = _integers("answers", answers)
+        chosen = integers("answers", answers)
         if chosen.size and not NONE <= chosen.min() <= chosen.max() < self.classes:
             raise InvalidInputError(
                 f"answers from {chosen.min()} to {chosen.max()}: classes are 0 to "
                 f"{self.classes - 1}, and {NONE} abstains"
             )
-        return _one_hot(chosen, self.classes)
+        return one_hot(chosen, self.classes)
 
 
 @dataclass(frozen=True)
@@ -136,239 +130,7 @@ class Agreement:
 
     def cast(self, answers: npt.NDArray[np.integer]) -> Whole:
         """Of zeros and ones (…): whether a teacher agrees."""
-        return _bits("answers", answers)[..., None]
-
-
-@dataclass(frozen=True)
-class Approval:
-    """A vote for each of the labels that a teacher finds, as many as there are.
-
-    Attributes:
-        labels: k.
-
-    Raises:
-        InvalidParametersError: no labels, or too many.
-    """
-
-    labels: int
-    vote: ClassVar[int] = 1
-    least_entry: ClassVar[int] = 0
-    largest_entry: ClassVar[int] = 1
-
-    def __post_init__(self) -> None:
-        checks.whole("labels", self.labels, 1, MOST_LABELS)
-
-    @property
-    def length(self) -> int:
-        """See `Ballot.length`."""
-        return self.labels
-
-    def l1(self, unit: Unit) -> float:
-        """See `Ballot.l1`."""
-        return float(self.labels)
-
-    def l2(self, unit: Unit) -> float:
-        """See `Ballot.l2`: no label changes by more than one vote, whatever neighbours are."""
-        return math.sqrt(self.labels)
-
-    def cast(self, answers: npt.NDArray[np.integer]) -> Whole:
-        """See `Ballot.cast`."""
-        return _labels(answers, self.labels)
-
-
-@dataclass(frozen=True)
-class SignedApproval:
-    """For each label a vote that it is there, 1, or that it is not, −1; zeros abstain.
-
-    A label wins above zero, so nobody needs to know how many teachers there are.
-
-    Attributes:
-        labels: k.
-
-    Raises:
-        InvalidParametersError: no labels, or too many.
-    """
-
-    labels: int
-    vote: ClassVar[int] = 1
-    least_entry: ClassVar[int] = -1
-    largest_entry: ClassVar[int] = 1
-
-    def __post_init__(self) -> None:
-        checks.whole("labels", self.labels, 1, MOST_LABELS)
-
-    @property
-    def length(self) -> int:
-        """See `Ballot.length`."""
-        return self.labels
-
-    def l1(self, unit: Unit) -> float:
-        """See `Ballot.l1`."""
-        return float(self.labels if unit is Unit.PHONE else 2 * self.labels)
-
-    def l2(self, unit: Unit) -> float:
-        """See `Ballot.l2`."""
-        return math.sqrt(self.labels) * (1.0 if unit is Unit.PHONE else 2.0)
-
-    def cast(self, answers: npt.NDArray[np.integer]) -> Whole:
-        """See `Ballot.cast`; a row of `NONE` abstains."""
-        rows = _integers("answers", answers)
-        absent = (rows == NONE).all(axis=-1, keepdims=True)
-        found = _labels(np.where(absent, 0, rows), self.labels)
-        return np.where(absent, 0, 2 * found - 1)
-
-
-@dataclass(frozen=True)
-class Clipped:
-    """Votes for labels, all of them made smaller where there are many: τ voting.
-
-    v = b · min(1, τ / ‖b‖) in whole steps, rounded down; its length is worked out from these steps
-    (in L2 by Dziedzic et al., PoPETs 2023, Definition 7; in L1 by Zhu et al., CVPR 2020).
-
-    Attributes:
-        labels: k.
-        tau: τ, below what clips nothing, √k in L2 and k in L1.
-        norm: 2 or 1.
-
-    Raises:
-        InvalidParametersError: no labels, another norm, or a τ that clips all or nothing.
-    """
-
-    labels: int
-    tau: float
-    norm: int = 2
-    vote: ClassVar[int] = CLIPPED_VOTE
-    least_entry: ClassVar[int] = 0
-
-    def __post_init__(self) -> None:
-        checks.whole("labels", self.labels, 1, MOST_LABELS)
-        if self.norm not in (1, 2):
-            raise InvalidParametersError(f"norm={self.norm}: must be 2 or 1")
-        free = self.labels if self.norm == 1 else math.sqrt(self.labels)
-        if not 1 / CLIPPED_VOTE <= self.tau < free:
-            raise InvalidParametersError(
-                f"tau={self.tau}: must be from 1/{CLIPPED_VOTE} to below {free:.6g}, from which on "
-                "nothing is clipped and the ballot is Approval"
-            )
-
-    @property
-    def length(self) -> int:
-        """See `Ballot.length`."""
-        return self.labels
-
-    @property
-    def largest_entry(self) -> int:
-        """See `Ballot.largest_entry`."""
-        return int(self.steps[1])
-
-    @property
-    def steps(self) -> Whole:
-        """What each vote of a ballot with so many is, int64 (labels + 1,)."""
-        ones = np.arange(1, self.labels + 1)
-        norms = ones if self.norm == 1 else np.sqrt(ones)
-        steps = np.floor(CLIPPED_VOTE * np.minimum(1.0, self.tau / norms)).astype(np.int64)
-        return np.concatenate([[0], steps])
-
-    def l1(self, unit: Unit) -> float:
-        """See `Ballot.l1`."""
-        return self._farthest(unit, 1)
-
-    def l2(self, unit: Unit) -> float:
-        """See `Ballot.l2`: √2 τ at most, and less where there is no room for two such ballots."""
-        return math.sqrt(self._farthest(unit, 2))
-
-    def _farthest(self, unit: Unit, power: int) -> float:
-        """The largest Σ |v − v'|^power of two ballots, of which one is zeros in the phone unit.
-
-        Two ballots are the farther apart the fewer labels they share: one more shared takes e + e'
-        away and adds |e − e'|, or their squares.
-        """
-        ones = np.arange(self.labels + 1)
-        each = self.steps.astype(np.float64)
-        if unit is Unit.PHONE:
-            return float((ones * each**power).max())
-        shared = np.maximum(0, ones[:, None] + ones - self.labels)
-        apart = (ones[:, None] - shared) * each[:, None] ** power + (ones - shared) * each**power
-        return float((apart + shared * np.abs(each[:, None] - each) ** power).max())
-
-    def cast(self, answers: npt.NDArray[np.integer]) -> Whole:
-        """See `Ballot.cast`."""
-        found = _labels(answers, self.labels)
-        each: Whole = self.steps[found.sum(axis=-1)][..., None]
-        return found * each
-
-
-@dataclass(frozen=True)
-class Subset:
-    """One vote for the whole set of labels that a teacher finds: powerset voting.
-
-    Sets are numbered by size, then by their members; a set of more than `most` labels has no number
-    and its teacher abstains (Dziedzic et al., PoPETs 2023, Definition 8).
-
-    Attributes:
-        labels: k.
-        most: v, labels of a set; all by default.
-
-    Raises:
-        InvalidParametersError: no labels, more in a set than there are, or too many sets.
-    """
-
-    labels: int
-    most: int | None = None
-    vote: ClassVar[int] = 1
-    least_entry: ClassVar[int] = 0
-    largest_entry: ClassVar[int] = 1
-
-    def __post_init__(self) -> None:
-        checks.whole("labels", self.labels, 1, MOST_LABELS)
-        if self.most is not None:
-            checks.whole("most", self.most, 1, self.labels)
-        if self.length > MOST_CLASSES:
-            raise InvalidParametersError(
-                f"{self.length} sets of at most {self._most} of {self.labels} labels: at most "
-                f"{MOST_CLASSES} can be voted on; let sets be smaller"
-            )
-
-    @property
-    def _most(self) -> int:
-        return self.labels if self.most is None else self.most
-
-    @property
-    def length(self) -> int:
-        """See `Ballot.length`: Σ C(k, i) for i ≤ v."""
-        return sum(math.comb(self.labels, size) for size in range(self._most + 1))
-
-    def l1(self, unit: Unit) -> float:
-        """See `Ballot.l1`."""
-        return 1.0 if unit is Unit.PHONE else 2.0
-
-    def l2(self, unit: Unit) -> float:
-        """See `Ballot.l2`."""
-        return 1.0 if unit is Unit.PHONE else math.sqrt(2.0)
-
-    def cast(self, answers: npt.NDArray[np.integer]) -> Whole:
-        """See `Ballot.cast`."""
-        return _one_hot(self.number(answers), self.length)
-
-    def number(self, answers: npt.NDArray[np.integer]) -> Whole:
-        """Which set each answer is, int64 (…); `NONE` for one of too many labels."""
-        found = _labels(answers, self.labels)
-        before, places = _ranks(self.labels, self._most)
-        sizes = found.sum(axis=-1)
-        order = np.minimum(np.cumsum(found, axis=-1), self._most)
-        within = (found * places[np.arange(self.labels), order]).sum(axis=-1)
-        fits = sizes <= self._most
-        return np.where(fits, before[np.where(fits, sizes, 0)] + within, NONE)
-
-    def sets(self) -> Whole:
-        """The sets in the order of their numbers, zeros and ones, int64 (length, labels)."""
-        rows = np.zeros((self.length, self.labels), dtype=np.int64)
-        for size in range(self._most + 1):
-            for members in itertools.combinations(range(self.labels), size):
-                row = np.zeros(self.labels, dtype=np.int64)
-                row[list(members)] = 1
-                rows[self.number(row)] = row
-        return rows
+        return bits("answers", answers)[..., None]
 
 
 @dataclass(frozen=True)
@@ -424,41 +186,33 @@ class Weighted:
         return self.weight * self.ballot.cast(answers)
 
 
-@functools.lru_cache(maxsize=16)
-def _ranks(labels: int, most: int) -> tuple[Whole, Whole]:
-    """How many sets are smaller than each size; and C(place, j), which number sets of a size.
-
-    A set of places c₁ < … < c_s is number Σ C(c_j, j) among those of its size: the combinatorial
-    number system.
-    """
-    before = np.cumsum([0, *(math.comb(labels, size) for size in range(most))])
-    places = [[math.comb(place, j) if j else 0 for j in range(most + 1)] for place in range(labels)]
-    return before.astype(np.int64), np.array(places, dtype=object).astype(np.int64)
-
-
-def _one_hot(chosen: Whole, length: int) -> Whole:
+def one_hot(chosen: Whole, length: int) -> Whole:
+    """A one in the entry of each number, int64 (…, length); zeros where there is none."""
     ones: Whole = (chosen[..., None] == np.arange(length)).astype(np.int64)
     return ones
 
 
-def _integers(name: str, values: npt.NDArray[np.integer]) -> Whole:
+def integers(name: str, values: npt.NDArray[np.integer]) -> Whole:
+    """As int64.
+
+    Raises:
+        InvalidInputError: other values.
+    """
     array = np.asarray(values)
     if not (array.dtype == np.bool_ or np.can_cast(array.dtype, np.int64)):
         raise InvalidInputError(f"{name} must be integers, not {array.dtype}")
     return array.astype(np.int64)
 
 
-def _bits(name: str, values: npt.NDArray[np.integer]) -> Whole:
-    array = _integers(name, values)
+def bits(name: str, values: npt.NDArray[np.integer]) -> Whole:
+    """Zeros and ones, as int64.
+
+    Raises:
+        InvalidInputError: other values.
+    """
+    array = integers(name, values)
     if array.size and not 0 <= array.min() <= array.max() <= 1:
         raise InvalidInputError(
             f"{name} from {array.min()} to {array.max()}: must be zeros and ones"
         )
-    return array
-
-
-def _labels(answers: npt.NDArray[np.integer], labels: int) -> Whole:
-    array = _bits("answers", answers)
-    if array.ndim == 0 or array.shape[-1] != labels:
-        raise InvalidInputError(f"answers of shape {array.shape}: the last must be {labels} labels")
     return array

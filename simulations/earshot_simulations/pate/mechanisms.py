@@ -9,14 +9,8 @@ from earshot_protocol import checks
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.voting.confident_check import Check
-from earshot_protocol.voting.teacher_ballots import (
-    Agreement,
-    Approval,
-    Ballot,
-    Clipped,
-    OneHot,
-    Subset,
-)
+from earshot_protocol.voting.label_ballots import Approval, Clipped, Subset
+from earshot_protocol.voting.teacher_ballots import Agreement, Ballot, OneHot
 
 UNITS = (Unit.PHONE, Unit.REPLACED_PHONE)
 """A teacher left out, and a teacher whose data, or one record of them, are others."""

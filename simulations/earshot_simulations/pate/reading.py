@@ -6,7 +6,7 @@ import numpy as np
 import numpy.typing as npt
 
 from earshot_protocol import checks
-from earshot_protocol.voting.teacher_ballots import Subset
+from earshot_protocol.voting.label_ballots import Subset
 from earshot_protocol.voting.thresholds import above_widest_gap
 from earshot_simulations.pate.interface import Whole
 from earshot_simulations.pate.mechanisms import Mechanism, Name

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from earshot_protocol.privacy.divergences import ORDERS as FINE
 from earshot_protocol.privacy.divergences import renyi
 from earshot_protocol.privacy.mechanisms import Unit
-from earshot_protocol.voting.teacher_ballots import Approval
+from earshot_protocol.voting.label_ballots import Approval
 from earshot_protocol.voting.vote_sums import VoteSum
 from earshot_server.accounting.votes.claims import printed_deviation
 from earshot_server.accounting.votes.costs import epsilon as renyi_epsilon
