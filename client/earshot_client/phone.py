@@ -177,7 +177,8 @@ class Phone(Listener):
     @property
     def shortfall(self) -> str:
         """What its part in the phase under way lacks, recordings or labels; empty if nothing."""
-        return "" if self._membership() is None else self._memory.shortfall()
+        member = self._membership()
+        return "" if member is None else kind_of(member.parameters).shortfall(self._memory)
 
     def answer(self, task: Task) -> Answer | None:
         """Answer a task; None where it asks for nothing.

@@ -168,6 +168,20 @@ def test_a_choice_of_the_phase_counts_as_its_label() -> None:
     assert life.input(task, agreed, VOTES).tolist() == [[1, 0], [0, 1], [0, 0]]
 
 
+def test_a_model_of_another_class_list_abstains_and_says_which_are_asked_for() -> None:
+    life = Life(Model(("oak", "elm", "oak"), classes=("oak", "elm")))
+    assert not life.votes(1).any()
+    assert life.phone.shortfall == (
+        "takes part without votes: its model knows oak, elm; the phase asks for bus, park"
+    )
+    life = Life(FULL)
+    life.votes(1)
+    assert life.phone.shortfall == ""
+    life = Life(None)
+    life.votes(1)
+    assert life.phone.shortfall == "takes part without recordings"
+
+
 @pytest.mark.parametrize(
     ("model", "match"),
     [

@@ -28,6 +28,11 @@ def _nothing_used_up(memory: Memory) -> None:
     """Whatever was released may be released again, at its price."""
 
 
+def _unheard(memory: Memory) -> str:
+    """What recordings and labels lack."""
+    return memory.shortfall()
+
+
 @dataclass(frozen=True)
 class PhoneKind:
     """A phone's side of one kind of phase.
@@ -43,6 +48,7 @@ class PhoneKind:
             every kind; raises `RefusedError`.
         finish: keeps what the phone needs of the ending; raises `UnexpectedMessageError` if that
             makes no sense.
+        shortfall: what the phone's part lacks, for its user; empty if nothing.
     """
 
     kind: Kind
@@ -51,3 +57,4 @@ class PhoneKind:
     released: Callable[[Memory], None] = _nothing_used_up
     check: Callable[[Memory, Any], None] = _nothing
     finish: Callable[[Memory, Any], None] = _nothing
+    shortfall: Callable[[Memory], str] = _unheard

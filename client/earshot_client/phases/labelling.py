@@ -65,6 +65,19 @@ def _keep(memory: Memory, result: Labelled) -> None:
         memory.keep_labelled(result)
 
 
+def _shortfall(memory: Memory) -> str:
+    """What this phone's votes lack: its model, or its recordings, may be about something else."""
+    if memory.voter is None:
+        return memory.shortfall()
+    classes = tuple(memory.voter.classes)
+    if any(memory.classes_of(classes)):
+        return ""
+    return (
+        f"takes part without votes: its model knows {', '.join(classes) or 'no class'}; the phase "
+        f"asks for {', '.join(memory.agreed.classes)}"
+    )
+
+
 def _describe(result: Labelled) -> dict[str, Any]:
     """The samples in plain types: the answers, and which of them may be noise."""
     answers = [result.label_names[label] if label >= 0 else None for label in result.labels]
@@ -84,4 +97,5 @@ LABELLING = PhoneKind(
     describe=_describe,
     check=shared.check_encoder,
     finish=_keep,
+    shortfall=_shortfall,
 )
