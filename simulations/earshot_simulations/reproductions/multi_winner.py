@@ -119,6 +119,16 @@ class Study:
         found: list[Row] = json.loads(path.read_text(encoding="utf-8"))
         return found
 
+    def served(self) -> str:
+        """For notes: how many teachers a recording serves, and what that means."""
+        served = self.mixtures(0).served
+        return (
+            f"A recording serves up to {served.max()} teachers (by label: "
+            f"{', '.join(map(str, served))}), as a class of environments has few. What is "
+            "protected is what one teacher holds; a recording that serves t of them is protected "
+            "by t² times the Rényi divergence."
+        )
+
     @property
     def described(self) -> str:
         """For notes: what was mixed of what."""
@@ -126,7 +136,7 @@ class Study:
         return (
             f"{size.teachers} teachers of {size.mixtures} mixtures; {size.queries:,} queries; "
             f"{size.validation:,} mixtures for thresholds and noise, {size.test:,} for tests; "
-            f"{self.seeds} seeds. A mixture is one second of one to three real sounds "
+            f"{self.seeds} {'seed' if self.seeds == 1 else 'seeds'}. A mixture is one second of one to three real sounds "
             f"({recipe.mean:.2f} labels on average, as in Pascal VOC), up to "
             f"{recipe.spread:g} dB louder or softer, before a background that is "
             f"{recipe.most_noise:g} to {recipe.least_noise:g} dB softer. Ten labels are "
