@@ -136,7 +136,8 @@ class Study:
         return (
             f"{size.teachers} teachers of {size.mixtures} mixtures; {size.queries:,} queries; "
             f"{size.validation:,} mixtures for thresholds and noise, {size.test:,} for tests; "
-            f"{self.seeds} {'seed' if self.seeds == 1 else 'seeds'}. A mixture is one second of one to three real sounds "
+            f"{self.seeds} {'seed' if self.seeds == 1 else 'seeds'}. A mixture is "
+            "one second of one to three real sounds "
             f"({recipe.mean:.2f} labels on average, as in Pascal VOC), up to "
             f"{recipe.spread:g} dB louder or softer, before a background that is "
             f"{recipe.most_noise:g} to {recipe.least_noise:g} dB softer. Ten labels are "

@@ -285,9 +285,7 @@ def _draw(table: Sequence[Row], path: Path) -> None:
             heights = [float(row[name]) for row in rows]
             wide = [float(row[f"{name}_interval_95"] or 0.0) for row in rows]
             axis.bar(places + 0.2 * (offset - 1.5), heights, 0.2, yerr=wide, capsize=2, label=name)
-        axis.set_xticks(
-            places, [str(row["method"]).replace(", ", ",\n") for row in rows], fontsize=7
-        )
+        axis.set_xticks(places, [str(row["method"]).replace(" ", "\n") for row in rows], fontsize=7)
         axis.set_title(f"{each.name}: {each.labels} labels, ε {each.epsilon:g}")
         axis.set_ylim(0, 1.02)
         axis.legend(fontsize=8, ncols=4, loc="lower center")
