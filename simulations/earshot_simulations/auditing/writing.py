@@ -29,6 +29,7 @@ TITLES = {
     "selection": "Which centroids a phone publishes",
     "teachers-votes": "Votes of teachers, tallied by real secure sums",
     "several-winners": "Votes with several winners, and against thresholds, by a curator",
+    "curator-votes": "Votes with one winner, by a curator, and owners' budgets",
     "phases": "Whole phases, all of their steps together",
     "samplers": "The samplers of noise",
     "secure-sum": "The secrets of the secure sum",
