@@ -21,7 +21,6 @@ from earshot_simulations.reproductions.personal_labels import (
     THEIR_ORDERS,
     Accounting,
     answered,
-    weighted_counts,
 )
 from earshot_simulations.reproductions.personal_plan import (
     Variant,
@@ -229,16 +228,6 @@ def test_a_budget_that_was_exceeded_is_found():
     for spent in ((1.01, 1.0), (0.5, 2.1)):
         with pytest.raises(OverspentError, match="more than"):
             checked(replace(found, spent=spent), chosen)
-
-
-def test_weighted_counts_are_those_of_a_loop():
-    votes = votes_of(7, 5)
-    weights = np.arange(7) / 2
-    found = weighted_counts(votes, weights, 3)
-    for query in range(5):
-        for kind in range(3):
-            expected = sum(weights[t] for t in range(7) if votes[t, query] == kind)
-            assert found[query, kind] == expected
 
 
 def folder_of(path, **changed):

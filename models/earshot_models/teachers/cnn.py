@@ -208,26 +208,41 @@ class Workshop:
             chosen = order[start : start + batch]
             seen = self._augmented(tf.gather(images, chosen), here)
             with tf.GradientTape() as tape:
-                losses = tf.nn.sparse_softmax_cross_entropy_with_logits(
-                    tf.gather(labels, chosen), self._forward(seen)
-                )
-                loss = tf.reduce_mean(losses)
+                loss = self._loss(seen, tf.gather(labels, chosen), here)
             gradients = tape.gradient(loss, variables)
             self._optimizer.apply_gradients(zip(gradients, variables, strict=True))
         return loss
 
-    def _forward(self, images: Any) -> Any:
-        """What the model does in training, with TensorFlow's fused normalization of images."""
+    def _loss(self, images: Any, labels: Any, seed: Any) -> Any:
+        """What a step makes smaller, of augmented images; the seed is the step's own."""
+        del seed
+        losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, self._forward(images))
+        return tf.reduce_mean(losses)
+
+    def _forward(self, images: Any, moves: bool = True) -> Any:
+        """What the model does in training, with TensorFlow's fused normalization of images.
+
+        Args:
+            images: a batch.
+            moves: whether the averages move that serve prediction.
+        """
         signal = images
         for layer in self.model.layers:
-            if isinstance(layer, layers.BatchNormalization) and len(signal.shape) == 4:
+            if not isinstance(layer, layers.BatchNormalization):
+                signal = layer(signal)
+                continue
+            if len(signal.shape) == 4:
                 signal, mean, variance = tf.compat.v1.nn.fused_batch_norm(
                     signal, layer.gamma, layer.beta, epsilon=layer.epsilon, is_training=True
                 )
+            else:
+                mean, variance = tf.nn.moments(signal, axes=[0])
+                signal = tf.nn.batch_normalization(
+                    signal, mean, variance, layer.beta, layer.gamma, layer.epsilon
+                )
+            if moves:
                 for moving, now in ((layer.moving_mean, mean), (layer.moving_variance, variance)):
                     moving.assign(moving * layer.momentum + now * (1 - layer.momentum))
-            else:
-                signal = layer(signal, training=True) if _normalizes(layer) else layer(signal)
         return signal
 
     def _augmented(self, images: Any, seed: Any) -> Any:
@@ -251,10 +266,6 @@ class Workshop:
             images=images, transforms=tf.stack(transforms, axis=1), output_shape=[height, width],
             interpolation="BILINEAR", fill_mode="CONSTANT", fill_value=0.0,
         )  # fmt: skip
-
-
-def _normalizes(layer: Any) -> bool:
-    return isinstance(layer, layers.BatchNormalization)
 
 
 def _limits(layer: Any, variable: Any, seeds: Any) -> Any:

@@ -81,14 +81,15 @@ After Table {"6.4" if name == "mnist" else "6.5"} of the thesis on personalized 
 - A teacher that vanishes pays when it votes, and all is stopped when the *first* owner's budget is
   spent, not when a group's mean is. No owner of any cell spent more than its own budget: the
   columns *most_spent* have the worst one's ε by their accounting.
+- Labels end with the public samples where budgets outlast them: {_most(rows)}.
 
 {markdown_table(rows, list(rows[0]))}
 
 What differs from the thesis: groups are whole teachers ({_shares(work)} of the owners), teachers
 of upsampling learn from one group each, and the ensemble is one in all processes. Vanishing at a
-quarter falls below the baseline as theirs does: few teachers vote, so noise is scaled down with
-them, and an owner who votes rarely pays much each time; who is asked first where teachers disagree
-ends it for all.
+quarter falls below the baseline, as theirs does, and below the closed form: few teachers vote, so
+noise is scaled down with them, and an owner who votes rarely pays much each time. The unluckiest of
+all, asked where teachers disagree, ends it for everybody.
 """
     return Outcome(LABELS, rows, _drawing(rows, "ours_by_theirs", "labels"), note)
 
@@ -159,6 +160,10 @@ def _quality(work: Work, cell: Cell, teachers: float) -> str:
         f"{theirs.REJECTED[name]}), and {100 * right_labels(work, answers):.1f} % of its labels "
         f"are right (theirs: {theirs.RIGHT[name]})."
     )
+
+
+def _most(rows: Sequence[Row]) -> str:
+    return f"{max(float(row['ours_sound']) for row in rows):,.0f} at most"
 
 
 def _shares(work: Work) -> str:

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from earshot_models.teachers.ensemble import vote_counts
 from earshot_protocol.voting.winners import NONE
 from earshot_server.accounting.votes import costs
 from earshot_server.accounting.votes.costs import Method
@@ -95,20 +96,6 @@ def answered(
     return {accounting: _stopped(voting, accounting, delta) for accounting in accountings}
 
 
-def weighted_counts(
-    votes: npt.NDArray[np.integer], weights: Numbers, classes: int
-) -> npt.NDArray[np.float64]:
-    """Weighted votes of each class, (queries, classes), of answers (voters, queries).
-
-    Args:
-        votes: class numbers.
-        weights: of voters (voters,), or (voters, queries).
-        classes: how many there are.
-    """
-    each = weights if weights.ndim == 2 else weights[:, None]
-    return np.stack([((votes == place) * each).sum(axis=0) for place in range(classes)], axis=1)
-
-
 def _voting(
     plan: Plan, votes: npt.NDArray[np.integer], classes: int, generator: np.random.Generator
 ) -> _Voting:
@@ -116,9 +103,9 @@ def _voting(
     takes = None
     if min(plan.voting) < 1:
         takes = participation(plan, len(order), generator)
-        counts = weighted_counts(votes[:, order], takes.T * plan.weights[:, None], classes)
+        counts = vote_counts(votes[:, order], classes, takes.T * plan.weights[:, None])
     else:
-        counts = weighted_counts(votes, plan.weights, classes)[order]
+        counts = vote_counts(votes, classes, plan.weights)[order]
     winners = plan.mechanism.winners(counts, generator.bytes)
     return _Voting(plan, order, counts, winners, takes)
 

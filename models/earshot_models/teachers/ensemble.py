@@ -1,0 +1,192 @@
+"""An ensemble in a folder: one model a file, trained one after another, and what they vote.
+
+`ensemble.json` lists classes and files with digests of the model and of what it learned from, so an
+interrupted training goes on, and a folder of other data or other classes is told apart.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from earshot_models.commands.progress import Progress
+from earshot_models.teachers import teacher as files
+from earshot_models.teachers.teacher import Learner, trained
+from earshot_protocol.errors import InvalidInputError, InvalidParametersError
+
+LIST = "ensemble.json"
+"""The file that says what is in a folder."""
+
+
+class EnsembleError(InvalidInputError):
+    """A folder that holds no ensemble, or a damaged one."""
+
+
+class OtherClassesError(EnsembleError):
+    """Models of another class list than was asked for."""
+
+
+class OtherEnsembleError(EnsembleError):
+    """Models that learned from other samples, or another number of them."""
+
+
+def train(
+    folder: Path,
+    make: Callable[[int], Learner],
+    samples: NDArray[np.floating],
+    labels: NDArray[np.integer],
+    parts: Sequence[NDArray[np.integer]],
+    classes: Sequence[str],
+    progress: Progress,
+) -> None:
+    """Train a teacher on each part, and keep it; those that are there already stay.
+
+    Args:
+        folder: made if it is not there.
+        make: an untrained model for the teacher of this number.
+        samples: (samples, …).
+        labels: (samples,), places in `classes`.
+        parts: what each teacher learns from, places among the samples; see `partitions`.
+        classes: names, at least two.
+        progress: told how many are trained.
+
+    Raises:
+        OtherClassesError: the folder has models of other classes.
+        OtherEnsembleError: it has models of other samples or parts.
+        InvalidParametersError: no part, or one that is empty.
+        InvalidInputError: labels that are no classes; see `teacher.trained`.
+    """
+    if not len(parts) or any(not len(part) for part in parts):
+        raise InvalidParametersError("parts: must be one at least, and none may be empty")
+    folder.mkdir(parents=True, exist_ok=True)
+    listed = _listed(folder) if (folder / LIST).exists() else _empty(classes)
+    _check_classes(folder, listed, classes)
+    if len(listed["teachers"]) > len(parts):
+        raise OtherEnsembleError(
+            f"{folder} holds {len(listed['teachers'])} teachers, more than {len(parts)}: take "
+            "another folder"
+        )
+    for number, part in enumerate(parts):
+        own, answers = samples[part], np.asarray(labels)[part]
+        learned = _digest(np.ascontiguousarray(own).tobytes(), answers.astype("<i8").tobytes())
+        if number < len(listed["teachers"]):
+            if listed["teachers"][number]["learned"] != learned:
+                raise OtherEnsembleError(
+                    f"{folder}: teacher {number + 1} learned from other samples; take another "
+                    "folder"
+                )
+        else:
+            learner = make(number)
+            name = f"teacher-{number + 1:04d}{files.suffix(learner)}"
+            # The suffix stays last: Keras goes by it.
+            new = folder / f"new-{name}"
+            files.save(trained(learner, own, answers, classes), new)
+            digest = _digest(new.read_bytes())
+            os.replace(new, folder / name)
+            listed["teachers"].append(
+                {"file": name, "digest": digest, "learned": learned, "samples": len(part)}
+            )
+            _write(folder, listed)
+        progress("teachers", number + 1, len(parts))
+
+
+def votes(
+    folder: Path, samples: NDArray[np.floating], classes: Sequence[str], progress: Progress
+) -> NDArray[np.int64]:
+    """What each teacher of a folder answers, int64 (teachers, samples).
+
+    Each file must be the one that was written when its teacher was trained. That tells damage, not
+    malice: see `teacher` for whose folders to open.
+
+    Raises:
+        OtherClassesError: the teachers name other classes than these, or in another order.
+        EnsembleError: there is no ensemble, or a file is missing or changed.
+    """
+    listed = _listed(folder)
+    _check_classes(folder, listed, classes)
+    entries = listed["teachers"]
+    if not entries:
+        raise EnsembleError(f"{folder} holds no teacher yet: train one at least")
+    answers = np.empty((len(entries), len(samples)), np.int64)
+    for number, entry in enumerate(entries):
+        path = folder / entry["file"]
+        try:
+            content = path.read_bytes()
+        except OSError as error:
+            raise EnsembleError(f"{path} cannot be read: {error}") from error
+        if _digest(content) != entry["digest"]:
+            raise EnsembleError(f"{path} is not the model that was trained: restore or retrain it")
+        answers[number] = files.load(path, classes).predict(samples)
+        progress("votes", number + 1, len(entries))
+    return answers
+
+
+def vote_counts(
+    answers: NDArray[np.integer], classes: int, weights: NDArray[np.floating] | None = None
+) -> NDArray[np.float64]:
+    """Weighted votes of each class, float64 (samples, classes).
+
+    Args:
+        answers: class numbers (teachers, samples); −1 abstains.
+        classes: how many there are.
+        weights: of teachers (teachers,), or by sample (teachers, samples); None for one each.
+
+    Raises:
+        InvalidInputError: numbers that are no classes, or weights of another shape or below 0.
+    """
+    given = np.asarray(answers)
+    if given.ndim != 2 or given.dtype.kind not in "iu":
+        raise InvalidInputError("answers: must be class numbers, (teachers, samples)")
+    if given.size and not -1 <= given.min() <= given.max() < classes:
+        raise InvalidInputError(f"answers: must be from 0 to {classes - 1}, or -1 for none")
+    each = np.ones(len(given)) if weights is None else np.asarray(weights, dtype=np.float64)
+    if each.shape not in {given.shape, given.shape[:1]} or not (each >= 0).all():
+        raise InvalidInputError("weights: must be numbers from 0 on, one for each teacher")
+    if each.ndim == 1:
+        each = each[:, None]
+    return np.stack([((given == place) * each).sum(axis=0) for place in range(classes)], axis=1)
+
+
+def _empty(classes: Sequence[str]) -> dict[str, Any]:
+    return {"classes": list(classes), "teachers": []}
+
+
+def _listed(folder: Path) -> dict[str, Any]:
+    path = folder / LIST
+    try:
+        listed: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        complete = all(
+            {"file", "digest", "learned", "samples"} <= entry.keys()
+            and Path(entry["file"]).name == entry["file"]
+            for entry in listed["teachers"]
+        )
+        if not complete or not all(isinstance(name, str) for name in listed["classes"]):
+            raise ValueError("it lacks entries")
+    except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
+        raise EnsembleError(f"{folder} holds no readable {LIST}: {error}") from error
+    return listed
+
+
+def _check_classes(folder: Path, listed: dict[str, Any], classes: Sequence[str]) -> None:
+    if listed["classes"] != list(classes):
+        raise OtherClassesError(
+            f"{folder} holds teachers of another class list, {', '.join(listed['classes'])}; asked "
+            f"for is {', '.join(classes)}"
+        )
+
+
+def _digest(*contents: bytes) -> str:
+    return hashlib.sha256(b"".join(contents)).hexdigest()
+
+
+def _write(folder: Path, listed: dict[str, Any]) -> None:
+    new = folder / f"{LIST}.new"
+    new.write_text(json.dumps(listed, indent=1), encoding="utf-8")
+    os.replace(new, folder / LIST)

@@ -1,0 +1,141 @@
+"""A teacher: what says a class of a sample, whatever it was trained with, and its file.
+
+Keras models are kept as `.keras` and opened in safe mode, which runs no code of the file. Others,
+scikit-learn's above all, are kept by joblib, whose files run code of whoever wrote them: open only
+ensembles that you trained yourself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from earshot_protocol.errors import InvalidInputError
+
+KERAS, JOBLIB = ".keras", ".joblib"
+"""How the names of model files end."""
+
+
+class Learner(Protocol):
+    """What can become a teacher: any classifier of scikit-learn, or a compiled Keras model."""
+
+    def fit(self, samples: Any, labels: Any) -> Any:
+        """Learn from samples (samples, …) and their class numbers (samples,)."""
+
+    def predict(self, samples: Any) -> Any:
+        """Class numbers (samples,), or a score for each class (samples, classes)."""
+
+
+@dataclass(frozen=True)
+class Teacher:
+    """A trained model and what its numbers stand for.
+
+    Attributes:
+        classes: names, at least two.
+        model: trained on class numbers that are places in `classes`.
+    """
+
+    classes: tuple[str, ...]
+    model: Learner
+
+    def predict(self, samples: NDArray[np.floating]) -> NDArray[np.int64]:
+        """The class number of each sample, int64 (samples,).
+
+        Raises:
+            InvalidInputError: the model answers with other numbers, or for other classes.
+        """
+        said = np.asarray(_predicted(self.model, samples))
+        if said.ndim == 2 and said.shape[1] == len(self.classes):
+            if not np.isfinite(said).all():
+                raise InvalidInputError("the model's scores must be finite numbers")
+            said = said.argmax(axis=1)
+        if said.shape != (len(samples),) or said.dtype.kind not in "iu":
+            raise InvalidInputError(
+                f"the model answers {said.dtype} of shape {said.shape} to {len(samples)} samples: "
+                f"must be a class number each, or scores of {len(self.classes)} classes"
+            )
+        if len(said) and not 0 <= said.min() <= said.max() < len(self.classes):
+            raise InvalidInputError(f"the model knows other classes than {', '.join(self.classes)}")
+        return said.astype(np.int64)
+
+
+def trained(
+    learner: Learner,
+    samples: NDArray[np.floating],
+    labels: NDArray[np.integer],
+    classes: Sequence[str],
+) -> Teacher:
+    """A teacher of these samples; classes that it never met it never names.
+
+    Args:
+        learner: untrained; it becomes the teacher's model.
+        samples: (samples, …).
+        labels: (samples,), places in `classes`.
+        classes: names, at least two.
+
+    Raises:
+        InvalidInputError: fewer than two classes, no sample, or a label that is no class.
+    """
+    names, answers = tuple(classes), np.asarray(labels)
+    if len(names) < 2 or len(set(names)) != len(names):
+        raise InvalidInputError("classes: must be two different names at least")
+    if answers.shape != samples.shape[:1] or not len(answers) or answers.dtype.kind not in "iu":
+        raise InvalidInputError("labels: must be a class number for each sample, of one at least")
+    if not 0 <= answers.min() <= answers.max() < len(names):
+        raise InvalidInputError(f"labels: must be from 0 to {len(names) - 1}")
+    learner.fit(samples, answers)
+    return Teacher(names, learner)
+
+
+def suffix(learner: Learner) -> str:
+    """How the name of the file ends that keeps such a model."""
+    return KERAS if _is_keras(learner) else JOBLIB
+
+
+def save(teacher: Teacher, path: Path) -> None:
+    """Write the model, at a path that ends as `suffix` says."""
+    if path.suffix == KERAS:
+        model: Any = teacher.model
+        model.save(path)
+        return
+    import joblib
+
+    joblib.dump(teacher.model, path)
+
+
+def load(path: Path, classes: Sequence[str]) -> Teacher:
+    """Read a model; a file of joblib runs code of whoever wrote it.
+
+    Raises:
+        InvalidInputError: it cannot be read.
+    """
+    reader: Callable[[Path], Learner]
+    if path.suffix == KERAS:
+        import keras
+
+        reader = keras.saving.load_model  # in safe mode, unless told otherwise
+    else:
+        import joblib
+
+        reader = joblib.load
+    try:
+        return Teacher(tuple(classes), reader(path))
+    except Exception as error:  # whatever a damaged file makes of a reader
+        raise InvalidInputError(f"{path} holds no model that can be read: {error}") from error
+
+
+def _is_keras(learner: Learner) -> bool:
+    # Without importing Keras for those who have none of its models.
+    return any(kind.__module__.startswith("keras.") for kind in type(learner).__mro__)
+
+
+def _predicted(model: Learner, samples: NDArray[np.floating]) -> Any:
+    if _is_keras(model):
+        keras_model: Any = model
+        return keras_model.predict(samples, verbose=0)
+    return model.predict(samples)
