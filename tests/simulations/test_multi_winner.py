@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +28,12 @@ from earshot_simulations.mixtures.embedding import Mixtures, Part, Size
 from earshot_simulations.mixtures.ensembles import Aim
 from earshot_simulations.mixtures.sets import limited_votes
 from earshot_simulations.mixtures.students import Training, private_heads, student
-from earshot_simulations.reproductions import capc, multi_winner_student
+from earshot_simulations.reproductions import (
+    capc,
+    multi_winner_queries,
+    multi_winner_student,
+    multi_winner_tables,
+)
 from earshot_simulations.reproductions.multi_winner import Study, best_noise, ensembles
 from earshot_simulations.reproductions.multi_winner_tables import (
     Budget,
@@ -35,6 +41,7 @@ from earshot_simulations.reproductions.multi_winner_tables import (
     figure_1,
     first_queries,
 )
+from earshot_simulations.reproductions.outcome import Row
 
 LABELS = 4
 
@@ -271,9 +278,13 @@ class Given(Study):
         return self.encoder  # type: ignore[return-value]
 
 
+def silent(what: str, done: int, total: int, line: str | None = None) -> None:
+    """Tell nobody."""
+
+
 def given(mixtures: Mixtures, folder: Path) -> Given:
     size = Size(12, 40, 1, 200, 120, 200)
-    return Given(folder, folder, size, 1, lambda *said: None, mixtures)  # type: ignore[arg-type]
+    return Given(folder, folder, size, 1, silent, mixtures)  # type: ignore[arg-type]
 
 
 def test_parties_gain_by_answers_of_others(
@@ -327,6 +338,58 @@ def test_students_stand_beside_private_training(
     assert all(f"| {name} |" in note for name in rows)
     multi_winner_student._draw(averaged, tmp_path / "picture.png")
     assert (tmp_path / "picture.png").stat().st_size > 10_000
+
+
+def test_what_was_measured_of_a_seed_is_kept(mixtures: Mixtures, tmp_path: Path) -> None:
+    study = given(mixtures, tmp_path)
+    calls: list[int] = []
+
+    def make(study: Study, seed: int) -> list[Row]:
+        calls.append(seed)
+        return [{"seed": seed, "figure": 0.25, "text": "ε"}]
+
+    study = replace(study, encoder="one")
+    first = [study.kept("figures", seed, make) for seed in (0, 1, 0)]
+    assert calls == [0, 1]
+    assert first[0] == first[2] == [{"seed": 0, "figure": 0.25, "text": "ε"}]
+    replace(study, encoder="other").kept("figures", 0, make)
+    assert calls == [0, 1, 0]
+
+
+@pytest.mark.slow
+def test_all_tables_are_drawn_and_described(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    generator = np.random.default_rng(12)
+
+    def many(*shape: int) -> Part:
+        truth = (generator.random((*shape, 20)) < 0.15).astype(np.int8)
+        return Part((4.0 * truth + generator.normal(size=truth.shape)).astype(np.float32), truth)
+
+    names = tuple(map(str, range(20)))
+    made = Mixtures(names, many(50, 60), many(150), many(120), many(60), np.ones(20, np.int64))
+    monkeypatch.setattr(multi_winner_tables, "LABELS", (1, 20))
+    monkeypatch.setattr(multi_winner_tables, "SIGMAS", (7, 20))
+    monkeypatch.setattr(multi_winner_tables, "_SET_LABELS", ())
+    monkeypatch.setattr(Study, "mixtures", lambda study, seed: made)
+    size = Size(50, 60, 1, 150, 120, 60)
+    outcome = multi_winner_queries.reproduce(Study(tmp_path, tmp_path, size, 1, silent))
+    assert {row["table"] for row in outcome.rows} >= {"labels", "noise", "epsilon", "set size"}
+    by = {
+        (row["ensemble"], row["rule"], row["labels"]): row
+        for row in outcome.rows
+        if row["table"] == "labels"
+    }
+    # A rule that answers by more labels answers no more queries; counts pay for fewer than claims.
+    for rule in ("Binary", "Powerset"):
+        one, twenty = (by["high consensus", rule, labels] for labels in (1, 20))
+        assert float(twenty["claimed"]) <= float(one["claimed"])
+    binary_row = by["high consensus", "Binary", 20]
+    assert float(binary_row["counted"]) <= float(binary_row["claimed"])
+    assert "### Low consensus" in outcome.note
+    assert "| nan" not in outcome.note
+    outcome.draw(tmp_path / "picture.png")
+    assert (tmp_path / "picture.png").stat().st_size > 20_000
 
 
 def test_a_folder_without_sound_is_refused_in_a_sentence(tmp_path: Path) -> None:
