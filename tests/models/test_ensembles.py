@@ -13,15 +13,10 @@ from sklearn.neighbors import KNeighborsClassifier
 from sklearn.svm import LinearSVC
 
 from earshot_models.teachers import ensemble, teacher
+from earshot_models.teachers.adversarial import AdversarialWorkshop, adversarial_divergence
 from earshot_models.teachers.cnn import Settings, Workshop
 from earshot_models.teachers.partitions import partitions
-from earshot_models.teachers.students import (
-    NONE,
-    AdversarialWorkshop,
-    adversarial_divergence,
-    pseudo_labelled,
-    supervised,
-)
+from earshot_models.teachers.students import NONE, pseudo_labelled, supervised
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 
 CLASSES = ("low", "middle", "high")

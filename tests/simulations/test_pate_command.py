@@ -146,3 +146,68 @@ def test_mistakes_are_one_line_and_exit_status_2(
     error = capsys.readouterr().err
     assert message in error
     assert error.splitlines()[-1].startswith("earshot: ")
+
+
+@pytest.fixture
+def ensemble(tmp_path: Path) -> Path:
+    """Ten teachers of points on a line, and samples to vote on."""
+    from sklearn.tree import DecisionTreeClassifier
+
+    from earshot_models.teachers.ensemble import train
+    from earshot_models.teachers.partitions import partitions
+
+    generator = np.random.default_rng(1)
+    points = generator.uniform(-1, 1, (400, 2))
+    truth = (points[:, 0] > 0).astype(np.int64)
+    parts = partitions(np.arange(400), 10, generator)
+    train(
+        tmp_path / "teachers",
+        lambda number: DecisionTreeClassifier(random_state=number),
+        points,
+        truth,
+        parts,
+        ("left", "right"),
+        lambda what, done, total: None,
+    )
+    np.save(tmp_path / "samples.npy", generator.uniform(-1, 1, (60, 2)))
+    return tmp_path / "teachers"
+
+
+@pytest.mark.parametrize("tally", ["central", "federated"])
+def test_a_folder_of_teachers_votes_on_samples(
+    ensemble: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, tally: str
+) -> None:
+    samples, out = tmp_path / "samples.npy", tmp_path / tally
+    command = ("pate", "label", ensemble, "--samples", samples, "--names", "left,right")
+    noise = ("--mechanism", "gnmax", "--sigma", 1, "--epsilon", 1000, "--delta", 1e-3)
+    assert earshot(monkeypatch, *command, *noise, "--tally", tally, "--out", out) == 0
+    with (out / "answers.csv").open() as file:
+        answers = [int(row["answer"]) for row in csv.DictReader(file)]
+    # The budget has room for fewer where a server sees the counts.
+    assert len(answers) == 60 if tally == "central" else 10 <= len(answers) < 60
+    right = np.array(answers) == (np.load(samples)[: len(answers), 0] > 0)
+    assert right.mean() > 0.8
+
+
+@pytest.mark.parametrize(
+    ("options", "named"),
+    [
+        (("--names", "left,right"), "needs --samples"),
+        (("--samples", "samples.npy", "--names", "right,left"), "another class list"),
+        (("--samples", "samples.npy", "--classes", "2"), "leave --classes out"),
+    ],
+)
+def test_what_no_ensemble_can_vote_on(
+    ensemble: Path,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    options: tuple[str, ...],
+    named: str,
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    noise = ("--mechanism", "gnmax", "--sigma", 1, *BUDGET)
+    out = tmp_path / "out"
+    assert earshot(monkeypatch, "pate", "label", ensemble, *options, *noise, "--out", out) != 0
+    assert named in capsys.readouterr().err
+    assert not out.exists()

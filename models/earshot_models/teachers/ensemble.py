@@ -97,6 +97,15 @@ def train(
         progress("teachers", number + 1, len(parts))
 
 
+def classes_of(folder: Path) -> tuple[str, ...]:
+    """The names of the classes that the teachers of a folder know, in the order of their numbers.
+
+    Raises:
+        EnsembleError: there is no ensemble.
+    """
+    return tuple(_listed(folder)["classes"])
+
+
 def votes(
     folder: Path, samples: NDArray[np.floating], classes: Sequence[str], progress: Progress
 ) -> NDArray[np.int64]:

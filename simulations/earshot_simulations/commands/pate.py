@@ -61,7 +61,8 @@ def label(
         Path,
         typer.Argument(
             help="A .npy of counts (queries × classes), of classes with --classes (teachers × "
-            "queries), or of labels (teachers × queries × labels)."
+            "queries), or of labels (teachers × queries × labels); or the folder of an ensemble, "
+            "which votes on --samples."
         ),
     ],
     mechanism: Which,
@@ -78,6 +79,14 @@ def label(
     ] = None,
     classes: Annotated[
         int | None, typer.Option(help="The file has teachers' classes, of so many; no counts.")
+    ] = None,
+    samples: Annotated[
+        Path | None,
+        typer.Option(help="A .npy of samples, on which the ensemble of a folder votes."),
+    ] = None,
+    names: Annotated[
+        str | None,
+        typer.Option(help="Classes that the ensemble must know, by commas, in their order."),
     ] = None,
     records: Annotated[
         int | None, typer.Option(help="That teachers learned from in all; by default, teachers.")
@@ -126,7 +135,7 @@ def label(
     from earshot_simulations.pate.budgets import Budget
     from earshot_simulations.pate.run import RESUMES, Request, run
 
-    voters = _voters(votes, mechanism, teachers, classes)
+    voters = _voters(votes, mechanism, teachers, classes, samples, names)
     request = Request(
         Mechanism(
             mechanism,
@@ -261,11 +270,35 @@ def student(
     print(f"{'student':<22} {out / files[0]}")
 
 
-def _voters(path: Path, name: Name, teachers: int | None, classes: int | None) -> Electorate:
+def _voters(
+    path: Path,
+    name: Name,
+    teachers: int | None,
+    classes: int | None,
+    samples: Path | None,
+    names: str | None,
+) -> Electorate:
     from earshot_simulations.pate.mechanisms import SINGLE_WINNER
     from earshot_simulations.pate.votes import electorate
 
-    return electorate(_load(path), name not in SINGLE_WINNER, teachers, classes)
+    several = name not in SINGLE_WINNER
+    if not path.is_dir():
+        if samples is not None or names is not None:
+            raise InvalidInputError("--samples and --names: are for the folder of an ensemble")
+        return electorate(_load(path), several, teachers, classes)
+    if several or classes is not None:
+        raise InvalidInputError(
+            f"{path}: an ensemble answers with one of its own classes; leave --classes out, and "
+            f"take a mechanism of one winner: {', '.join(SINGLE_WINNER)}"
+        )
+    if samples is None:
+        raise InvalidInputError(f"{path}: an ensemble needs --samples to vote on")
+    from earshot_models.teachers import ensemble
+
+    known = ensemble.classes_of(path) if names is None else tuple(names.split(","))
+    with shown() as progress:
+        answers = ensemble.votes(path, _load(samples), known, progress)
+    return electorate(answers, several, teachers, len(known))
 
 
 def _load(path: Path) -> npt.NDArray[Any]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -57,7 +58,8 @@ def train(
         InvalidParametersError: a number out of range.
     """
     from sklearn.linear_model import LogisticRegression
-    from sklearn.semi_supervised import SelfTrainingClassifier
+
+    from earshot_models.teachers.students import pseudo_labelled, supervised
 
     checks.whole("classes", classes, 2)
     checks.share("sure", sure)
@@ -79,13 +81,16 @@ def train(
     ready = (table - means) / scales
     targets = np.full(len(ready), NONE)
     targets[: len(answers)] = answers
-    learner = LogisticRegression(max_iter=_ITERATIONS)
+    learner, names = (
+        LogisticRegression(max_iter=_ITERATIONS),
+        [str(each) for each in range(classes)],
+    )
     # Without samples that nobody answered there is nothing to teach itself.
     if sure < 1 and (targets == NONE).any():
-        taught = SelfTrainingClassifier(learner, threshold=sure).fit(ready, targets)
-        fitted, made_up = taught.estimator_, int((taught.labeled_iter_ > 0).sum())
+        model: Any = pseudo_labelled(learner, ready, targets, names, sure).model
+        fitted, made_up = model.estimator_, int((model.labeled_iter_ > 0).sum())
     else:
-        fitted, made_up = learner.fit(ready[targets != NONE], targets[targets != NONE]), 0
+        fitted, made_up = supervised(learner, ready, targets, names).model, 0
     binary = len(known) == 2
     coefficients, intercepts = np.zeros((classes, ready.shape[1])), np.full(classes, -np.inf)
     signs = np.array([-0.5, 0.5]) if binary else np.ones(len(known))
