@@ -86,7 +86,7 @@ class _Asker:
 
 def reproduce(study: Study) -> Outcome:
     """Accuracy before and after, and what it costs whom."""
-    rows = [row for seed in range(study.seeds) for row in study.kept(NAME, seed, _of_seed)]
+    rows = [row for seed in study.reported for row in study.kept(NAME, seed, _of_seed)]
     table = _averaged(rows)
     return Outcome(NAME, table, lambda path: _draw(table, rows, path), _note(table, rows, study))
 

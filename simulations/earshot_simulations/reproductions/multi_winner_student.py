@@ -95,7 +95,7 @@ TABLES = (
 
 def reproduce(study: Study) -> Outcome:
     """Both tables."""
-    rows = [row for seed in range(study.seeds) for row in study.kept(NAME, seed, _of_seed)]
+    rows = [row for seed in study.reported for row in study.kept(NAME, seed, _of_seed)]
     table = _averaged(rows)
     return Outcome(NAME, table, lambda path: _draw(table, path), _note(table, study))
 

@@ -85,7 +85,7 @@ class Budget:
 
 def measure(study: Study) -> list[Row]:
     """All rows of all seeds, one after the other; of a seed that was measured before, as kept."""
-    return [row for seed in range(study.seeds) for row in study.kept("queries", seed, _of_seed)]
+    return [row for seed in study.reported for row in study.kept("queries", seed, _of_seed)]
 
 
 def _of_seed(study: Study, seed: int) -> list[Row]:
