@@ -161,7 +161,7 @@ def paid(found, chosen, votes, takes, dependent):
                     sums[index] += order / ratio**2
                 if winner == NONE:
                     continue
-                # By Δ_o with the noise there is, though q is of the real noise (pate_votes.md, 1).
+                # By Δ_o with the noise there is, though q is of the real noise.
                 if dependent:
                     top = max(counts)
                     q = sum(

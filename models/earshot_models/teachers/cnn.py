@@ -27,10 +27,10 @@ _AT_ONCE = 1000
 
 @dataclass(frozen=True)
 class Settings:
-    """How networks are trained; by default as Table 6.1 and section 6.1.1 of the thesis have it.
+    """How networks are trained; by default as Table 6.1 and section 6.1.1 of Mühl (2021) have it.
 
     Attributes:
-        epochs: the thesis gives none. On images held out of the private part 20 end far below 30,
+        epochs: Mühl (2021) gives none. On images held out of the private part 20 end far below 30,
             and what more would gain costs more than it gives.
         part: of the examples that is a batch.
         least, most: examples in a batch.

@@ -2,7 +2,7 @@
 
 What one owner, place or recording gave must be with one teacher, or else it can turn as many
 ballots as teachers have met it: t of them for something that was given to t teachers (upsampling,
-section 5.2 of the thesis on personalized PATE).
+section 5.2 of Mühl (2021)).
 """
 
 from __future__ import annotations

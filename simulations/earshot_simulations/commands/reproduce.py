@@ -206,7 +206,7 @@ _PERSONAL = {
 
 
 def _personal(name: str) -> Callable[..., None]:
-    """The command that makes a table of the thesis on personalized PATE."""
+    """The command that makes a table of Mühl (2021)."""
 
     def make(
         data: Annotated[

@@ -5,7 +5,7 @@ where it stops. So the cost is that of the noise alone. Where an answer is paid 
 one, what is bought depends on what was published before: the losses of everything bought are added
 up at one order that was fixed in advance, and nothing is asked that might carry them over the
 budget. Such a filter keeps its budget whatever was chosen on the way (Feldman and Zrnic, NeurIPS
-2021, Theorem 4.3).
+2021).
 """
 
 from __future__ import annotations

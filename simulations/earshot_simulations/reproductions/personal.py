@@ -1,4 +1,4 @@
-"""Tables 6.4 to 6.7 of the thesis on personalized PATE: labels, and accuracy of students."""
+"""Tables 6.4 to 6.7 of Mühl (2021): labels, and accuracy of students."""
 
 from __future__ import annotations
 
@@ -65,7 +65,7 @@ def labels(work: Work) -> Outcome:
         )  # fmt: skip
     note = f"""# Labels until the first owner's budget is spent
 
-After Table {"6.4" if name == "mnist" else "6.5"} of the thesis on personalized PATE, on {name}:
+After Table {"6.4" if name == "mnist" else "6.5"} of Mühl (2021), on {name}:
 {work.ensembles.teachers} teachers, {len(work.subject.private):,} private records,
 {len(work.subject.public):,} public samples, {work.processes} voting processes a cell
 (theirs: {work.subject.processes}), δ = {DELTA:g}, lower budget ε = 1. {quality}
@@ -85,7 +85,7 @@ After Table {"6.4" if name == "mnist" else "6.5"} of the thesis on personalized 
 
 {markdown_table(rows, list(rows[0]))}
 
-What differs from the thesis: groups are whole teachers ({_shares(work)} of the owners), teachers
+What differs from Mühl (2021): groups are whole teachers ({_shares(work)} of the owners), teachers
 of upsampling learn from one group each, and the ensemble is one in all processes. Vanishing at a
 quarter falls below the baseline, as theirs does, and below the closed form: few teachers vote, so
 noise is scaled down with them, and an owner who votes rarely pays much each time. The unluckiest of
@@ -125,7 +125,7 @@ def accuracy(work: Work, students: int) -> Outcome:
         rows.append(row)
     note = f"""# Accuracy of students
 
-After Table {"6.6" if name == "mnist" else "6.7"} of the thesis on personalized PATE, on {name}: how
+After Table {"6.6" if name == "mnist" else "6.7"} of Mühl (2021), on {name}: how
 many % of {len(work.subject.test):,} records that nobody learned from are named rightly. A student
 learns from what was answered until the first owner's budget was spent, 2,000 answers at most, and
 from nothing else; by their accounting, and by exact outcomes (*sound*), which give more answers for

@@ -25,7 +25,7 @@ DELTA = 1e-5
 _FEW_SOUND = 3
 """Processes whose exact cost is worked out: most of the work, and it differs little."""
 _MOST_LABELS = 2000
-"""Of a student, in the thesis."""
+"""Of a student, in Mühl (2021)."""
 _STUDENTS = "students.json"
 
 

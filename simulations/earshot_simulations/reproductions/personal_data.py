@@ -1,4 +1,4 @@
-"""The two data sets of the thesis on personalized PATE, cut as there, with their models."""
+"""The two data sets of Mühl (2021), cut as there, with their models."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from earshot_simulations.reproductions.personal_votes import Fit
 _CUT = 0xADA
 """Of a seed, the stream that cuts a data set."""
 _STUDENT_EPOCHS = 60
-"""More than a teacher's, as in the thesis, which does not say how many."""
+"""More than a teacher's, as in Mühl (2021), which does not say how many."""
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class Subject:
         mechanism: Table 6.3.
         teacher, student: how each is trained.
         recipe: of teachers, in words.
-        processes: voting processes of a cell in the thesis.
+        processes: voting processes of a cell in Mühl (2021).
     """
 
     name: str

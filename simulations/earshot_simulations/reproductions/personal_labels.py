@@ -17,7 +17,7 @@ from earshot_simulations.reproductions.personal_plan import Plan, participation
 Numbers = npt.NDArray[np.float64]
 
 THEIR_ORDERS = np.arange(2.0, 51.0)
-"""Those the thesis tries."""
+"""Those Mühl (2021) tries."""
 _FIRST = 500
 """Queries whose exact cost is worked out at first; twice as many while the budgets last."""
 

@@ -1,6 +1,6 @@
 """Three ways to let owners with a higher budget give more: who votes, how often, how heavily.
 
-Sections 5.2 to 5.4 and 6.2.2 of the thesis on personalized PATE. Its text has the ratio of two
+Sections 5.2 to 5.4 and 6.2.2 of Mühl (2021). Its text has the ratio of two
 owners' influence wrong ("the square"): what its tables come from is the ratio of budgets, R, and
 for vanishing 1 : 2R² of how often they vote.
 """

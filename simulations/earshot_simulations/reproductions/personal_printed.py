@@ -1,4 +1,4 @@
-"""What the thesis on personalized PATE prints in its Tables 6.4 to 6.7, and in section 6.2.1."""
+"""What Mühl (2021) prints in its Tables 6.4 to 6.7, and in section 6.2.1."""
 
 from __future__ import annotations
 
