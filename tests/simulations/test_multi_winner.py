@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import itertools
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import numpy as np
@@ -271,11 +271,15 @@ def test_equal_noise_and_thresholds_come_from_validation_alone(mixtures: Mixture
     assert again.tau == first.tau
 
 
+@dataclass(frozen=True)
 class Given(Study):
     """A study of mixtures that a test made."""
 
+    made: Mixtures | None = None
+
     def mixtures(self, seed: int) -> Mixtures:
-        return self.encoder  # type: ignore[return-value]
+        assert self.made is not None
+        return self.made
 
 
 def silent(what: str, done: int, total: int, line: str | None = None) -> None:
@@ -284,7 +288,7 @@ def silent(what: str, done: int, total: int, line: str | None = None) -> None:
 
 def given(mixtures: Mixtures, folder: Path) -> Given:
     size = Size(12, 40, 1, 200, 120, 200)
-    return Given(folder, folder, size, 1, silent, mixtures)  # type: ignore[arg-type]
+    return Given(folder, folder, size, 1, silent, made=mixtures)
 
 
 def test_parties_gain_by_answers_of_others(

@@ -135,6 +135,13 @@ class Study:
         )
 
     @property
+    def _heard(self) -> str:
+        name = open_encoder(self.encoder).name
+        if self.encoder is None or self.encoder == name:
+            return f"{name}, which has heard all of these recordings, without labels"
+        return f"{name}, public as far as it was trained on other sound"
+
+    @property
     def described(self) -> str:
         """For notes: what was mixed of what."""
         size, recipe = self.size, self.recipe
@@ -149,10 +156,10 @@ class Study:
             'environments (ESC-10), ten are spoken digits (Free Spoken Digits), by turns; "the '
             'first k labels" are the first of this order. Recordings of teachers, validation, '
             "queries and tests are disjoint: ESC folds 1 and 2, fold 3, fold 4; digits by takes. "
-            "Teachers are logistic regressions on a public embedding and on the mean of each "
-            "log-mel band. How strongly these are regularized, and DP-SGD's steps, rate and norm, "
-            "were chosen while looking at queries and tests of one further seed, which is not "
-            "measured here."
+            f"Teachers are logistic regressions on an embedding ({self._heard}) and on the mean of "
+            "each log-mel band. How strongly these are regularized, and DP-SGD's steps, rate and "
+            "norm, were chosen while looking at queries and tests of one further seed, which is "
+            "not measured here."
         )
 
 

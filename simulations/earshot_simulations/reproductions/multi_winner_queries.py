@@ -143,8 +143,8 @@ def _note(rows: Sequence[Row], study: Study) -> str:
     return f"""# Queries answered by rules with several winners
 
 After Tables 3, 11, 12, 14 and 15 and Figures 1 to 4, 8 to 10 and 14 of Private Multi-Winner Voting
-for Machine Learning (Dziedzic, Choquette-Choo, Dullerud, Subramanian, Shamsabadi, Kaleem, Thakkar,
-Papernot and Wang; PoPETs 2023). Its data (Pascal VOC, three sets of chest X-rays) are not here, so
+for Machine Learning (Dziedzic et al.,
+PoPETs 2023). Its data (Pascal VOC, three sets of chest X-rays) are not here, so
 what can be compared are orderings and ratios, not numbers.
 
 {study.described}
