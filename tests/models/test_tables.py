@@ -45,6 +45,7 @@ def test_digits_are_read_packed_or_not(digits):
         ("train-images-idx3-ubyte.gz", gzip.compress(idx(np.zeros((5, 5, 4)))), "5 images for 6"),
         ("t10k-labels-idx1-ubyte", idx(np.full(6, 10)), "label 10"),
     ],
+    ids=["no gzip", "no IDX", "too short", "too few", "no digit"],
 )
 def test_files_that_are_no_digits_are_refused(digits, name, content, said):
     folder, _ = digits
