@@ -21,6 +21,7 @@ from earshot_protocol.api import (
     JSON,
     LARGEST_ENROLMENT,
     LARGEST_SMALL_BODY,
+    LARGEST_START,
     MESSAGEPACK,
     PHASES,
     RESULTS,
@@ -83,7 +84,8 @@ def test_a_compressed_body_is_refused(server: Server) -> None:
 
 @pytest.mark.parametrize("path", [ENROL, TASK, INVITATIONS, PHASES])
 def test_small_bodies_are_small(server: Server, path: str) -> None:
-    limit = LARGEST_ENROLMENT if path == ENROL else LARGEST_SMALL_BODY
+    limits = {ENROL: LARGEST_ENROLMENT, PHASES: LARGEST_START}
+    limit = limits.get(path, LARGEST_SMALL_BODY)
     problem_of(server.order(path, b" " * (limit + 1), JSON), 413, "too-large")
     assert server.order(path, b" " * limit, JSON).status_code != 413
 
