@@ -66,6 +66,7 @@ def test_a_teacher_that_is_left_out(counts: list[int], labels: int) -> None:
     assert (found < moved).all()
 
 
+@pytest.mark.slow
 def test_a_million_sets_against_another_quadrature() -> None:
     """Fifty unanimous teachers, twenty labels: two kinds of sets, and three at a neighbour."""
     sigma, uncast, order = 7.0, 2**20 - 1, 10.0

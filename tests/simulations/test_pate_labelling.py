@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -146,8 +147,9 @@ def test_a_labelling_killed_at_any_write_spends_nothing_twice(
     counter: Counter, tmp_path: Path
 ) -> None:
     program = [sys.executable, "-m", "support.killed_labelling", counter.value, str(tmp_path)]
+    paths = {**os.environ, "PYTHONPATH": os.pathsep.join(sys.path)}
     # S603: the program is ours.
-    done = subprocess.run(program, capture_output=True, text=True, check=False)  # noqa: S603
+    done = subprocess.run(program, env=paths, capture_output=True, text=True, check=False)  # noqa: S603
     assert done.returncode == 0, done.stderr
     seen = json.loads(done.stdout)
     assert seen["wrong"] == []
