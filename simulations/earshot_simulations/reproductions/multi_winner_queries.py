@@ -23,8 +23,7 @@ from earshot_simulations.reproductions.multi_winner_tables import (
     figure_1,
     measure,
 )
-from earshot_simulations.reproductions.outcome import Outcome, Row, markdown_table
-from earshot_simulations.sweeps.estimate import estimate
+from earshot_simulations.reproductions.outcome import Outcome, Row, markdown_table, means
 
 NAME = "multi-winner-queries"
 
@@ -55,12 +54,7 @@ def averaged(rows: Sequence[Row]) -> list[Row]:
     for key, group in groups.items():
         out: Row = dict(zip(_SAME, key[:-1], strict=True))
         out["seeds"] = len(group)
-        for name in (*_MEANS, *_MEASURES):
-            values = [float(row[name]) for row in group if row[name] != ""]
-            mean = estimate(values) if values else None
-            out[name] = "" if mean is None else mean.mean
-            out[f"{name}_interval_95"] = "" if mean is None or mean.wide is None else mean.wide
-        found.append(out)
+        found.append(out | means(group, (*_MEANS, *_MEASURES)))
     return found
 
 

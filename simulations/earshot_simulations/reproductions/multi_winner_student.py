@@ -26,8 +26,7 @@ from earshot_simulations.reproductions.multi_winner import (
     best_noise,
     ensembles,
 )
-from earshot_simulations.reproductions.outcome import Outcome, Row, markdown_table
-from earshot_simulations.sweeps.estimate import estimate
+from earshot_simulations.reproductions.outcome import Outcome, Row, markdown_table, means
 
 NAME = "multi-winner-student"
 
@@ -200,12 +199,7 @@ def _averaged(rows: Sequence[Row]) -> list[Row]:
     for (table, method), group in groups.items():
         out: Row = {"table": table, "method": method, "theirs": group[0]["theirs"]}
         out["seeds"] = len(group)
-        for name in ("queries", "epsilon", *MEASURES, "labels_measured"):
-            values = [float(row[name]) for row in group if row[name] != ""]
-            each = estimate(values) if values else None
-            out[name] = "" if each is None else each.mean
-            out[f"{name}_interval_95"] = "" if each is None or each.wide is None else each.wide
-        found.append(out)
+        found.append(out | means(group, ("queries", "epsilon", *MEASURES, "labels_measured")))
     return found
 
 

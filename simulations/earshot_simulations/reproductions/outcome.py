@@ -10,6 +10,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
+from earshot_simulations.sweeps.estimate import estimate
+
 Row = dict[str, str | float | int]
 
 
@@ -57,6 +59,25 @@ def write(outcome: Outcome, folder: Path) -> list[Path]:
         write_to(new)
         os.replace(new, folder / f"{outcome.name}.{suffix}")
     return [folder / f"{outcome.name}.{suffix}" for suffix in writers]
+
+
+def means(rows: Sequence[Row], columns: Sequence[str]) -> Row:
+    """Each column's mean over rows, and half of its 95 % interval as NAME_interval_95.
+
+    Args:
+        rows: with numbers in these columns, or "" where nothing was measured, which is left out.
+        columns: their names.
+
+    Returns:
+        Two entries a column; "" where nothing was measured, or where one row has no interval.
+    """
+    found: Row = {}
+    for name in columns:
+        values = [float(row[name]) for row in rows if row[name] != ""]
+        each = estimate(values) if values else None
+        found[name] = "" if each is None else each.mean
+        found[f"{name}_interval_95"] = "" if each is None or each.wide is None else each.wide
+    return found
 
 
 def markdown_table(rows: Sequence[Row], columns: Sequence[str]) -> str:
