@@ -1,0 +1,1 @@
+"""Generators of sound: its spectrograms and back, networks, private training, published files."""

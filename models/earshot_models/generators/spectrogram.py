@@ -1,0 +1,216 @@
+"""Seconds of sound as small pictures that generators learn, and pictures back as sound.
+
+A picture is a log-mel spectrogram in decibels of full scale, stretched from a fixed range to
+[-1, 1]. Nothing in it depends on other clips: no mean, no peak of a data set has to be protected.
+The way back guesses the phases by Griffin-Lim (Griffin and Lim, IEEE TASSP 1984; with momentum
+after Perraudin et al., WASPAA 2013).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from earshot_protocol import checks
+from earshot_protocol.errors import InvalidInputError, InvalidParametersError
+from earshot_protocol.spectrum import LOWEST_HERTZ, SAMPLE_RATE
+
+LOUDEST_PEAK = 0.9
+"""No sample of generated sound is further from zero."""
+LOUDEST_RMS = 0.1
+"""20 dB below full scale: how loud generated sound may be, however loud its picture is."""
+
+_FINER = 2
+"""Times as many frames for the way back: Griffin-Lim needs frames that overlap a lot."""
+_ITERATIONS = 32
+
+
+@dataclass(frozen=True)
+class SpectrogramSettings:
+    """What a picture is of.
+
+    Attributes:
+        rate: samples per second; a picture is of one second.
+        frames: of a second, a divisor of the rate.
+        bands: mel bands from 50 Hz to half the rate.
+        window: samples of one frame, even and longer than from one frame to the next.
+        floor: decibels of full scale that become -1; what is softer does, too.
+        ceiling: decibels that become 1; 0 is a sine of amplitude 1.
+
+    Raises:
+        InvalidParametersError: numbers that make no picture.
+    """
+
+    rate: int = SAMPLE_RATE
+    frames: int = 32
+    bands: int = 40
+    window: int = 512
+    floor: float = -80.0
+    ceiling: float = 0.0
+
+    def __post_init__(self) -> None:
+        checks.whole("rate", self.rate, 1000)
+        checks.whole("frames", self.frames)
+        checks.whole("bands", self.bands, 1, self.window // 4)
+        if self.rate % (_FINER * self.frames):
+            raise InvalidParametersError(
+                f"frames={self.frames}: half a frame must be a whole number of the "
+                f"{self.rate} samples of a second"
+            )
+        if self.window % 2 or not self.hop < self.window <= self.rate:
+            raise InvalidParametersError(
+                f"window={self.window}: must be even, longer than the {self.hop} samples from one "
+                f"frame to the next and at most a second, {self.rate}"
+            )
+        if not self.floor < self.ceiling:
+            raise InvalidParametersError(
+                f"floor={self.floor}: must be below the ceiling, {self.ceiling}"
+            )
+
+    @property
+    def hop(self) -> int:
+        """Samples from one frame to the next."""
+        return self.rate // self.frames
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Frames and bands of a picture."""
+        return self.frames, self.bands
+
+
+SMALL = SpectrogramSettings()
+"""A second at 8 kHz as 32 frames of 40 bands."""
+
+
+def log_mel(
+    sound: NDArray[np.float32], settings: SpectrogramSettings = SMALL
+) -> NDArray[np.float32]:
+    """Pictures of seconds of sound.
+
+    Args:
+        sound: (n, rate), each a second with full scale at ±1.
+        settings: of the pictures.
+
+    Returns:
+        float32 (n, frames, bands) in [-1, 1].
+
+    Raises:
+        InvalidInputError: another shape, or samples that are not finite.
+    """
+    given = _checked("sound", sound, (settings.rate,), settings)
+    # Each frame's middle is the middle of its share of the second.
+    edge = (settings.window - settings.hop) // 2
+    padded = np.pad(given, ((0, 0), (edge, edge)))
+    frames = np.lib.stride_tricks.sliding_window_view(padded, settings.window, axis=1)
+    window, filters = _window(settings), _filters(settings)
+    pictures = np.empty((len(given), *settings.shape), dtype=np.float32)
+    for picture, own in zip(pictures, frames[:, :: settings.hop], strict=True):
+        power = np.square(np.abs(np.fft.rfft(own * window, axis=1)))
+        picture[:] = _scaled(power @ filters.T, settings)
+    return pictures
+
+
+def sound(
+    pictures: NDArray[np.float32], settings: SpectrogramSettings = SMALL, seed: int = 0
+) -> NDArray[np.float32]:
+    """Seconds of sound whose pictures are nearly these.
+
+    However loud a picture, its sound stays below `LOUDEST_PEAK` and `LOUDEST_RMS`.
+
+    Args:
+        pictures: (n, frames, bands); what lies outside [-1, 1] is moved to its edge.
+        settings: of the pictures.
+        seed: of the phases that Griffin-Lim begins with; the same for every picture, so that a
+            picture sounds the same whichever others there are.
+
+    Returns:
+        float32 (n, rate).
+
+    Raises:
+        InvalidInputError: another shape, or numbers that are not finite.
+    """
+    given = _checked("pictures", pictures, settings.shape, settings)
+    found = [_played(picture, settings, seed) for picture in given]
+    return np.stack(found) if found else np.empty((0, settings.rate), dtype=np.float32)
+
+
+def _played(
+    picture: NDArray[np.float64], settings: SpectrogramSettings, seed: int
+) -> NDArray[np.float32]:
+    import librosa
+
+    span = settings.ceiling - settings.floor
+    decibels = settings.floor + (np.clip(picture, -1, 1) + 1) / 2 * span
+    # What is at the floor may be as soft as one likes: silence shall be silent.
+    power = np.where(decibels > settings.floor, 10 ** (decibels / 10), 0.0)
+    # In frames, whose middles are half a frame into their share of the second.
+    places = np.arange(_FINER * settings.frames + 1) / _FINER - 0.5
+    known = np.arange(settings.frames)
+    finer = np.stack([np.interp(places, known, band) for band in power.T])
+    scale = settings.window / 4  # of a Hann window's spectrum, for a sine of amplitude 1
+    magnitudes = scale * _magnitudes(finer, settings)
+    wave = librosa.griffinlim(
+        magnitudes,
+        n_iter=_ITERATIONS,
+        hop_length=settings.hop // _FINER,
+        n_fft=settings.window,
+        length=settings.rate,
+        random_state=seed,
+    )
+    return _softened(np.asarray(wave, dtype=np.float64))
+
+
+def _magnitudes(power: NDArray[np.float64], settings: SpectrogramSettings) -> Any:
+    """Of each frequency, from the power in mel bands: the least squares that are not negative."""
+    from librosa.util import nnls
+
+    return np.sqrt(nnls(_filters(settings), power))
+
+
+def _softened(wave: NDArray[np.float64]) -> NDArray[np.float32]:
+    peak, rms = np.abs(wave).max(), np.sqrt(np.mean(np.square(wave)))
+    gain = min(1.0, LOUDEST_PEAK / max(peak, 1e-12), LOUDEST_RMS / max(rms, 1e-12))
+    return np.asarray(gain * wave, dtype=np.float32)
+
+
+def _scaled(power: NDArray[np.float64], settings: SpectrogramSettings) -> NDArray[np.float64]:
+    decibels = 10 * np.log10(np.maximum(power, 10 ** (settings.floor / 10)))
+    share = (decibels - settings.floor) / (settings.ceiling - settings.floor)
+    return np.clip(2 * share - 1, -1, 1)
+
+
+def _window(settings: SpectrogramSettings) -> NDArray[np.float64]:
+    """Periodic Hann window under which a sine of amplitude 1 has a peak of 1."""
+    hann = 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(settings.window) / settings.window)
+    return np.asarray(hann * 4 / settings.window, dtype=np.float64)
+
+
+def _filters(settings: SpectrogramSettings) -> NDArray[np.float64]:
+    """Triangles of height 1 on Slaney's mel scale, (bands, window / 2 + 1)."""
+    from librosa.filters import mel
+
+    return np.asarray(
+        mel(
+            sr=settings.rate,
+            n_fft=settings.window,
+            n_mels=settings.bands,
+            fmin=LOWEST_HERTZ,
+            norm=None,
+            dtype=np.float64,
+        )
+    )
+
+
+def _checked(
+    name: str, numbers: Any, shape: tuple[int, ...], settings: SpectrogramSettings
+) -> NDArray[np.float64]:
+    table = np.asarray(numbers)
+    if table.shape[1:] != shape or table.ndim != len(shape) + 1:
+        wanted = " × ".join(map(str, ("n", *shape)))
+        raise InvalidInputError(f"{name} of shape {table.shape}: must be {wanted}")
+    if not np.issubdtype(table.dtype, np.floating) or not np.isfinite(table).all():
+        raise InvalidInputError(f"{name} of {table.dtype}: must be finite floating-point numbers")
+    return table.astype(np.float64)
