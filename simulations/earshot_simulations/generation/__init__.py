@@ -1,0 +1,1 @@
+"""Generators of sound from a budget to what one can listen to, and how good their samples are."""
