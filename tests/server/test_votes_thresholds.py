@@ -23,8 +23,8 @@ from earshot_protocol.voting.thresholds import (
     above_widest_gap,
 )
 from earshot_server.accounting.votes.bits import bit_divergence
-from earshot_server.accounting.votes.claims import claimed_threshold
 from earshot_server.accounting.votes.costs import Method, epsilon
+from earshot_server.accounting.votes.muschiol import claimed_threshold
 from earshot_server.accounting.votes.outcomes import ERROR
 from earshot_server.accounting.votes.thresholds import (
     changed_labels,

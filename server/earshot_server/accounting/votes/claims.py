@@ -41,14 +41,6 @@ def claimed_powerset(sigma: float, orders: npt.ArrayLike) -> Numbers:
     return np.asarray(orders, dtype=np.float64) / sigma**2
 
 
-def claimed_threshold(sigma: float, orders: npt.ArrayLike, most_labels: int = 3) -> Numbers:
-    """nλ/2σ², n the most labels of a training sample (Muschiol 2021, Theorem 12).
-
-    Teachers that are trained anew may change any output, whatever samples hold.
-    """
-    return np.asarray(orders, dtype=np.float64) * most_labels / (2 * sigma**2)
-
-
 def printed_deviation(sigma: float) -> float:
     """σ/2: on votes for a label, of noise σ against votes that are exactly n less them.
 

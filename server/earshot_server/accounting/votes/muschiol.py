@@ -1,0 +1,215 @@
+"""What Muschiol (2021) claims that votes against thresholds cost, to stand beside what they cost.
+
+None of it is used to account for anything, and none of it holds: the most labels of a training
+sample, n = 3, bound nothing that a teacher which is trained anew may answer (4.2.2); an adaptive
+threshold of votes without noise jumps with one of them (Definition 11); and costs are converted at
+orders that end at λ = 2 from below, which are sound but not the best. What does hold is in
+`votes.thresholds`.
+
+The thesis's σ_e and σ_c are variances of noise on the average of M teachers, times M: on sums of
+votes they are variances of σM, as its tables come out with them and with nothing else.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from earshot_protocol import checks
+from earshot_protocol.errors import InvalidInputError, InvalidParametersError
+from earshot_server.accounting.votes.costs import epsilon
+from earshot_server.accounting.votes.dependent import dependent_divergence, log_other_answer
+from earshot_server.accounting.votes.thresholds import log_other_labels
+
+Numbers = npt.NDArray[np.float64]
+
+MOST_LABELS = 3
+"""n: of a training sample, and so of what its absence is said to change (4.2.2)."""
+DELTA = 1e-8
+"""Of all its tables and figures."""
+ORDERS = np.concatenate([np.arange(2.0, 33.0), np.geomspace(34.0, 512.0, 24)])
+"""λ: their end from below is what Table 5.4 shows, at λ = 2."""
+
+
+def deviation(variance: float, teachers: int) -> float:
+    """Of the noise on a sum of votes: √(σM) for its σ_e and σ_c, in votes.
+
+    Raises:
+        InvalidParametersError: no variance, or no teachers.
+    """
+    return math.sqrt(checks.positive("variance", variance) * checks.whole("teachers", teachers))
+
+
+def claimed_threshold(
+    sigma: float, orders: npt.ArrayLike, most_labels: int = MOST_LABELS
+) -> Numbers:
+    """nλ/2σ² for an answer against a threshold (Theorem 12).
+
+    Args:
+        sigma: in votes.
+        orders: λ.
+        most_labels: n.
+    """
+    return np.asarray(orders, dtype=np.float64) * most_labels / (2 * sigma**2)
+
+
+def claimed_check(sigma: float, orders: npt.ArrayLike) -> Numbers:
+    """λ/2σ_c² for each sample that a confident tally is asked about.
+
+    The text says that an answered sample pays nothing for its check (4.2.4); Table 5.4 fits this
+    for every sample instead, answered or not, which holds for one noise on the largest sum.
+    """
+    return claimed_threshold(sigma, orders, 1)
+
+
+def raw_thresholds(votes: npt.NDArray[np.number]) -> Numbers:
+    """The middle of the widest gap between sorted votes, of equal gaps the upper (Definition 11).
+
+    It looks at votes without noise: of (50, 25, 0, 0, 0) it is 37.5, of (50, 26, 0, 0, 0) it is 13.
+
+    Args:
+        votes: s, (queries, labels), of two labels at least.
+
+    Returns:
+        In votes, (queries,).
+
+    Raises:
+        InvalidInputError: votes on one label.
+    """
+    table = np.asarray(votes, dtype=np.float64)
+    if table.ndim != 2 or table.shape[1] < 2:
+        raise InvalidInputError(
+            f"votes of shape {table.shape}: must be queries × labels, of two labels at least"
+        )
+    ordered = np.sort(table, axis=1)[:, ::-1]
+    places = (ordered[:, :-1] - ordered[:, 1:]).argmax(axis=1)[:, None]
+    upper, lower = (np.take_along_axis(ordered, places + more, axis=1) for more in (0, 1))
+    return np.asarray((upper + lower)[:, 0] / 2)
+
+
+class Rule(NamedTuple):
+    """A setting of Table 5.4.
+
+    Attributes:
+        threshold: th_e, a share of the teachers; None for the adaptive one.
+        check: th_c, likewise; None for no check.
+        noise: σ_e, as the thesis has it.
+        check_noise: σ_c, likewise.
+        teachers: M.
+    """
+
+    threshold: float | None
+    check: float | None = None
+    noise: float = 0.3
+    check_noise: float = 0.6
+    teachers: int = 50
+
+    @property
+    def sigma(self) -> float:
+        """Of the noise on sums, in votes."""
+        return deviation(self.noise, self.teachers)
+
+    @property
+    def check_sigma(self) -> float:
+        """Of the noise on the largest sum, in votes."""
+        return deviation(self.check_noise, self.teachers)
+
+    def thresholds(self, votes: npt.NDArray[np.number]) -> Numbers:
+        """In votes, of each query: public, or from the votes themselves."""
+        if self.threshold is None:
+            return raw_thresholds(votes)
+        return np.full(len(votes), self.threshold * self.teachers)
+
+    def log_q(self, votes: npt.NDArray[np.number]) -> Numbers:
+        """Ln of 1 − ∏ Φ(|sᵢ − th|/σ), (queries,) (Theorem 13)."""
+        table = np.asarray(votes, dtype=np.float64)
+        return log_other_labels(table - self.thresholds(table)[:, None], 0.0, self.sigma)
+
+
+class Claim(NamedTuple):
+    """What is claimed of some queries.
+
+    Attributes:
+        dependent: ε by the votes.
+        independent: ε by the noise.
+        q: the mean of q over answered queries.
+    """
+
+    dependent: float
+    independent: float
+    q: float
+
+
+def claimed_answers(
+    rule: Rule, votes: npt.NDArray[np.number], orders: npt.ArrayLike = ORDERS
+) -> Numbers:
+    """Of each query's answer by its votes, (queries, orders) (Theorems 11 to 14).
+
+    ε_j = nμ_j/2σ², μ₂ = √(2σ² ln(1/q)/n), μ₁ = μ₂ + 1, with the conditions of 2.3.4 (Theorem 11 and
+    4.2.3 exchange indices); nλ/2σ² where that is less or they fail.
+
+    Raises:
+        InvalidInputError: an adaptive threshold of votes on one label.
+        InvalidParametersError: an order of 1 or less.
+    """
+    ratio = rule.sigma * math.sqrt(2.0 / MOST_LABELS)
+    return dependent_divergence(rule.log_q(votes), ratio, orders)
+
+
+def claimed_checks(
+    rule: Rule, votes: npt.NDArray[np.number], orders: npt.ArrayLike = ORDERS
+) -> Numbers:
+    """Of each query's check by its votes, (queries, orders); zeros where there is none.
+
+    Raises:
+        InvalidParametersError: an order of 1 or less.
+    """
+    chosen = np.atleast_1d(np.asarray(orders, dtype=np.float64))
+    if rule.check is None:
+        return np.zeros((len(votes), len(chosen)))
+    most = np.asarray(votes, dtype=np.float64).max(axis=1)
+    logs = log_other_answer(most, rule.check * rule.teachers, rule.check_sigma)
+    return dependent_divergence(logs, math.sqrt(2.0) * rule.check_sigma, chosen)
+
+
+def claim(
+    rule: Rule, votes: npt.NDArray[np.number], answered: npt.NDArray[np.bool_] | None = None
+) -> Claim:
+    """ε of some queries as Table 5.4 has it, at δ = 10⁻⁸ and orders from 2 on.
+
+    Args:
+        rule: the setting.
+        votes: s of every query that was asked, (queries, labels).
+        answered: which passed the check, bool (queries,); all by default.
+
+    Raises:
+        InvalidInputError: an adaptive threshold of votes on one label.
+        InvalidParametersError: nothing was answered.
+    """
+    passed = np.ones(len(votes), dtype=np.bool_) if answered is None else answered
+    if not passed.any():
+        raise InvalidParametersError("answered: must be one query at least")
+    answers = claimed_answers(rule, votes[passed]).sum(axis=0)
+    by_votes = answers + claimed_checks(rule, votes).sum(axis=0)
+    return Claim(
+        epsilon(by_votes, ORDERS, DELTA, classic=True)[0],
+        independent(rule, len(votes), int(passed.sum())),
+        float(np.exp(rule.log_q(votes[passed])).mean()),
+    )
+
+
+def independent(rule: Rule, asked: int, answered: int) -> float:
+    """ε of so many queries whatever their votes, as Table 5.4 has it.
+
+    Args:
+        rule: the setting.
+        asked: queries that paid for a check, if there is one.
+        answered: of them.
+    """
+    total = answered * claimed_threshold(rule.sigma, ORDERS)
+    if rule.check is not None:
+        total = total + asked * claimed_check(rule.check_sigma, ORDERS)
+    return epsilon(total, ORDERS, DELTA, classic=True)[0]
