@@ -350,8 +350,8 @@ def test_two_sums_of_the_same_votes_have_less_noise_together() -> None:
         ({"name": Name.GNMAX, "classes": 1}, "classes=1: must be a whole number, at least 2"),
         ({"name": Name.GNMAX, "tau": 1.0}, "--tau is of tau, and not of gnmax"),
         ({"name": Name.TAU}, "tau needs --tau"),
-        ({"name": Name.POWERSET, "most": 5}, "winners=5: no set has more labels than the 4"),
-        ({"name": Name.BINARY, "cut": 5.0}, "--cut is of threshold"),
+        ({"name": Name.POWERSET, "most": 5}, "winners=5: must be from 1 to the 4 labels"),
+        ({"name": Name.BINARY, "cut": 5.0}, "--cut is of gnthreshold, and not of binary"),
     ],
 )
 def test_mechanisms_refuse_what_does_not_fit(given: dict[str, Any], message: str) -> None:

@@ -15,7 +15,7 @@ from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.voting.confident_check import Check
 from earshot_simulations.pate.dependent import Cost
-from earshot_simulations.pate.mechanisms import Mechanism, Name
+from earshot_simulations.pate.mechanisms import THRESHOLDS, Mechanism, Name
 from earshot_simulations.pate.tallies import Counter, Sums
 
 if TYPE_CHECKING:
@@ -34,6 +34,20 @@ CheckSigma = Annotated[
 ]
 Threshold = Annotated[
     float | None, typer.Option(help="Votes that the check asks for, noise included.")
+]
+Winners = Annotated[
+    int | None,
+    typer.Option(
+        help="v: labels of a set, in powerset voting; against thresholds, largest outputs of a "
+        "teacher, which alone count."
+    ),
+]
+Grid = Annotated[
+    str | None,
+    typer.Option(help="Votes by commas, of which grid-threshold takes one that is far from all."),
+]
+Scale = Annotated[
+    float | None, typer.Option(help="Of a curator's Gumbel noise on that choice, in votes.")
 ]
 Epsilon = Annotated[float, typer.Option(help="ε of the budget for all queries together.")]
 Delta = Annotated[float, typer.Option(help="δ of the budget, below 1 over the records.")]
@@ -61,8 +75,8 @@ def label(
         Path,
         typer.Argument(
             help="A .npy of counts (queries × classes), of classes with --classes (teachers × "
-            "queries), or of labels (teachers × queries × labels); or the folder of an ensemble, "
-            "which votes on --samples."
+            "queries), or of labels (teachers × queries × labels; against thresholds also "
+            "probabilities); or the folder of an ensemble, which votes on --samples."
         ),
     ],
     mechanism: Which,
@@ -99,12 +113,12 @@ def label(
     ] = None,
     tau: Annotated[float | None, typer.Option(help="τ: length of a clipped ballot.")] = None,
     norm: Annotated[int, typer.Option(help="In which ballots are clipped: 2 or 1.")] = 2,
-    winners: Annotated[
-        int | None, typer.Option(help="Labels of a set, at most, in powerset voting.")
-    ] = None,
+    winners: Winners = None,
     cut: Annotated[
         float | None, typer.Option(help="Votes above which a label is given; half by default.")
     ] = None,
+    grid: Grid = None,
+    scale: Scale = None,
     weights: Annotated[
         Path | None, typer.Option(help="A whole number for each teacher, .npy: personal budgets.")
     ] = None,
@@ -141,12 +155,15 @@ def label(
             mechanism,
             voters.classes,
             sigma,
-            _check(check_sigma, threshold),
+            _check(mechanism, tally, check_sigma, threshold),
             confidence=confidence,
             tau=tau,
             norm=norm,
             most=winners,
             cut=cut,
+            grid=_grid(grid),
+            scale=scale,
+            bar=_bar(mechanism, tally, check_sigma, threshold),
         ),
         Budget(epsilon, delta, unit, voters.teachers if records is None else records),
         tally,
@@ -171,6 +188,8 @@ def label(
         whose = f"weight {cost['weight']}, " if len(figures["costs"]) > 1 else ""
         for each, spent in cost["epsilon"].items():
             print(f"{'ε':<22} {spent:.4g} at δ = {delta:g}, {whose}{each}")
+    if figures["as_printed"] is not None:
+        print(f"{'as printed':<22} {figures['as_printed']:.4g}; does not hold")
     print(f"{'report':<22} {written[-1]}")
 
 
@@ -196,7 +215,9 @@ def budget(
     confidence: Annotated[float | None, typer.Option(help="As of label.")] = None,
     tau: Annotated[float | None, typer.Option(help="As of label.")] = None,
     norm: Annotated[int, typer.Option(help="As of label.")] = 2,
-    winners: Annotated[int | None, typer.Option(help="As of label.")] = None,
+    winners: Winners = None,
+    grid: Grid = None,
+    scale: Scale = None,
     at_once: Annotated[int, typer.Option(help="Queries of one secure sum.")] = _SUMS.at_once,
     dropout: Annotated[float, typer.Option(help="As of label.")] = _SUMS.dropout,
     corrupted: Annotated[float, typer.Option(help="As of label.")] = _SUMS.corrupted,
@@ -211,11 +232,14 @@ def budget(
         mechanism,
         classes,
         sigma,
-        _check(check_sigma, threshold),
+        _check(mechanism, tally, check_sigma, threshold),
         confidence=confidence,
         tau=tau,
         norm=norm,
         most=winners,
+        grid=_grid(grid),
+        scale=scale,
+        bar=_bar(mechanism, tally, check_sigma, threshold),
     )
     sums = Sums(dropout, corrupted, 0.0, at_once)
     sharing = prospects.shares(groups, teachers, epsilon)
@@ -230,6 +254,11 @@ def budget(
         print(
             f"{row['queries']} queries cost ε = {row['epsilon']:.4g}{own} at δ = {delta:g}, "
             f"{row['unit']}{weight}"
+        )
+    if rows[0]["as_printed"] is not None:
+        print(
+            f"as printed (Muschiol 2021), which does not hold, {rows[0]['queries']} queries: "
+            f"ε = {rows[0]['as_printed']:.4g}"
         )
 
 
@@ -285,7 +314,7 @@ def _voters(
     if not path.is_dir():
         if samples is not None or names is not None:
             raise InvalidInputError("--samples and --names: are for the folder of an ensemble")
-        return electorate(_load(path), several, teachers, classes)
+        return electorate(_load(path), several, teachers, classes, name in THRESHOLDS)
     if several or classes is not None:
         raise InvalidInputError(
             f"{path}: an ensemble answers with one of its own classes; leave --classes out, and "
@@ -307,9 +336,33 @@ def _load(path: Path) -> npt.NDArray[Any]:
     return load(path)
 
 
-def _check(deviation: float | None, threshold: float | None) -> Check | None:
-    if deviation is None and threshold is None:
+def _check(
+    mechanism: Name, tally: Counter, deviation: float | None, threshold: float | None
+) -> Check | None:
+    if deviation is None and _bar(mechanism, tally, deviation, threshold) == threshold:
         return None
     if deviation is None or threshold is None:
-        raise InvalidInputError("--threshold and --check-sigma: a check needs both of them")
+        raise InvalidInputError(
+            "--threshold and --check-sigma: a check needs both of them, but for votes against "
+            "thresholds through secure sums, whose noisy counts are held against --threshold alone"
+        )
     return Check(threshold, deviation)
+
+
+def _bar(
+    mechanism: Name, tally: Counter, deviation: float | None, threshold: float | None
+) -> float | None:
+    """What noisy counts of a secure sum are held against for free."""
+    free = mechanism in THRESHOLDS and tally is Counter.FEDERATED and deviation is None
+    return threshold if free else None
+
+
+def _grid(text: str | None) -> tuple[float, ...] | None:
+    if text is None:
+        return None
+    try:
+        return tuple(float(each) for each in text.split(","))
+    except ValueError:
+        raise InvalidInputError(
+            f"--grid {text}: must be numbers of votes by commas, such as 10,20,30"
+        ) from None

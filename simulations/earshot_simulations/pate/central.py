@@ -13,8 +13,8 @@ from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.randomness import RandomBytes
 from earshot_protocol.voting.multi_winner import BinaryVoting, ClippedVoting, PowersetVoting
 from earshot_protocol.voting.teacher_ballots import NONE, OneHot
-from earshot_protocol.voting.thresholds import AdaptiveThreshold, GNThreshold
 from earshot_protocol.voting.winners import ConfidentGNMax, GNMax, InteractiveGNMax, LNMax
+from earshot_simulations.pate import threshold_rules
 from earshot_simulations.pate.interface import (
     Answers,
     Bought,
@@ -24,12 +24,12 @@ from earshot_simulations.pate.interface import (
     Whole,
     silent,
 )
-from earshot_simulations.pate.mechanisms import Mechanism, Name
+from earshot_simulations.pate.mechanisms import THRESHOLDS, Mechanism, Name
 from earshot_simulations.pate.votes import Electorate
 
 OneWinner = LNMax | GNMax | ConfidentGNMax
 Passing = npt.NDArray[np.bool_]
-SeveralWinners = BinaryVoting | ClippedVoting | PowersetVoting | GNThreshold | AdaptiveThreshold
+SeveralWinners = BinaryVoting | ClippedVoting | PowersetVoting
 
 
 @dataclass(frozen=True)
@@ -84,6 +84,8 @@ class Central:
         """
         own = self.mechanism
         heaviest = own.largest_weight if weight is None else weight
+        if own.name in THRESHOLDS:
+            return threshold_rules.events(own, bought, unit) if heaviest else ()
         # Sets of labels are not listed here: a vote for one of them is one, however many there are.
         ballot = OneHot(2) if own.name is Name.POWERSET else own.ballot
         times = {kind: sum(each.queries for each in bought if each.kind is kind) for kind in Kind}
@@ -126,6 +128,11 @@ class Central:
 
     def _several(self, asked: Electorate) -> tuple[Whole, Passing]:
         """Labels, and of which queries votes were paid for: of all labels, if one passes."""
+        if self.mechanism.name in THRESHOLDS:
+            against = threshold_rules.voting(self.mechanism, self.voters.teachers)
+            outputs = asked.predictions / self.voters.steps
+            found = against.winners(against.votes(outputs), self.random)
+            return found, (found != NONE).any(axis=1)
         voting = self.voting
         if isinstance(voting, PowersetVoting):
             found = voting.winners(voting.votes(asked.predictions), self.random)
@@ -142,12 +149,7 @@ class Central:
                 return BinaryVoting(teachers, own.deviation, check)
             case Name.TAU:
                 return ClippedVoting(teachers, own.tau or 0.0, own.norm, own.deviation, check)
-            case Name.POWERSET:
-                return PowersetVoting(own.classes, own.deviation, check)
-            case Name.THRESHOLD:
-                cut = teachers / 2 if own.cut is None else own.cut
-                return GNThreshold(cut, own.deviation, teachers, check=check)
-        return AdaptiveThreshold(own.deviation, teachers, check=check)
+        return PowersetVoting(own.classes, own.deviation, check)
 
 
 def _rho(distance: float, deviation: float) -> float:

@@ -3,7 +3,8 @@
 The server sees noisy sums. What it makes of them, a winner or a threshold, costs nothing more, and
 nothing that looks at votes makes them cheaper. The maximum of a noisy histogram is no check, for
 noise has many counts to raise: teachers are asked a second time, whether they agree with one
-proposed answer, and that number alone is compared with the threshold.
+proposed answer, and that number alone is compared with the threshold. Where noise is small beside
+the threshold, votes against thresholds can do without that second sum (`Mechanism.bar`).
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ from earshot_simulations.pate.interface import (
     Whole,
     silent,
 )
-from earshot_simulations.pate.mechanisms import Mechanism, Name
+from earshot_simulations.pate.mechanisms import THRESHOLDS, Mechanism, Name
 from earshot_simulations.pate.reading import outcomes
 from earshot_simulations.pate.secure_sums import SecureSums, draw_vanishing
 
@@ -43,7 +44,7 @@ class Federated:
     Attributes:
         mechanism: which, and with how much noise.
         predictions: of all teachers: classes (teachers, queries), or zeros and ones (teachers,
-            queries, labels). A class may be `NONE`.
+            queries, labels), or steps of a vote. A class may be `NONE`.
         sums: run with real cryptography, in this process.
         delta: for which costs are stated.
         random: random bytes by the names of a sum and of a teacher: the same for the same names, so
@@ -112,8 +113,7 @@ class Federated:
         found = self._read(seen)
         if self.mechanism.check is None:
             return Answers(found, (Purchase(Kind.VOTES, len(numbers)),), (seen,))
-        first = self.mechanism.name in (Name.THRESHOLD, Name.ADAPTIVE)
-        proposed = seen.total.argmax(axis=1) if first else found
+        proposed = seen.total.argmax(axis=1) if self.mechanism.name in THRESHOLDS else found
         checked = self._sum(Kind.CHECK, numbers, self._agreement(numbers, proposed), progress)
         return Answers(
             np.where(self._passed(checked), found, NONE),
@@ -149,7 +149,8 @@ class Federated:
         Of thresholds the label with most votes is proposed, of all others the answer.
         """
         own = self.predictions[:, numbers]
-        if self.mechanism.name in (Name.THRESHOLD, Name.ADAPTIVE):
+        if self.mechanism.name in THRESHOLDS:
+            own = self.mechanism.ballot.cast(own)  # a label that does not count is not agreed on
             agree = np.take_along_axis(own, proposed[None, :, None], axis=-1)[..., 0] == 1
         else:
             agree = own == proposed
@@ -183,7 +184,7 @@ class Federated:
         return Sight(kind, tuple(numbers.tolist()), total, voters)
 
     def _read(self, seen: Sight) -> Whole:
-        return outcomes(self.mechanism, seen.total, seen.voters)
+        return outcomes(self.mechanism, seen.total, seen.voters, int(self.weights.sum()))
 
     def _passed(self, checked: Sight) -> np.ndarray[tuple[int, ...], np.dtype[np.bool_]]:
         """Whether enough teachers agree: (queries,), or (queries, labels)."""

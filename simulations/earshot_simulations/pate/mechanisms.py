@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import enum
+import math
 from dataclasses import dataclass, replace
 
 from earshot_protocol import checks
@@ -10,6 +11,7 @@ from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.voting.confident_check import Check
 from earshot_protocol.voting.label_ballots import Approval, Clipped, Subset
+from earshot_protocol.voting.output_ballots import Outputs
 from earshot_protocol.voting.teacher_ballots import Agreement, Ballot, OneHot
 
 UNITS = (Unit.PHONE, Unit.REPLACED_PHONE)
@@ -26,11 +28,14 @@ class Name(enum.StrEnum):
     BINARY = "binary"
     TAU = "tau"
     POWERSET = "powerset"
-    THRESHOLD = "threshold"
-    ADAPTIVE = "adaptive"
+    THRESHOLD = "gnthreshold"
+    ADAPTIVE = "gnthreshold-adaptive"
+    GRID = "grid-threshold"
 
 
 SINGLE_WINNER = (Name.LNMAX, Name.GNMAX, Name.CONFIDENT, Name.INTERACTIVE)
+THRESHOLDS = (Name.THRESHOLD, Name.ADAPTIVE, Name.GRID)
+"""To which teachers may answer with probabilities."""
 _NEEDS_CHECK = (Name.CONFIDENT, Name.INTERACTIVE)
 _NEVER_CHECKED = (Name.LNMAX, Name.GNMAX)
 
@@ -47,8 +52,15 @@ class Mechanism:
         confidence: of a student, from which `INTERACTIVE` takes its word.
         tau: τ of `TAU`.
         norm: in which ballots are clipped, 2 or 1.
-        most: labels of a set in `POWERSET`; all where None.
+        most: v: labels of a set in `POWERSET`; of `THRESHOLDS` a teacher's largest outputs, which
+            alone count; all where None.
         cut: votes above which `THRESHOLD` gives a label; half of the teachers where None.
+        grid: of `GRID`, votes of which one is the threshold.
+        scale: g of `GRID`, of the Gumbel noise by which a curator chooses; the server of a secure
+            sum chooses by noisy counts and needs none.
+        bar: of `THRESHOLDS`, noisy votes that one label must have; read from the counts of a secure
+            sum for free. None without.
+        steps: of a whole vote, in which teachers' outputs are given; 1 for zeros and ones.
         largest_weight: ψ of the teacher that weighs most, whole.
 
     Raises:
@@ -64,6 +76,10 @@ class Mechanism:
     norm: int = 2
     most: int | None = None
     cut: float | None = None
+    grid: tuple[float, ...] | None = None
+    scale: float | None = None
+    bar: float | None = None
+    steps: int = 1
     largest_weight: int = 1
 
     def __post_init__(self) -> None:
@@ -78,26 +94,51 @@ class Mechanism:
             raise InvalidParametersError(
                 f"{self.name} has no check; leave --check-sigma out, or take {Name.CONFIDENT}"
             )
-        self._only(Name.TAU, "tau", self.tau)
-        self._only(Name.INTERACTIVE, "confidence", self.confidence)
+        self._only((Name.TAU,), "tau", self.tau)
+        self._only((Name.INTERACTIVE,), "confidence", self.confidence)
         if self.name is Name.INTERACTIVE:
             checks.share("confidence", self.confidence or 0.0)
-        if self.most is not None:
-            if self.most > self.classes:
-                raise InvalidParametersError(
-                    f"winners={self.most}: no set has more labels than the {self.classes} there are"
-                )
-            self._only(Name.POWERSET, "winners", self.most, needed=False)
-        if self.cut is not None:
-            self._only(Name.THRESHOLD, "cut", self.cut, needed=False)
+        self._only((Name.POWERSET, *THRESHOLDS), "winners", self.most, needed=False)
+        if self.most is not None and not 1 <= self.most <= self.classes:
+            raise InvalidParametersError(
+                f"winners={self.most}: must be from 1 to the {self.classes} labels there are"
+            )
+        self._only((Name.THRESHOLD,), "cut", self.cut, needed=False)
+        self._only((Name.GRID,), "grid", self.grid)
+        self._only((Name.GRID,), "scale", self.scale, needed=False)
+        self._only(THRESHOLDS, "threshold without --check-sigma", self.bar, needed=False)
+        self._check_thresholds()
         if self.name is not Name.POWERSET:  # whose sets only a federated tally lists
             _ = self.ballot
 
-    def _only(self, name: Name, option: str, value: object, needed: bool = True) -> None:
-        if self.name is name and needed and value is None:
-            raise InvalidParametersError(f"{name} needs --{option}")
-        if self.name is not name and value is not None:
-            raise InvalidParametersError(f"--{option} is of {name}, and not of {self.name}")
+    def _check_thresholds(self) -> None:
+        if self.name is Name.ADAPTIVE:
+            checks.whole("classes", self.classes, 2)
+        if self.scale is not None:
+            checks.positive("scale", self.scale)
+        for each in (*(self.grid or ()), *((self.bar,) if self.bar is not None else ())):
+            if not (math.isfinite(each) and each > 0):
+                raise InvalidParametersError(f"{each}: must be a number of votes above 0")
+        if self.grid == ():
+            raise InvalidParametersError("grid: must be one threshold at least")
+        if self.bar is not None and self.check is not None:
+            raise InvalidParametersError(
+                "a check is asked of the teachers or read from the counts, not both"
+            )
+        if self.steps != 1 and self.name not in THRESHOLDS:
+            raise InvalidParametersError(
+                f"{self.name} counts whole votes; probabilities are for {', '.join(THRESHOLDS)}"
+            )
+
+    def _only(
+        self, names: tuple[Name, ...], option: str, value: object, needed: bool = True
+    ) -> None:
+        if self.name in names and needed and value is None:
+            raise InvalidParametersError(f"{self.name} needs --{option}")
+        if self.name not in names and value is not None:
+            raise InvalidParametersError(
+                f"--{option} is of {', '.join(names)}, and not of {self.name}"
+            )
 
     @property
     def several(self) -> bool:
@@ -112,8 +153,10 @@ class Mechanism:
                 return Clipped(self.classes, self.tau or 0.0, self.norm)
             case Name.POWERSET:
                 return Subset(self.classes, self.most)
-            case Name.BINARY | Name.THRESHOLD | Name.ADAPTIVE:
+            case Name.BINARY:
                 return Approval(self.classes)
+            case Name.THRESHOLD | Name.ADAPTIVE | Name.GRID:
+                return Outputs(self.classes, self.most, self.steps)
         return OneHot(self.classes)
 
     @property
@@ -129,5 +172,7 @@ class Mechanism:
             deviation=self.deviation * mean,
             check=self.check and Check(self.check.threshold * mean, self.check.deviation * mean),
             cut=None if self.cut is None else self.cut * mean,
+            bar=None if self.bar is None else self.bar * mean,
+            grid=self.grid and tuple(each * mean for each in self.grid),
             largest_weight=largest,
         )

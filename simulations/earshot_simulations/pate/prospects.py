@@ -14,8 +14,9 @@ from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.randomness import RandomBytes
 from earshot_server.accounting.votes import personal
 from earshot_simulations.pate.interface import Kind, Purchase, Tally, Whole
-from earshot_simulations.pate.mechanisms import UNITS, Mechanism
+from earshot_simulations.pate.mechanisms import THRESHOLDS, UNITS, Mechanism
 from earshot_simulations.pate.tallies import Counter, Sums, tally
+from earshot_simulations.pate.threshold_rules import claimed_epsilon
 from earshot_simulations.pate.votes import Electorate
 
 MOST_QUERIES = 10**6
@@ -41,7 +42,7 @@ class Prospects:
 
     def cost(self, queries: int, unit: Unit, weight: int | None = None) -> float:
         """ε of so many queries, for teachers of this weight; the heaviest by default."""
-        events = self.tally.events(self._bought(queries), unit, weight)
+        events = self.tally.events(self.bought(queries), unit, weight)
         return composed_epsilon(events, self.delta)
 
     def most(self, epsilon: float, unit: Unit, weight: int | None = None) -> int:
@@ -59,7 +60,8 @@ class Prospects:
                 beyond = middle
         return least
 
-    def _bought(self, queries: int) -> tuple[Purchase, ...]:
+    def bought(self, queries: int) -> tuple[Purchase, ...]:
+        """What so many queries are expected to buy."""
         if self.tally.pays_for_answers:
             answers = round(self.answered * queries)
             return Purchase(Kind.CHECK, queries), Purchase(Kind.VOTES, answers)
@@ -153,6 +155,14 @@ def prospects(
     return Prospects(made, delta, answered)
 
 
+def claimed(made: Prospects, queries: int) -> float | None:
+    """ε of so many queries as printed, of votes against thresholds; it does not hold."""
+    own = made.tally.mechanism
+    if own.name not in THRESHOLDS:
+        return None
+    return claimed_epsilon(own, made.bought(queries), made.delta)
+
+
 def _nobody_votes(*names: object) -> RandomBytes:
     raise AssertionError("nobody is asked")
 
@@ -177,6 +187,7 @@ def table(
                 "queries": bought,
                 "epsilon": made.cost(bought, unit, each.weight),
                 "delta": made.delta,
+                "as_printed": claimed(made, bought),
             }
             for each in sharing
         ]

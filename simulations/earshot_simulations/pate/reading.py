@@ -7,22 +7,26 @@ import numpy.typing as npt
 
 from earshot_protocol import checks
 from earshot_protocol.voting.label_ballots import Subset
-from earshot_protocol.voting.thresholds import above_widest_gap
 from earshot_simulations.pate.interface import Whole
-from earshot_simulations.pate.mechanisms import Mechanism, Name
+from earshot_simulations.pate.mechanisms import THRESHOLDS, Mechanism
+from earshot_simulations.pate.threshold_rules import against_thresholds
 
 
-def outcomes(mechanism: Mechanism, totals: npt.NDArray[np.number], voters: float) -> Whole:
+def outcomes(
+    mechanism: Mechanism, totals: npt.NDArray[np.number], voters: float, teachers: float
+) -> Whole:
     """The answers that noisy sums of ballots give.
 
     Args:
         mechanism: of the ballots.
         totals: (queries, entries).
         voters: n, the weight of all teachers whose ballots are in the sums.
+        teachers: the weight of all, those that vanished included: thresholds are shares of it.
 
     Returns:
-        The class of the largest count, int64 (queries,), or labels, zeros and ones (queries, k). Of
-        equal counts the lower class wins.
+        The class of the largest count, int64 (queries,), or labels, zeros and ones (queries, k),
+        `NONE` for a query none of whose labels reaches the bar. Of equal counts the lower class
+        wins.
     """
     ballot = mechanism.ballot
     if isinstance(ballot, Subset):
@@ -32,10 +36,9 @@ def outcomes(mechanism: Mechanism, totals: npt.NDArray[np.number], voters: float
         winners: Whole = totals.argmax(axis=1).astype(np.int64)
         return winners
     votes = totals.astype(np.float64) / ballot.vote
-    if mechanism.name is Name.ADAPTIVE:
-        return above_widest_gap(votes).astype(np.int64)
-    cut = voters / 2 if mechanism.cut is None else mechanism.cut
-    return (votes > cut).astype(np.int64)
+    if mechanism.name in THRESHOLDS:
+        return against_thresholds(mechanism, votes * (teachers / voters), teachers)
+    return (votes > voters / 2).astype(np.int64)
 
 
 def averaged(

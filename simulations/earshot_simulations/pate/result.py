@@ -14,11 +14,12 @@ from typing import Any
 import numpy as np
 
 from earshot_protocol.voting.teacher_ballots import NONE
+from earshot_simulations.pate import threshold_rules
 from earshot_simulations.pate.budgets import Budget
 from earshot_simulations.pate.federated import Federated
 from earshot_simulations.pate.interface import Kind, Tally, Whole
 from earshot_simulations.pate.labelling import Labelled
-from earshot_simulations.pate.mechanisms import UNITS, Name
+from earshot_simulations.pate.mechanisms import THRESHOLDS, UNITS, Name
 from earshot_simulations.pate.wording import (
     CONFIDENCE,
     UNIT_WORDS,
@@ -81,6 +82,7 @@ class Outcome:
                 "records": self.budget.records,
             },
             "costs": self._costs(),
+            "as_printed": self._claimed(),
             "data_dependent": self.dependent,
             "sees": sees(self.tally),
             "lead_in_doubt": lead_in_doubt(self.tally),
@@ -101,6 +103,13 @@ class Outcome:
             }
             for weight in sorted(set(self.weights.tolist()))
         ]
+
+    def _claimed(self) -> float | None:
+        """ε that Muschiol (2021) claims of the same votes against thresholds; it does not hold."""
+        own = self.tally.mechanism
+        if own.name not in THRESHOLDS:
+            return None
+        return threshold_rules.claimed_epsilon(own, self.labelled.bought, self.budget.delta)
 
     def _in_doubt(self) -> int | None:
         """Answers whose lead, as the server saw it, noise makes by itself in one of twenty votes.
@@ -179,6 +188,7 @@ def report(figures: Mapping[str, Any]) -> str:
         cells = " | ".join(f"{cost['epsilon'][unit]:.4g}" for unit in words)
         lines.append(f"| {cost['teachers']} | {cost['weight']} | {cells} |")
     lines += [
+        *_claimed(figures),
         *_dependent(figures),
         "",
         f"The budget was ε = {budget['epsilon']:g}, where {words[budget['unit']]}. When to stop "
@@ -197,6 +207,17 @@ def report(figures: Mapping[str, Any]) -> str:
     return "\n".join(lines)
 
 
+def _claimed(figures: Mapping[str, Any]) -> list[str]:
+    if figures["as_printed"] is None:
+        return []
+    return [
+        "",
+        f"As printed by Muschiol (2021), where a teacher changes 3 labels at most: ε = "
+        f"{figures['as_printed']:.4g}. **It does not hold**: a teacher that is trained anew may "
+        "change every label that it may name; it stands here for comparison alone.",
+    ]
+
+
 def _dependent(figures: Mapping[str, Any]) -> list[str]:
     published = figures["data_dependent"]
     if published is None:
@@ -213,7 +234,7 @@ def _dependent(figures: Mapping[str, Any]) -> list[str]:
 
 def _doubts(figures: Mapping[str, Any]) -> list[str]:
     lead = f"{figures['lead_in_doubt']:.0f}"
-    single = figures["mechanism"] not in (Name.BINARY, Name.TAU, Name.THRESHOLD, Name.ADAPTIVE)
+    single = figures["mechanism"] not in (Name.BINARY, Name.TAU, *THRESHOLDS)
     between = "between two classes" if single else "from what decides on a label"
     said = [
         f"a distance {between} of {lead} votes is made by noise alone in "

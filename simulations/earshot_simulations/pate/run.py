@@ -53,6 +53,10 @@ class Request:
         del given["cost"]  # is no part of what is asked
         own = given.pop("mechanism")
         check = own.pop("check")
+        own["winners"] = own.pop("most")  # other than the most queries
+        del own["steps"]  # is told by the fingerprint of votes
+        if own["grid"] is not None:
+            own["grid"] = ", ".join(map(repr, own["grid"]))
         plain = {**own, **given.pop("budget"), **given.pop("sums"), **given}
         for name, value in (check or {}).items():
             plain[f"check {name}"] = value

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import enum
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
@@ -83,11 +83,14 @@ def tally(
         )
     if (voters.predictions.ndim == 3) != mechanism.several:
         raise InvalidInputError(f"{mechanism.name}: the votes are for other kinds of answers")
-    if voters.dealt and mechanism.name in (Name.TAU, Name.POWERSET):
+    by_ballot = mechanism.name in (Name.TAU, Name.POWERSET) or mechanism.most is not None
+    if voters.dealt and by_ballot:
         raise InvalidInputError(
             f"{mechanism.name}: counts of labels do not say which stood in one ballot; give "
             "teachers × queries × labels"
         )
+    _check_thresholds(counter, mechanism, voters)
+    mechanism = replace(mechanism, steps=voters.steps)
     weighed = np.ones(voters.teachers, dtype=np.int64)
     if weights is not None:
         weighed = _checked_weights(weights, voters)
@@ -105,7 +108,7 @@ def tally(
             raise InvalidParametersError(
                 f"{mechanism.name}: votes for several labels are weighed by a federated tally alone"
             )
-        if mechanism.most is not None:
+        if mechanism.name is Name.POWERSET and mechanism.most is not None:
             raise InvalidParametersError(
                 "winners: a curator counts all sets of labels; leave it out, or take a federated "
                 "tally"
@@ -122,6 +125,34 @@ def tally(
         None if scores is None else _proposals(scores, mechanism),
         chosen.at_once,
     )
+
+
+def _check_thresholds(counter: Counter, mechanism: Mechanism, voters: Electorate) -> None:
+    """Refuse what one counter does with thresholds and the other does not.
+
+    Raises:
+        InvalidParametersError: a threshold beyond all votes, noise that is missing, or that buys
+            nothing.
+    """
+    central = counter is Counter.CENTRAL
+    if mechanism.grid is not None and max(mechanism.grid) >= voters.teachers:
+        raise InvalidParametersError(
+            f"grid={mechanism.grid}: must be below the {voters.teachers} teachers"
+        )
+    if mechanism.name is Name.GRID and central != (mechanism.scale is not None):
+        raise InvalidParametersError(
+            "scale: a curator chooses a threshold from a grid with noise of its own and needs it; "
+            "the server of a secure sum chooses by noisy counts: leave it out"
+        )
+    if mechanism.bar is not None and central:
+        raise InvalidParametersError(
+            f"{mechanism.name}: the check of a curator needs noise of its own, --check-sigma"
+        )
+    if voters.steps > 1 and mechanism.check is not None and not central:
+        raise InvalidParametersError(
+            "check-sigma: teachers' probabilities say neither yes nor no to a proposed label; "
+            "leave it out, and --threshold is read from their noisy counts for free"
+        )
 
 
 def _proposals(scores: npt.NDArray[np.float64], mechanism: Mechanism) -> Whole:

@@ -12,6 +12,7 @@ import numpy.typing as npt
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.voting.counts import checked_counts
+from earshot_protocol.voting.output_ballots import STEPS, in_steps
 from earshot_protocol.voting.teacher_ballots import NONE
 from earshot_simulations.pate.interface import Whole
 
@@ -22,15 +23,17 @@ class Electorate:
 
     Attributes:
         predictions: classes, `NONE` abstaining, integers (teachers, queries); or zeros and ones
-            (teachers, queries, labels).
+            (teachers, queries, labels), or steps of a vote, from 0 to `steps`.
         classes: m, or labels k.
         dealt: whether a file had counts alone, so that nobody knows who cast which vote. They were
             dealt out to the teachers then, which changes no sum.
+        steps: of a whole vote, where teachers answered with probabilities; 1 for zeros and ones.
     """
 
     predictions: Whole
     classes: int
     dealt: bool = False
+    steps: int = 1
 
     @property
     def teachers(self) -> int:
@@ -70,6 +73,7 @@ def electorate(
     several: bool,
     teachers: int | None = None,
     classes: int | None = None,
+    fractions: bool = False,
 ) -> Electorate:
     """What an array says.
 
@@ -80,6 +84,8 @@ def electorate(
         several: whether any number of labels may win.
         teachers: n. Of counts of one class the sum of the first query's by default.
         classes: m, which says that the array has classes and no counts.
+        fractions: whether a teacher may give a label a part of a vote, its probability, from 0 to 1
+            (teachers, queries, labels); kept to the nearest of `STEPS` steps.
 
     Raises:
         InvalidInputError: an array of another shape, or numbers that are none of these; counts
@@ -87,6 +93,8 @@ def electorate(
         InvalidParametersError: a number of teachers or classes out of range, or none where one is
             needed.
     """
+    if fractions and array.ndim == 3 and not _all_whole(array):
+        return _of(teachers, _probable(array))
     table = _whole(array)
     if table.ndim == 3 and several:
         found = Electorate(_within("labels", table, 0, 1), table.shape[2])
@@ -110,6 +118,24 @@ def electorate(
             else "counts (queries × classes) or, with --classes, classes (teachers × queries)"
         )
         raise InvalidInputError(f"votes of shape {table.shape}: must be {kinds}")
+    return _of(teachers, found)
+
+
+def _all_whole(array: npt.NDArray[np.generic]) -> bool:
+    floating = np.issubdtype(array.dtype, np.floating)
+    return not floating or bool((array == np.rint(array)).all())
+
+
+def _probable(array: npt.NDArray[np.generic]) -> Electorate:
+    outputs = np.asarray(array, dtype=np.float64)
+    if not outputs.size:
+        raise InvalidInputError(f"votes of shape {array.shape}: must be numbers")
+    steps = in_steps(outputs).astype(np.int16)
+    return Electorate(steps, array.shape[2], steps=STEPS)  # type: ignore[arg-type]
+
+
+def _of(teachers: int | None, found: Electorate) -> Electorate:
+    """Refuse votes of other than all teachers."""
     if teachers is not None and found.teachers != teachers:
         raise InvalidInputError(
             f"votes of {found.teachers} teachers, where --teachers says {teachers}"

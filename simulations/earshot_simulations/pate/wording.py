@@ -7,7 +7,7 @@ import math
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_simulations.pate.federated import Federated
 from earshot_simulations.pate.interface import Kind, Purchase, Tally
-from earshot_simulations.pate.mechanisms import Mechanism, Name
+from earshot_simulations.pate.mechanisms import THRESHOLDS, Mechanism, Name
 
 CONFIDENCE = 0.95
 
@@ -40,7 +40,8 @@ def _sees_sums(tally: Federated) -> list[str]:
         "weighs nothing, its ballot looks like any other",
     ]
     if own.check is None:
-        sentences.append(f"the server sees {counts}, the answers are read from them")
+        bar = "" if own.bar is None else ", and whether there is one,"
+        sentences.append(f"the server sees {counts}, the answers{bar} are read from them")
     elif tally.proposals is None:
         sentences.append(
             f"the server sees {counts}, and {_checked(own)} with noise of their own; also of "
@@ -90,9 +91,14 @@ def passes_by_chance(mechanism: Mechanism, voters: float) -> float | None:
     """How likely a query passes the check on which teachers agree least; None without a check."""
     from scipy import stats
 
+    if mechanism.bar is not None:  # one of all noisy counts is enough
+        silent = stats.norm.logcdf(mechanism.bar / mechanism.deviation)
+        return float(-math.expm1(mechanism.classes * silent))
     if mechanism.check is None:
         return None
-    if mechanism.name is Name.POWERSET:
+    if mechanism.name in THRESHOLDS:
+        agreement = 0.0  # no teacher names any label
+    elif mechanism.name is Name.POWERSET:
         agreement = 1.0  # each teacher has a set of its own
     else:
         agreement = voters / (2 if mechanism.several else mechanism.classes)

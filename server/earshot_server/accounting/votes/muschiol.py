@@ -209,7 +209,26 @@ def independent(rule: Rule, asked: int, answered: int) -> float:
         asked: queries that paid for a check, if there is one.
         answered: of them.
     """
-    total = answered * claimed_threshold(rule.sigma, ORDERS)
-    if rule.check is not None:
-        total = total + asked * claimed_check(rule.check_sigma, ORDERS)
-    return epsilon(total, ORDERS, DELTA, classic=True)[0]
+    check = None if rule.check is None else rule.check_sigma
+    return claimed_epsilon(rule.sigma, answered, check, asked, DELTA)
+
+
+def claimed_epsilon(
+    sigma: float, answered: int, check_sigma: float | None, asked: int, delta: float
+) -> float:
+    """ε of so many answers and checks, at orders from 2 on.
+
+    Args:
+        sigma: of the noise on sums, in votes.
+        answered: queries.
+        check_sigma: of the noise on the largest sum, in votes; None without a check.
+        asked: queries that were checked.
+        delta: δ.
+
+    Raises:
+        InvalidParametersError: δ is not between 0 and 1.
+    """
+    total = answered * claimed_threshold(sigma, ORDERS)
+    if check_sigma is not None:
+        total = total + asked * claimed_check(check_sigma, ORDERS)
+    return epsilon(total, ORDERS, delta, classic=True)[0]
