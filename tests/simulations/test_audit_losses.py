@@ -7,12 +7,15 @@ import math
 import numpy as np
 import pytest
 from dp_accounting.pld import privacy_loss_distribution as library
+from hypothesis import given, settings
+from hypothesis import strategies as some
 from scipy import stats
 
 from earshot_protocol.privacy.mechanisms import BallotSum, VectorSum
 from earshot_simulations.auditing.ballots import difference_loss, noise_law
 from earshot_simulations.auditing.laws import Law, share_law
 from earshot_simulations.auditing.losses import (
+    Losses,
     discrete_gaussian_loss,
     discrete_laplace_loss,
     loss,
@@ -212,3 +215,43 @@ def test_trials_show_less_than_the_truth_and_not_much_less() -> None:
     assert 0.8 * epsilon < found.low <= epsilon
     assert found.high == math.inf
     assert CONFIDENCE > 0.999
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    some.integers(0, 2**32),
+    some.integers(1, 400),
+    some.sampled_from([1e-5, 1e-2, 3.0]),
+    some.floats(-0.5, 1.5),
+)
+def test_a_delta_is_the_sum_over_all_losses_at_every_epsilon(
+    seed: int, length: int, step: float, place: float
+) -> None:
+    """Against a sum of each loss's share, added up without rounding."""
+    generator = np.random.default_rng(seed)
+    first = int(generator.integers(-length, length))
+    masses = generator.dirichlet(np.full(length, 0.05)) * 0.9
+    losses = Losses(step, first, masses, infinite=0.1)
+    epsilon = max(0.0, (first + place * length) * step)
+    exact = 0.1 + math.fsum(
+        mass * -math.expm1(min(0.0, epsilon - (first + at) * step))
+        for at, mass in enumerate(masses.tolist())
+    )
+    assert losses.least_delta(epsilon) <= exact + 1e-15
+    assert losses.sufficient_delta(epsilon) >= exact - 1e-15
+    assert losses.sufficient_delta(epsilon) - losses.least_delta(epsilon) < 1e-12
+
+
+def test_tails_that_are_cut_from_long_sums_stay_in_doubt() -> None:
+    """Against the same sum by convolutions term by term, of which nothing is cut."""
+    one = discrete_gaussian_loss(1.0, 6.0, 1e-3)
+    each, whole = one.masses, np.ones(1)
+    for _ in range(12):
+        whole = np.convolve(whole, each)
+    long = one.times(12)
+    assert len(long.masses) < len(whole) / 2
+    assert 0 < long.doubt - 12 * one.doubt < 1e-11
+    values = (12 * one.first + np.arange(len(whole))) * one.step
+    for epsilon in (0.0, 0.5, 2.0, 5.0):
+        exact = float(whole @ -np.expm1(np.minimum(0.0, epsilon - values)))
+        assert abs(long._divergence(epsilon)[0] - exact) <= long.doubt

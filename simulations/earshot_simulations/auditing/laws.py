@@ -173,8 +173,12 @@ def transformed(a: Numbers, b: Numbers) -> tuple[Numbers, float]:
     add up to 1 pass that on undiminished at most, and a sum of absolute values is at most the root
     of their number times their norm (Cauchy and Schwarz).
     """
+    from scipy.fft import irfft, next_fast_len, rfft
+
     size = len(a) + len(b) - 1
-    fast = 1 << (size - 1).bit_length()
-    masses = np.fft.irfft(np.fft.rfft(a, fast) * np.fft.rfft(b, fast), fast)[:size].clip(0)
+    fast = next_fast_len(size, real=True)
+    spectrum = rfft(a, fast)
+    product = np.square(spectrum) if a is b else spectrum * rfft(b, fast)
+    masses = irfft(product, fast)[:size].clip(0)
     norms = sum(float(np.sqrt(np.square(each).sum())) for each in (a, b, masses))
     return masses, 4 * math.log2(fast + 2) * _ROUNDING * math.sqrt(fast) * norms

@@ -11,6 +11,7 @@ one, and at least the true one at an ε that is larger by all that was rounded a
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -21,6 +22,9 @@ import numpy.typing as npt
 from earshot_simulations.auditing.laws import Law, Numbers, transformed
 
 _BISECTIONS = 60
+_ROUNDING = 2.0**-52
+_TAIL = 0.005
+"""Of what the masses of a convolution are off by: what is cut from either side."""
 _DEVIATIONS = 12.0
 """Gaussian noise beyond so many standard deviations is in doubt."""
 _LARGEST = 700.0
@@ -62,13 +66,16 @@ class Losses:
         if self.step != other.step:
             raise ValueError(f"losses on grids of {self.step} and {other.step} do not add up")
         masses, error = transformed(self.masses, other.masses)
+        # Tails far below what masses are off by only make the next convolution longer.
+        tail = error * _TAIL
+        low, high = _without_tails(masses, tail)
         return Losses(
             self.step,
-            self.first + other.first,
-            masses,
+            self.first + other.first + low,
+            masses[low:high],
             1 - (1 - self.infinite) * (1 - other.infinite),
             self.rounded + other.rounded,
-            self.doubt + other.doubt + error,
+            self.doubt + other.doubt + error + 2 * tail,
             self.neighbours_doubt + other.neighbours_doubt,
         )
 
@@ -85,13 +92,15 @@ class Losses:
 
     def least_delta(self, epsilon: float) -> float:
         """A δ such that nothing below it holds at this ε."""
-        margin = self.doubt + _exp(epsilon) * self.neighbours_doubt
-        return max(0.0, self._divergence(epsilon) - margin)
+        divergence, error = self._divergence(epsilon)
+        margin = self.doubt + error + _exp(epsilon) * self.neighbours_doubt
+        return max(0.0, divergence - margin)
 
     def sufficient_delta(self, epsilon: float) -> float:
         """A δ that holds at this ε."""
-        margin = self.doubt + _exp(epsilon) * self.neighbours_doubt
-        return min(1.0, self._divergence(epsilon - self.rounded) + margin)
+        divergence, error = self._divergence(epsilon - self.rounded)
+        margin = self.doubt + error + _exp(epsilon) * self.neighbours_doubt
+        return min(1.0, divergence + margin)
 
     def epsilon(self, delta: float) -> Bracket:
         """The smallest ε at this δ, from below and from above."""
@@ -112,11 +121,26 @@ class Losses:
                 return math.inf
         return low + _largest(lambda more: self.sufficient_delta(low + more) > delta, width)
 
-    def _divergence(self, epsilon: float) -> float:
-        start = max(0, math.floor(epsilon / self.step) - self.first)
-        masses = self.masses[start:]
-        losses = (self.first + start + np.arange(len(masses))) * self.step
-        return self.infinite - float(masses @ np.expm1(np.minimum(0.0, epsilon - losses)))
+    def _divergence(self, epsilon: float) -> tuple[float, float]:
+        """Of P from Q at this ε, and how far sums of so many terms may be off."""
+        start = max(0, math.ceil(epsilon / self.step) - self.first)
+        if start >= len(self.masses):
+            return self.infinite, 0.0
+        above, discounted = (float(tail[start]) for tail in self._tails)
+        neighbours = math.exp(epsilon - (self.first + start) * self.step) * discounted
+        return self.infinite + above - neighbours, 4 * len(self.masses) * _ROUNDING * above
+
+    @functools.cached_property
+    def _tails(self) -> tuple[Numbers, Numbers]:
+        """P's mass from each loss on, and Q's times e^loss: Σ_j m_j and Σ_j m_j e^(loss − loss_j).
+
+        Added up from the far end, so that what is small is added first.
+        """
+        from scipy.signal import lfilter
+
+        backwards = self.masses[::-1]
+        discounted = lfilter([1.0], [1.0, -math.exp(-self.step)], backwards)
+        return np.cumsum(backwards)[::-1], discounted[::-1]
 
 
 def loss(p: Numbers, q: Numbers, step: float, doubt: tuple[float, float] = (0.0, 0.0)) -> Losses:
@@ -187,7 +211,8 @@ def discrete_laplace_loss(shift: int, scale: float, step: float) -> Losses:
     most = 2**20
     cells = min(abs(shift) - 1, most)
     # Noise between 0 and the shift, in cells; what is in one is given the smallest loss in it.
-    edges = np.unique(np.linspace(0, abs(shift) - 1, cells + 1).astype(np.int64))
+    edges = np.linspace(0, abs(shift) - 1, cells + 1).astype(np.int64)
+    edges = edges[np.diff(edges, prepend=-1) > 0]
     above = np.exp(-edges / scale) * ratio * outside  # P(noise > edge)
     inner = -np.diff(above)
     losses = (abs(shift) - 2.0 * edges[1:]) / scale
@@ -241,6 +266,13 @@ def _largest(holds: Callable[[float], bool], top: float) -> float:
         middle = (low + high) / 2
         low, high = (middle, high) if holds(middle) else (low, middle)
     return low
+
+
+def _without_tails(masses: Numbers, mass: float) -> tuple[int, int]:
+    """From where to where there is all but so little on either side."""
+    low = int(np.searchsorted(np.cumsum(masses), mass, side="right"))
+    high = len(masses) - int(np.searchsorted(np.cumsum(masses[::-1]), mass, side="right"))
+    return (low, high) if low < high else (0, len(masses))
 
 
 def _exp(value: float) -> float:

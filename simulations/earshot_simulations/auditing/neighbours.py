@@ -6,6 +6,7 @@ a vector; the worst is the longest, and of equals the one on fewest entries.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import os
 from collections.abc import Callable, Iterable, Iterator
@@ -31,16 +32,19 @@ _MOST = 2000
 _LABELS = ("street", "train", "nature")
 
 
+@functools.cache
 def of_centroid_votes(votes: int) -> Differences:
     """Of ballots for candidates, see `top_votes`."""
     return _of_ballots(lambda counts: top_votes(counts, votes), (2 * votes + 1,))
 
 
+@functools.cache
 def of_label_votes(votes: int) -> Differences:
     """Of ballots for labels of centroids, see `label_votes`."""
     return _of_ballots(lambda counts: label_votes(counts, votes), (2 * votes + 1, 2))
 
 
+@functools.cache
 def of_histograms(contacts: int) -> Differences:
     """Of the contacts that a phone counts: its newest ones, at most so many.
 
