@@ -7,12 +7,12 @@ import pytest
 from scipy import stats
 from support.goodness import ALPHA_LIMIT, fit_p_value
 
+from earshot_protocol.keyed_randomness import keyed
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.voting.confident_check import Check
 from earshot_protocol.voting.teacher_ballots import NONE
 from earshot_simulations.pate.central import Central
 from earshot_simulations.pate.interface import Kind
-from earshot_simulations.pate.keyed import keyed
 from earshot_simulations.pate.mechanisms import Mechanism, Name
 from earshot_simulations.pate.tallies import Counter, Sums, tally
 from earshot_simulations.pate.votes import electorate

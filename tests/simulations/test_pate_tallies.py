@@ -12,6 +12,7 @@ from scipy import stats
 from support.goodness import ALPHA_LIMIT, fit_p_value
 
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError, TooManyDropoutsError
+from earshot_protocol.keyed_randomness import keyed
 from earshot_protocol.privacy.events import Event, Pure, SkellamSum, ZeroConcentrated
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.privacy.noise import skellam_share
@@ -20,7 +21,6 @@ from earshot_protocol.voting.confident_check import Check
 from earshot_protocol.voting.teacher_ballots import NONE, OneHot
 from earshot_protocol.voting.vote_sums import VoteSum
 from earshot_simulations.pate.interface import Kind, Purchase
-from earshot_simulations.pate.keyed import keyed
 from earshot_simulations.pate.mechanisms import UNITS, Mechanism, Name
 from earshot_simulations.pate.reading import averaged
 from earshot_simulations.pate.secure_sums import Crowd, SecureSums, draw_vanishing

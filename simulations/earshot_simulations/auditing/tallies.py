@@ -13,6 +13,7 @@ from collections.abc import Callable, Iterator
 
 import numpy as np
 
+from earshot_protocol.keyed_randomness import keyed
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.randomness import RandomBytes
 from earshot_protocol.voting.confident_check import Check as Agreed
@@ -25,7 +26,6 @@ from earshot_simulations.auditing.proofs import DELTA, composed_finding
 from earshot_simulations.auditing.sampling import CONFIDENCE, sampled_epsilon
 from earshot_simulations.pate.federated import Federated
 from earshot_simulations.pate.interface import Kind, Purchase, Whole
-from earshot_simulations.pate.keyed import keyed
 from earshot_simulations.pate.mechanisms import UNITS, Mechanism, Name
 from earshot_simulations.pate.secure_sums import Crowd, SecureSums
 

@@ -9,6 +9,7 @@ from pathlib import Path
 import numpy as np
 import numpy.typing as npt
 
+from earshot_protocol import keyed_randomness
 from earshot_protocol.errors import WrongStateError
 from earshot_protocol.randomness import RandomBytes
 from earshot_simulations.pate import dependent, journal, keyed
@@ -125,7 +126,7 @@ def _noise(counter: Counter, journal_path: Path, key_path: Path) -> Callable[...
     if begun and not key_path.exists():
         return _refused
     key = keyed.key_of(key_path)
-    return lambda *names: keyed.keyed(key, *names)
+    return lambda *names: keyed_randomness.keyed(key, *names)
 
 
 def _refused(*names: object) -> RandomBytes:

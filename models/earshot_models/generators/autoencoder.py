@@ -1,0 +1,180 @@
+"""Adversarial autoencoders (Makhzani et al. 2015), the generator of Yang et al. (Interspeech 2021).
+
+An encoder draws a latent vector for a clip, a decoder makes the clip again from it, and a critic
+learns to tell encoded vectors from draws of N(0, I), which the encoder learns to prevent. Then what
+the decoder makes from draws of N(0, I) are samples.
+
+Nothing here is private: the decoder has fitted every clip. Yang et al. (section 3.2) train it so on
+the sensitive recordings, whatever the budget of their labels; `private_autoencoder` does not.
+"""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from numpy.typing import NDArray
+
+from earshot_models.commands.progress import Progress
+from earshot_models.generators import clips as checked
+from earshot_models.generators.checkpoint import Checkpoint
+from earshot_models.generators.generator import Generator
+from earshot_models.generators.networks import (
+    Decoder,
+    Encoder,
+    LatentCritic,
+    Shape,
+    initialized,
+)
+from earshot_models.generators.origin import Origin, refuse_private
+from earshot_models.generators.randomness import Randomness
+from earshot_models.generators.settings import Settings, plain
+from earshot_models.generators.steps import averaged, taken
+
+
+class Networks(NamedTuple):
+    """What an adversarial autoencoder is made of."""
+
+    encoder: Encoder
+    decoder: Decoder
+    critic: LatentCritic
+
+
+class State(NamedTuple):
+    """Of a training between two steps: networks, their optimizer, and the decoder's average."""
+
+    networks: Networks
+    optimizer: Any
+    average: Decoder
+
+
+class Draws(NamedTuple):
+    """What one clip's losses are random by, each (latent,)."""
+
+    encoding: Any
+    losing: Any
+    prior: Any
+
+
+def train_autoencoder(
+    clips: NDArray[np.floating],
+    settings: Settings,
+    origin: Origin,
+    seed: int,
+    *,
+    progress: Progress | None = None,
+    checkpoint: Path | None = None,
+) -> Generator:
+    """A generator from clips that need no protection, or that get none.
+
+    Args:
+        clips: (clips, frames, bands) in [−1, 1].
+        settings: of networks and training.
+        origin: `PUBLIC` if everybody may hear the clips, else `NOT_PRIVATE`.
+        seed: of all randomness.
+        progress: told how many steps are done.
+        checkpoint: file that a killed training goes on from; it is gone afterwards.
+
+    Raises:
+        InvalidInputError: clips that are none, see `clips.checked_clips`; a checkpoint of another
+            training or a damaged one; or weights that became infinite.
+        InvalidParametersError: an origin that claims privacy.
+    """
+    refuse_private(origin)
+    given = checked.checked_clips(clips)
+    about = {
+        "system": "autoencoder", "clips": checked.digest(given), "seed": seed,
+        "origin": origin.kind.value, **plain(settings),
+    }  # fmt: skip
+    kept = Checkpoint(checkpoint, about, seed)
+    randomness = Randomness(kept.secret)
+    shape = (given.shape[1], given.shape[2])
+    constant = settings.of_a_step()
+
+    def step(state: State, number: int) -> State:
+        generator = randomness.generator("step", number)
+        batch = given[generator.integers(0, len(given), settings.batch)]
+        after: State = _step(state, batch, draws(generator, settings.batch, settings), constant)
+        return after
+
+    start = started(shape, settings, randomness.generator("weights"))
+    state = taken(start, step, settings.steps, kept, progress)
+    kept.erase()
+    return Generator(state.average, shape, settings, origin)
+
+
+def started(shape: Shape, settings: Settings, generator: np.random.Generator) -> State:
+    """Before the first step."""
+    networks = Networks(
+        initialized(functools.partial(Encoder, shape, settings), generator),
+        initialized(functools.partial(Decoder, shape, settings), generator),
+        initialized(functools.partial(LatentCritic, settings), generator),
+    )
+    memory = jax.jit(optimizer(settings).init)(networks)
+    return State(networks, memory, networks.decoder)
+
+
+def optimizer(settings: Settings) -> Any:
+    """Adam for all networks, the critic at its own rate."""
+    kinds: Any = Networks
+    return optax.partition(
+        {
+            "autoencoder": optax.adam(settings.rate, b1=0.5),
+            "critic": optax.adam(settings.critic_rate, b1=0.5),
+        },
+        kinds("autoencoder", "autoencoder", "critic"),
+    )
+
+
+def draws(generator: np.random.Generator, count: int, settings: Settings) -> Draws:
+    """For so many clips, along the first axis."""
+    size = (count, settings.latent)
+    return Draws(
+        generator.standard_normal(size, np.float32),
+        generator.random(size, np.float32),
+        generator.standard_normal(size, np.float32),
+    )
+
+
+def loss(networks: Networks, clip: jax.Array, own: Draws, settings: Settings) -> jax.Array:
+    """What one clip's gradient makes smaller, a scalar.
+
+    The sum of three losses, none of which moves another's networks: squared errors of the
+    reconstruction, which move encoder and decoder; the encoder's, that the critic takes its vector
+    for a draw of N(0, I); and the critic's binary cross-entropy on the vector and on a fresh draw.
+
+    Args:
+        networks: all of them.
+        clip: (frames, bands).
+        own: this clip's draws in this step.
+        settings: of the training.
+    """
+    latent = networks.encoder(clip, own.encoding)
+    made = networks.decoder(latent, own.losing)
+    judge = jax.lax.stop_gradient(networks.critic)
+    still = jax.lax.stop_gradient(latent)
+    reconstruction = jnp.mean((made - clip) ** 2)
+    deception = jax.nn.softplus(-judge(latent))
+    judgement = jax.nn.softplus(-networks.critic(own.prior))
+    judgement += jax.nn.softplus(networks.critic(still))
+    return reconstruction + settings.adversarial * deception + judgement
+
+
+def moved(state: State, gradients: Networks, settings: Settings) -> State:
+    """The state after a step along gradients."""
+    updates, memory = optimizer(settings).update(gradients, state.optimizer, state.networks)
+    networks: Networks = optax.apply_updates(state.networks, updates)
+    average = averaged(state.average, networks.decoder, settings.averaging)
+    return State(networks, memory, average)
+
+
+@functools.partial(jax.jit, static_argnames=("settings",))
+def _step(state: State, clips: Any, own: Draws, settings: Settings) -> State:
+    each = jax.vmap(functools.partial(loss, settings=settings), (None, 0, 0))
+    gradients = jax.grad(lambda networks: jnp.mean(each(networks, clips, own)))(state.networks)
+    return moved(state, gradients, settings)

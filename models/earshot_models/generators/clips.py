@@ -1,0 +1,57 @@
+"""What generators learn from: pictures between −1 and 1, looked at before hours of work."""
+
+from __future__ import annotations
+
+import hashlib
+
+import numpy as np
+from numpy.typing import NDArray
+
+from earshot_models.generators.settings import checked_shape
+from earshot_protocol.errors import InvalidInputError
+
+Clips = NDArray[np.float32]
+
+
+def checked_clips(clips: NDArray[np.floating], least: int = 2) -> Clips:
+    """Clips that a generator can learn from.
+
+    Args:
+        clips: (clips, frames, bands) in [−1, 1].
+        least: clips that are needed.
+
+    Returns:
+        The same as float32.
+
+    Raises:
+        InvalidInputError: another shape, too few, no numbers, or numbers beyond −1 and 1.
+    """
+    given = np.asarray(clips)
+    if given.ndim != 3 or given.dtype.kind != "f":
+        raise InvalidInputError(
+            f"clips: {given.dtype} of shape {given.shape}; must be floating-point numbers, "
+            "(clips, frames, bands)"
+        )
+    checked_shape((given.shape[1], given.shape[2]))
+    if len(given) < least:
+        raise InvalidInputError(f"{len(given)} clips: at least {least} are needed")
+    wrong = np.flatnonzero(~np.isfinite(given).all(axis=(1, 2)))
+    if len(wrong):
+        raise InvalidInputError(
+            f"{len(wrong)} of {len(given)} clips hold what is no finite number, the first is clip "
+            f"{wrong[0]}"
+        )
+    outside = np.flatnonzero((np.abs(given) > 1).any(axis=(1, 2)))
+    if len(outside):
+        raise InvalidInputError(
+            f"{len(outside)} of {len(given)} clips reach beyond −1 and 1, the first is clip "
+            f"{outside[0]}: scale them, as `spectrogram` does"
+        )
+    return np.ascontiguousarray(given, dtype=np.float32)
+
+
+def digest(clips: Clips) -> str:
+    """A name for exactly these clips in this order."""
+    whole = hashlib.sha256(repr(clips.shape).encode())
+    whole.update(clips.astype("<f4").tobytes())
+    return whole.hexdigest()

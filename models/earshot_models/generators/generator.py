@@ -1,0 +1,63 @@
+"""A generator: makes clips that nobody recorded."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import jax
+import numpy as np
+from numpy.typing import NDArray
+
+from earshot_models.generators.networks import Decoder, Shape
+from earshot_models.generators.origin import Origin
+from earshot_models.generators.settings import Settings
+from earshot_protocol import checks
+
+_AT_ONCE = 256
+"""Samples in one step, whatever is asked for, so that one program serves all."""
+
+
+@dataclass(frozen=True)
+class Generator:
+    """A trained decoder and where it comes from.
+
+    Attributes:
+        decoder: latent vector to clip.
+        shape: frames and bands of a clip.
+        settings: of the network and its training.
+        origin: what may be said of its samples.
+    """
+
+    decoder: Decoder
+    shape: Shape
+    settings: Settings
+    origin: Origin
+
+    def samples(self, count: int, seed: int) -> NDArray[np.float32]:
+        """Clips made from latent vectors of N(0, I).
+
+        Args:
+            count: how many; the first of them do not depend on it.
+            seed: of the latent vectors, from 0 on.
+
+        Returns:
+            float32 (count, frames, bands) in [−1, 1].
+
+        Raises:
+            InvalidParametersError: a count or a seed out of range.
+        """
+        checks.whole("count", count, 0)
+        checks.whole("seed", seed, 0)
+        found = np.empty((count, *self.shape), dtype=np.float32)
+        for block, start in enumerate(range(0, count, _AT_ONCE)):
+            own = np.random.default_rng([seed, block])
+            latents = own.standard_normal((_AT_ONCE, self.decoder.latent), np.float32)
+            clips = np.asarray(_decoded(self.decoder, latents))
+            found[start : start + _AT_ONCE] = clips[: count - start]
+        return found
+
+
+@jax.jit
+def _decoded(decoder: Decoder, latents: Any) -> jax.Array:
+    return jax.vmap(decoder)(latents)

@@ -1,0 +1,90 @@
+"""A generator in one file that can be published: settings, origin and weights, no code."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+
+from earshot_models.generators import leaves_file
+from earshot_models.generators.checkpoint import finite
+from earshot_models.generators.generator import Generator
+from earshot_models.generators.leaves_file import DamagedFileError, OtherShapeError
+from earshot_models.generators.networks import Decoder, Shape
+from earshot_models.generators.origin import Origin, OriginKind
+from earshot_models.generators.settings import Network, Settings, checked_shape, plain
+from earshot_protocol.errors import InvalidInputError, InvalidParametersError
+
+VERSION = 1
+"""Of the file; a reader knows its own alone."""
+_KIND = "generator"
+
+
+def save(generator: Generator, path: Path) -> None:
+    """Write a generator; it is on the disk as a whole when this returns.
+
+    Raises:
+        InvalidInputError: its weights are no finite numbers, or the file cannot be written.
+    """
+    if not finite(generator.decoder):
+        raise InvalidInputError("the generator's weights must be finite numbers")
+    header = {
+        "kind": _KIND,
+        "version": VERSION,
+        "shape": list(generator.shape),
+        "settings": plain(generator.settings),
+        "origin": {**asdict(generator.origin), "kind": generator.origin.kind.value},
+    }
+    try:
+        leaves_file.write(path, header, generator.decoder)
+    except OSError as error:
+        raise InvalidInputError(f"{path} cannot be written: {error}") from error
+
+
+def load(path: Path, shape: Shape | None = None) -> Generator:
+    """Read a generator; nothing in the file is run.
+
+    Args:
+        path: of the file.
+        shape: frames and bands that its clips must have; None for any.
+
+    Raises:
+        DamagedFileError: no file of a generator, of another version, cut short or changed, or with
+            weights that are no finite numbers.
+        OtherShapeError: its clips have another shape than was asked for, or its weights are not
+            those of its network.
+    """
+    header = leaves_file.header(path)
+    if header.get("kind") != _KIND or header.get("version") != VERSION:
+        raise DamagedFileError(
+            f"{path} holds {header.get('kind')!r} of version {header.get('version')!r}: must be a "
+            f"{_KIND} of version {VERSION}"
+        )
+    made, settings, origin = _described(path, header)
+    if shape is not None and made != tuple(shape):
+        raise OtherShapeError(
+            f"{path} makes clips of {made[0]} frames × {made[1]} bands; asked for are "
+            f"{shape[0]} × {shape[1]}"
+        )
+    expected = jax.eval_shape(lambda key: Decoder(made, settings, key), jax.random.key(0))
+    decoder = jax.tree.map(jnp.asarray, leaves_file.read(path, expected))
+    if not finite(decoder):
+        raise DamagedFileError(f"{path} holds weights that are no finite numbers")
+    return Generator(decoder, made, settings, origin)
+
+
+def _described(path: Path, header: dict[str, Any]) -> tuple[Shape, Settings, Origin]:
+    try:
+        shape = checked_shape(tuple(header["shape"]))
+        settings = dict(header["settings"])
+        settings["network"] = Network(settings["network"])
+        origin = dict(header["origin"])
+        origin["kind"] = OriginKind(origin["kind"])
+        return shape, Settings(**settings), Origin(**origin)
+    except (
+        KeyError, TypeError, ValueError, InvalidInputError, InvalidParametersError
+    ) as error:  # fmt: skip
+        raise DamagedFileError(f"{path} does not say what it holds: {error}") from error

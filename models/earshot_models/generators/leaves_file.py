@@ -1,0 +1,123 @@
+"""The numbers of a network, or of a training, in one file: a header of JSON, then plain numbers.
+
+Nothing in such a file is code, and nothing in it is larger than it says: before a number is read,
+the file must be as long as its header and what the reader expects make it.
+
+    magic (8 bytes) · length of the header (4, little-endian) · header · arrays · SHA-256 of all
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Any, TypeVar
+
+import jax
+import numpy as np
+
+from earshot_protocol.errors import InvalidInputError
+
+MAGIC = b"EARSHOT\x01"
+LONGEST_HEADER = 2**16
+_DIGEST = 32
+_KINDS = {"float32": "<f4", "int32": "<i4", "uint32": "<u4"}
+
+Tree = TypeVar("Tree")
+
+
+class DamagedFileError(InvalidInputError):
+    """A file that is none of these, is cut short or was changed."""
+
+
+class OtherShapeError(InvalidInputError):
+    """A whole file whose numbers are of another shape than was asked for."""
+
+
+def write(path: Path, header: dict[str, Any], tree: Any, mode: int = 0o644) -> None:
+    """Write a file as a whole or not at all; it is on the disk when this returns.
+
+    Args:
+        path: replaced if it is there.
+        header: plain values.
+        tree: arrays of float32, int32 or uint32 in any nesting.
+        mode: who may read it.
+    """
+    leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(tree)]
+    about = {"header": header, "arrays": [[str(leaf.dtype), *leaf.shape] for leaf in leaves]}
+    text = json.dumps(about).encode()
+    parts = [MAGIC, len(text).to_bytes(4, "little"), text]
+    parts += [leaf.astype(_KINDS[str(leaf.dtype)]).tobytes() for leaf in leaves]
+    content = b"".join(parts)
+    new = path.with_name(f"{path.name}.new")
+    new.unlink(missing_ok=True)
+    with open(new, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
+        file.write(content + hashlib.sha256(content).digest())
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(new, path)
+
+
+def header(path: Path) -> dict[str, Any]:
+    """What a file says about itself.
+
+    Raises:
+        DamagedFileError: it cannot be read, or is no such file.
+    """
+    return _about(path)[0]
+
+
+def read(path: Path, expected: Tree) -> Tree:
+    """The arrays of a file, in the nesting of what is expected.
+
+    Args:
+        path: of the file.
+        expected: arrays, or what has their shape and dtype.
+
+    Raises:
+        DamagedFileError: it cannot be read, is no such file, or was changed.
+        OtherShapeError: it has other arrays.
+    """
+    _, arrays, start = _about(path)
+    leaves, nesting = jax.tree.flatten(expected)
+    wanted = [[str(leaf.dtype), *leaf.shape] for leaf in leaves]
+    if arrays != wanted:
+        raise OtherShapeError(
+            f"{path} holds arrays {_shown(arrays)}; expected are {_shown(wanted)}"
+        )
+    sizes = [4 * int(np.prod(leaf.shape, dtype=np.int64)) for leaf in leaves]
+    if path.stat().st_size != start + sum(sizes) + _DIGEST:
+        raise DamagedFileError(f"{path} is not as long as it says: it was cut short or changed")
+    content = path.read_bytes()
+    if hashlib.sha256(content[:-_DIGEST]).digest() != content[-_DIGEST:]:
+        raise DamagedFileError(f"{path} was changed since it was written")
+    found = []
+    for leaf, size in zip(leaves, sizes, strict=True):
+        numbers = np.frombuffer(content[start : start + size], _KINDS[str(leaf.dtype)])
+        found.append(numbers.astype(str(leaf.dtype)).reshape(leaf.shape))
+        start += size
+    tree: Tree = jax.tree.unflatten(nesting, found)
+    return tree
+
+
+def _about(path: Path) -> tuple[dict[str, Any], list[list[Any]], int]:
+    """Header, arrays and the place where these begin."""
+    try:
+        with open(path, "rb") as file:
+            if file.read(len(MAGIC)) != MAGIC:
+                raise DamagedFileError(f"{path} is no file of a generator, or of another version")
+            length = int.from_bytes(file.read(4), "little")
+            if length > LONGEST_HEADER:
+                raise DamagedFileError(f"{path} has a header of {length} bytes")
+            about = json.loads(file.read(length))
+        inner, arrays = about["header"], about["arrays"]
+        if not isinstance(inner, dict) or not isinstance(arrays, list):
+            raise DamagedFileError(f"{path} has no readable header")
+    except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        raise DamagedFileError(f"{path} cannot be read: {error}") from error
+    return inner, arrays, len(MAGIC) + 4 + length
+
+
+def _shown(arrays: list[list[Any]]) -> str:
+    return f"{len(arrays)} ({str(arrays)[:80]}…)"

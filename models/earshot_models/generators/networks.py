@@ -1,0 +1,324 @@
+"""Encoder, decoder and critics that all generators share, for clips of any frames × bands.
+
+Each is a function of one clip or of one latent vector; callers map it over a batch, or over an
+ensemble of networks. None normalizes over a batch: a clip's gradient must be its own.
+
+`Network.DENSE` and `Network.CONV` train on two cores. `Network.PAPER` has the shape of Yang et al.
+(Interspeech 2021), section 4.1, on spectrograms: a residual layer, a convolution of stride 2, a
+residual layer, a dense layer with ReLU; the decoder loses latent numbers at random and goes the
+same way back. Its WaveNet, which makes sound sample by sample, is left out: it takes days of a
+graphics card.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+import equinox as eqx
+import jax
+import jax.numpy as jnp
+import numpy as np
+
+from earshot_models.generators.settings import Network, Settings
+
+Key = Any
+"""A key of jax.random."""
+Shape = tuple[int, int]
+Net = TypeVar("Net")
+_FOLDS = 3
+"""Convolutions of stride 2 in `Network.CONV`."""
+
+
+class _Dense(eqx.Module):
+    """Two dense layers on a flat clip."""
+
+    layers: tuple[eqx.nn.Linear, ...]
+
+    def __init__(self, shape: Shape, width: int, key: Key) -> None:
+        first, second = jax.random.split(key)
+        self.layers = (
+            eqx.nn.Linear(shape[0] * shape[1], width, key=first),
+            eqx.nn.Linear(width, width, key=second),
+        )
+
+    def __call__(self, clip: jax.Array) -> jax.Array:
+        signal = clip.reshape(-1)
+        for layer in self.layers:
+            signal = _leaky(layer(signal))
+        return signal
+
+
+class _DenseBack(eqx.Module):
+    """The way back: latent vector to a flat clip, not yet between −1 and 1."""
+
+    layers: tuple[eqx.nn.Linear, ...]
+    shape: Shape = eqx.field(static=True)
+
+    def __init__(self, shape: Shape, latent: int, width: int, key: Key) -> None:
+        first, second, third = jax.random.split(key, 3)
+        self.shape = shape
+        self.layers = (
+            eqx.nn.Linear(latent, width, key=first),
+            eqx.nn.Linear(width, width, key=second),
+            eqx.nn.Linear(width, shape[0] * shape[1], key=third),
+        )
+
+    def __call__(self, latent: jax.Array) -> jax.Array:
+        signal = latent
+        for layer in self.layers[:-1]:
+            signal = _leaky(layer(signal))
+        return self.layers[-1](signal).reshape(self.shape)
+
+
+class _Conv(eqx.Module):
+    """Three convolutions of stride 2 over frames and bands, then a dense layer."""
+
+    convolutions: tuple[eqx.nn.Conv2d, ...]
+    dense: eqx.nn.Linear
+
+    def __init__(self, shape: Shape, width: int, key: Key) -> None:
+        *keys, last = jax.random.split(key, _FOLDS + 1)
+        channels = (1, *_channels(width))
+        self.convolutions = tuple(
+            eqx.nn.Conv2d(before, after, 3, 2, 1, key=own)
+            for before, after, own in zip(channels[:-1], channels[1:], keys, strict=True)
+        )
+        frames, bands = _sizes(shape)[-1]
+        self.dense = eqx.nn.Linear(channels[-1] * frames * bands, width, key=last)
+
+    def __call__(self, clip: jax.Array) -> jax.Array:
+        signal = clip[None]
+        for convolution in self.convolutions:
+            signal = _leaky(convolution(signal))
+        return _leaky(self.dense(signal.reshape(-1)))
+
+
+class _ConvBack(eqx.Module):
+    """A dense layer, then three times as many frames and bands and a convolution."""
+
+    dense: eqx.nn.Linear
+    convolutions: tuple[eqx.nn.Conv2d, ...]
+    shape: Shape = eqx.field(static=True)
+
+    def __init__(self, shape: Shape, latent: int, width: int, key: Key) -> None:
+        *keys, last = jax.random.split(key, _FOLDS + 1)
+        channels = (*reversed(_channels(width)), 1)
+        frames, bands = _sizes(shape)[-1]
+        self.shape = shape
+        self.dense = eqx.nn.Linear(latent, channels[0] * frames * bands, key=last)
+        self.convolutions = tuple(
+            eqx.nn.Conv2d(before, after, 3, 1, 1, key=own)
+            for before, after, own in zip(channels[:-1], channels[1:], keys, strict=True)
+        )
+
+    def __call__(self, latent: jax.Array) -> jax.Array:
+        sizes = _sizes(self.shape)
+        signal = _leaky(self.dense(latent)).reshape(-1, *sizes[-1])
+        for place, convolution in enumerate(self.convolutions):
+            if place:
+                signal = _leaky(signal)
+            signal = convolution(_doubled(signal, sizes[-2 - place]))
+        return signal[0]
+
+
+class _Residual(eqx.Module):
+    """Two convolutions over frames, added to what came in."""
+
+    first: eqx.nn.Conv1d
+    second: eqx.nn.Conv1d
+
+    def __init__(self, channels: int, key: Key) -> None:
+        one, two = jax.random.split(key)
+        self.first = eqx.nn.Conv1d(channels, channels, 3, padding=1, key=one)
+        self.second = eqx.nn.Conv1d(channels, channels, 3, padding=1, key=two)
+
+    def __call__(self, signal: jax.Array) -> jax.Array:
+        return signal + self.second(jax.nn.relu(self.first(jax.nn.relu(signal))))
+
+
+class _Paper(eqx.Module):
+    """Residual layer, stride 2, residual layer, dense layer with ReLU; bands are channels."""
+
+    entry: eqx.nn.Conv1d
+    first: _Residual
+    stride: eqx.nn.Conv1d
+    second: _Residual
+    dense: eqx.nn.Linear
+
+    def __init__(self, shape: Shape, width: int, key: Key) -> None:
+        keys = jax.random.split(key, 5)
+        frames, bands = shape
+        self.entry = eqx.nn.Conv1d(bands, width, 3, padding=1, key=keys[0])
+        self.first = _Residual(width, keys[1])
+        self.stride = eqx.nn.Conv1d(width, width, 3, 2, 1, key=keys[2])
+        self.second = _Residual(width, keys[3])
+        self.dense = eqx.nn.Linear(width * -(-frames // 2), width, key=keys[4])
+
+    def __call__(self, clip: jax.Array) -> jax.Array:
+        signal = self.second(self.stride(self.first(self.entry(clip.T))))
+        return jax.nn.relu(self.dense(signal.reshape(-1)))
+
+
+class _PaperBack(eqx.Module):
+    """The same layers the other way round, where the paper has its WaveNet."""
+
+    dense: eqx.nn.Linear
+    first: _Residual
+    second: _Residual
+    exit: eqx.nn.Conv1d
+    frames: int = eqx.field(static=True)
+
+    def __init__(self, shape: Shape, latent: int, width: int, key: Key) -> None:
+        keys = jax.random.split(key, 4)
+        self.frames, bands = shape
+        self.dense = eqx.nn.Linear(latent, width * -(-self.frames // 2), key=keys[0])
+        self.first = _Residual(width, keys[1])
+        self.second = _Residual(width, keys[2])
+        self.exit = eqx.nn.Conv1d(width, bands, 3, padding=1, key=keys[3])
+
+    def __call__(self, latent: jax.Array) -> jax.Array:
+        half = -(-self.frames // 2)
+        signal = self.first(jax.nn.relu(self.dense(latent)).reshape(-1, half))
+        signal = jnp.repeat(signal, 2, axis=1)[:, : self.frames]
+        return self.exit(jax.nn.relu(self.second(signal))).T
+
+
+_THERE = {Network.DENSE: _Dense, Network.CONV: _Conv, Network.PAPER: _Paper}
+_BACK = {Network.DENSE: _DenseBack, Network.CONV: _ConvBack, Network.PAPER: _PaperBack}
+
+
+class Encoder(eqx.Module):
+    """A clip to a normal law of latent vectors, one for each latent number."""
+
+    trunk: Any
+    mean: eqx.nn.Linear
+    spread: eqx.nn.Linear
+
+    def __init__(self, shape: Shape, settings: Settings, key: Key) -> None:
+        trunk, mean, spread = jax.random.split(key, 3)
+        self.trunk = _THERE[settings.network](shape, settings.width, trunk)
+        self.mean = eqx.nn.Linear(settings.width, settings.latent, key=mean)
+        self.spread = eqx.nn.Linear(settings.width, settings.latent, key=spread)
+
+    def __call__(self, clip: jax.Array, noise: jax.Array) -> jax.Array:
+        """A latent vector drawn for a clip.
+
+        Args:
+            clip: (frames, bands).
+            noise: a draw of N(0, I), (latent,).
+
+        Returns:
+            (latent,).
+        """
+        signal = self.trunk(clip)
+        spread = jnp.clip(self.spread(signal) - _NARROW, -8, 2)
+        return self.mean(signal) + jnp.exp(spread) * noise
+
+
+class Decoder(eqx.Module):
+    """A latent vector to a clip: the generator of all systems."""
+
+    body: Any
+    latent: int = eqx.field(static=True)
+    dropout: float = eqx.field(static=True)
+
+    def __init__(self, shape: Shape, settings: Settings, key: Key) -> None:
+        self.body = _BACK[settings.network](shape, settings.latent, settings.width, key)
+        self.latent, self.dropout = settings.latent, settings.dropout
+
+    def __call__(self, latent: jax.Array, chances: jax.Array | None = None) -> jax.Array:
+        """A clip (frames, bands) in [−1, 1].
+
+        Args:
+            latent: (latent,).
+            chances: from 0 to 1, (latent,); a number below the decoder's dropout is lost. None to
+                lose none.
+        """
+        if chances is not None and self.dropout:
+            latent = jnp.where(chances < self.dropout, 0.0, latent / (1 - self.dropout))
+        return jnp.tanh(self.body(latent))
+
+
+class LatentCritic(eqx.Module):
+    """Whether a latent vector was drawn from N(0, I) or made by an encoder: a logit."""
+
+    layers: tuple[eqx.nn.Linear, ...]
+
+    def __init__(self, settings: Settings, key: Key) -> None:
+        first, second, third = jax.random.split(key, 3)
+        width = settings.critic_width
+        self.layers = (
+            eqx.nn.Linear(settings.latent, width, key=first),
+            eqx.nn.Linear(width, width, key=second),
+            eqx.nn.Linear(width, 1, key=third),
+        )
+
+    def __call__(self, latent: jax.Array) -> jax.Array:
+        """Above 0 for one drawn from N(0, I), a scalar."""
+        signal = latent
+        for layer in self.layers[:-1]:
+            signal = _leaky(layer(signal))
+        return self.layers[-1](signal)[0]
+
+
+class SampleCritic(eqx.Module):
+    """Whether a clip is real or generated: a logit, from the encoder's trunk."""
+
+    trunk: Any
+    head: eqx.nn.Linear
+
+    def __init__(self, shape: Shape, settings: Settings, key: Key) -> None:
+        trunk, head = jax.random.split(key)
+        self.trunk = _THERE[settings.network](shape, settings.critic_width, trunk)
+        self.head = eqx.nn.Linear(settings.critic_width, 1, key=head)
+
+    def __call__(self, clip: jax.Array) -> jax.Array:
+        """Above 0 for a real clip (frames, bands), a scalar."""
+        return self.head(self.trunk(clip))[0]
+
+
+def initialized(build: Callable[[Any], Net], generator: np.random.Generator, count: int = 0) -> Net:
+    """Networks with new weights: normal, of variance 1 / inputs (LeCun et al. 1998); biases are 0.
+
+    Args:
+        build: a network from a key of jax.random; it is not run.
+        generator: of the weights.
+        count: of networks, along a first axis of all weights; 0 for one network without it.
+    """
+
+    def drawn(leaf: Any) -> jax.Array:
+        shape = (count, *leaf.shape) if count else leaf.shape
+        if leaf.ndim == 1 or leaf.size == len(leaf):  # biases of convolutions are columns
+            return jnp.asarray(np.zeros(shape, np.float32))
+        deviation = np.float32(np.sqrt(len(leaf) / leaf.size))
+        return jnp.asarray(deviation * generator.standard_normal(shape, np.float32))
+
+    networks: Net = jax.tree.map(drawn, jax.eval_shape(build, jax.random.key(0)))
+    return networks
+
+
+_NARROW = 2.0
+"""Encoders start with narrow laws, e^-2: reconstruction comes first."""
+
+
+def _leaky(signal: jax.Array) -> jax.Array:
+    return jax.nn.leaky_relu(signal, 0.2)
+
+
+def _channels(width: int) -> tuple[int, ...]:
+    return max(1, width // 16), max(1, width // 8), max(1, width // 4)
+
+
+def _sizes(shape: Shape) -> list[Shape]:
+    """Frames and bands before and after each convolution of stride 2."""
+    sizes = [shape]
+    for _ in range(_FOLDS):
+        sizes.append((-(-sizes[-1][0] // 2), -(-sizes[-1][1] // 2)))
+    return sizes
+
+
+def _doubled(signal: jax.Array, size: Shape) -> jax.Array:
+    """Each frame and band twice, cut to a size."""
+    twice = jnp.repeat(jnp.repeat(signal, 2, axis=1), 2, axis=2)
+    return twice[:, : size[0], : size[1]]

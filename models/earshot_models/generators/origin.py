@@ -1,0 +1,96 @@
+"""What a generator learned from, and what may therefore be said of its samples."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import Enum
+
+from earshot_protocol import checks
+from earshot_protocol.errors import InvalidParametersError
+
+LONGEST_UNIT = 100
+"""Characters."""
+
+
+class OriginKind(Enum):
+    """From public sound, from sensitive sound under differential privacy, or without."""
+
+    PUBLIC = "public"
+    DP = "dp"
+    NOT_PRIVATE = "not_private"
+
+
+@dataclass(frozen=True)
+class Origin:
+    """Where a generator comes from, in the words of whoever trained it.
+
+    Attributes:
+        kind: see `OriginKind`.
+        epsilon, delta: of everything that is published of the training; None unless private.
+        unit: what neighbours differ in, such as "clip"; None unless private.
+
+    Raises:
+        InvalidParametersError: numbers where there are none, or none where they are needed.
+    """
+
+    kind: OriginKind
+    epsilon: float | None = None
+    delta: float | None = None
+    unit: str | None = None
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.kind, OriginKind):
+            raise InvalidParametersError(f"kind={self.kind!r}: must be an OriginKind")
+        given = [each is not None for each in (self.epsilon, self.delta, self.unit)]
+        if self.kind is not OriginKind.DP:
+            if any(given):
+                raise InvalidParametersError(f"kind={self.kind.value}: has no epsilon, delta, unit")
+            return
+        if self.epsilon is None or self.delta is None or self.unit is None:
+            raise InvalidParametersError("kind=dp: needs epsilon, delta and unit")
+        checks.epsilon("epsilon", self.epsilon)
+        checks.probability("delta", self.delta)
+        if not isinstance(self.unit, str) or not 0 < len(self.unit) <= LONGEST_UNIT:
+            raise InvalidParametersError(
+                f"unit={self.unit!r}: must be a word for what neighbours differ in, such as clip"
+            )
+
+    @property
+    def text(self) -> str:
+        """A sentence for every report."""
+        if self.kind is OriginKind.PUBLIC:
+            return "trained on public sound alone"
+        if self.kind is OriginKind.NOT_PRIVATE:
+            return (
+                "not private: trained on sensitive sound without noise, so that its samples may "
+                "repeat what it heard"
+            )
+        return (
+            f"differentially private for each {self.unit}: ε = {self.epsilon:.4g} at "
+            f"δ = {self.delta:.2g}, as whoever trained it says"
+        )
+
+
+PUBLIC = Origin(OriginKind.PUBLIC)
+NOT_PRIVATE = Origin(OriginKind.NOT_PRIVATE)
+
+
+def private(epsilon: float, delta: float, unit: str) -> Origin:
+    """Of a generator trained under (ε, δ)-differential privacy of a unit.
+
+    Raises:
+        InvalidParametersError: see `Origin`.
+    """
+    return Origin(OriginKind.DP, epsilon, delta, unit)
+
+
+def refuse_private(origin: Origin) -> None:
+    """Training without noise may not be called private.
+
+    Raises:
+        InvalidParametersError: it would be.
+    """
+    if origin.kind is OriginKind.DP:
+        raise InvalidParametersError(
+            "origin: this training adds no noise; it must be PUBLIC or NOT_PRIVATE"
+        )
