@@ -1,0 +1,66 @@
+"""Weights of the loss, for labels that are rare and for those that are learned badly."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+
+def positive_weights(targets: NDArray[np.floating]) -> NDArray[np.float32]:
+    """The p of Definition 13 of Muschiol (2021), float32 (labels,), each from ½ to 1.
+
+    Negatives over positives, through a sigmoid, as they are else beyond bounds: above 10,000 for
+    some labels of AudioSet. A label without positives has weight 1, which nothing multiplies.
+
+    Args:
+        targets: (clips, labels); a label is there where they are above 0.
+    """
+    there = (np.asarray(targets) > 0).sum(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        ratio = (len(targets) - there) / there
+    weights = 1 / (1 + np.exp(-np.where(there > 0, ratio, np.inf)))
+    return np.asarray(weights, dtype=np.float32)
+
+
+def example_weights(
+    present: NDArray[np.bool_], precisions: NDArray[np.floating]
+) -> NDArray[np.float32]:
+    """Adaptive weights (section 5.1.3): examples of labels that are learned badly count for more.
+
+    The thesis gives no formula, and found no gain. Here an example weighs 1 − AP, on average over
+    its labels, AP being their average precision on validation; 1 is the mean over all examples.
+
+    Args:
+        present: which labels each example has, bool (examples, labels).
+        precisions: of each label on validation, (labels,); NaN where it has none.
+
+    Returns:
+        float32 (examples,).
+    """
+    known = np.isfinite(precisions)
+    lack = np.where(known, 1 - np.where(known, precisions, 0), np.nan)
+    lack = np.where(known, lack, lack[known].mean() if known.any() else 1.0)
+    there = np.asarray(present, dtype=np.float64)
+    numbers = there.sum(axis=1)
+    weights = np.where(numbers > 0, there @ lack / np.maximum(numbers, 1), lack.mean())
+    mean = weights.mean()
+    return np.asarray(weights / mean if mean > 0 else np.ones_like(weights), dtype=np.float32)
+
+
+def binary_cross_entropy(targets: Any, logits: Any, weights: Any) -> Any:
+    """Definition 13 of each example, −mean over labels of p·t·log y + (1 − t)·log(1 − y).
+
+    Args:
+        targets: t, tensor (examples, labels) in [0, 1].
+        logits: of y, of the same shape.
+        weights: p, (labels,).
+
+    Returns:
+        Tensor (examples,).
+    """
+    import tensorflow as tf
+
+    each = tf.nn.weighted_cross_entropy_with_logits(targets, logits, weights)
+    return tf.reduce_mean(each, axis=1)

@@ -1,0 +1,117 @@
+"""Mel power spectra: what taggers hear.
+
+They are kept as powers, not as logarithms: the power of two sounds at once is, on average, the sum
+of their powers, so that mixtures are made of spectra that were computed once per source.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from earshot_protocol import checks
+from earshot_protocol.errors import InvalidInputError, InvalidParametersError
+from earshot_protocol.spectrum import RATES
+
+FLOOR = 1e-6
+"""Added to a power before its logarithm, about 50 dB below that of noise at a level of 0.1."""
+
+_AT_ONCE = 256
+"""Clips of one call, so that the frames of a large set are never all in memory."""
+
+
+@dataclass(frozen=True)
+class MelSettings:
+    """How sound becomes mel power.
+
+    Attributes:
+        rate: samples per second.
+        window: samples of a Fourier transform.
+        hop: samples from one frame to the next.
+        bands: mel bands, from 0 Hz to half the rate.
+        seconds: length of a clip.
+    """
+
+    rate: int
+    window: int
+    hop: int
+    bands: int
+    seconds: float
+
+    def __post_init__(self) -> None:
+        checks.whole("rate", self.rate, *RATES)
+        checks.whole("window", self.window, 16)
+        checks.whole("hop", self.hop, 1, self.window)
+        checks.whole("bands", self.bands, 4)
+        checks.positive("seconds", self.seconds, 3600)
+        if self.samples < self.window:
+            raise InvalidParametersError(
+                f"seconds={self.seconds}: must be one window at least, {self.window / self.rate:g}"
+            )
+
+    @property
+    def samples(self) -> int:
+        """Of a clip."""
+        return round(self.rate * self.seconds)
+
+    @property
+    def frames(self) -> int:
+        """Of a clip; the first is centred on its first sample."""
+        return 1 + self.samples // self.hop
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Of the mel power of a clip: (frames, bands)."""
+        return self.frames, self.bands
+
+
+PAPER = MelSettings(44_100, 2048, 441, 64, 10.0)
+"""Section 4.3.2 of Muschiol (2021): 1001 frames of 64 bands."""
+
+SMALL = MelSettings(8000, 512, 160, 40, 1.0)
+"""A second as phones hear it: 51 frames of 40 bands."""
+
+
+def mel_power(sound: NDArray[np.floating], settings: MelSettings) -> NDArray[np.float32]:
+    """Mel power spectra of clips, by librosa (Slaney's mel scale, filters of unit area).
+
+    Args:
+        sound: (clips, samples) in [-1, 1], all of the settings' length.
+        settings: how.
+
+    Returns:
+        float32 (clips, frames, bands), not negative.
+
+    Raises:
+        InvalidInputError: clips of another length, or samples that are not finite.
+    """
+    import librosa
+
+    clips = np.asarray(sound, dtype=np.float32)
+    if clips.ndim != 2 or clips.shape[1] != settings.samples:
+        raise InvalidInputError(
+            f"sound of shape {clips.shape}: must be (clips, {settings.samples}), "
+            f"{settings.seconds:g} s at {settings.rate} Hz"
+        )
+    if not np.isfinite(clips).all():
+        raise InvalidInputError("sound: holds samples that are NaN or infinite")
+    found = np.empty((len(clips), *settings.shape), dtype=np.float32)
+    for start in range(0, len(clips), _AT_ONCE):
+        part = slice(start, start + _AT_ONCE)
+        power = librosa.feature.melspectrogram(
+            y=clips[part],
+            sr=settings.rate,
+            n_fft=settings.window,
+            hop_length=settings.hop,
+            n_mels=settings.bands,
+        )
+        found[part] = power.transpose(0, 2, 1)
+    return found
+
+
+def log_mel(power: NDArray[np.floating]) -> NDArray[np.float32]:
+    """The logarithm that networks are given, of the same shape."""
+    logarithm: NDArray[np.float32] = np.log(np.asarray(power, dtype=np.float32) + FLOOR)
+    return logarithm

@@ -1,0 +1,142 @@
+"""How right names of several labels are: the measures of Muschiol (2021), section 2.1.2.
+
+A macro mean is over the labels that are in some of the clips and not in all: of the others recall,
+average precision and area have no meaning. A label that is never named has a precision of 0 by
+agreement (`ZERO_DIVISION`), which pulls the macro mean down; how many there are is said with it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from earshot_protocol.errors import InvalidInputError
+
+ZERO_DIVISION = 0.0
+"""Precision of a label that is never named, and F1 of one that is never named right."""
+
+
+@dataclass(frozen=True)
+class TaggingScores:
+    """How right names and probabilities are.
+
+    Attributes:
+        macro_precision, macro_recall, macro_f1: means over labels.
+        micro_precision, micro_recall, micro_f1: of all names together, those of every label.
+        mean_average_precision: mAP over labels; None without probabilities.
+        area: AUC, mean over labels; None without probabilities.
+        never_named: measured labels that are named nowhere.
+        measured: labels of the macro means.
+        left_out: labels that are in no clip, or in every one.
+        zero_division: what stands for 0/0.
+    """
+
+    macro_precision: float
+    macro_recall: float
+    macro_f1: float
+    micro_precision: float
+    micro_recall: float
+    micro_f1: float
+    mean_average_precision: float | None
+    area: float | None
+    never_named: int
+    measured: int
+    left_out: int
+    zero_division: float = ZERO_DIVISION
+
+    def row(self) -> dict[str, float | int | None]:
+        """By name."""
+        return asdict(self)
+
+
+def scores(
+    truth: NDArray[np.integer],
+    named: NDArray[np.integer] | NDArray[np.bool_],
+    probabilities: NDArray[np.floating] | None = None,
+) -> TaggingScores:
+    """Score names of labels, by scikit-learn.
+
+    Args:
+        truth: 0 or 1, (clips, labels).
+        named: 0 or 1, (clips, labels).
+        probabilities: how likely each label is, or any score that ranks clips, (clips, labels).
+
+    Raises:
+        InvalidInputError: other shapes, scores that are not finite, or no label that is in some
+            clips and not in all.
+    """
+    from sklearn.metrics import roc_auc_score
+
+    there, usable = _measured(truth)
+    said = np.asarray(named)
+    if said.shape != there.shape or not np.isin(said, (0, 1)).all():
+        raise InvalidInputError(f"named of shape {said.shape}: must be 0 or 1, {there.shape}")
+    said = said.astype(bool)
+    macro = np.mean([_three(there[:, label], said[:, label]) for label in usable], axis=0)
+    micro = _three(there.ravel(), said.ravel())
+    precision = area = None
+    if probabilities is not None:
+        precision = float(np.nanmean(average_precisions(truth, probabilities)))
+        areas = [roc_auc_score(there[:, i], np.asarray(probabilities)[:, i]) for i in usable]
+        area = float(np.mean(areas))
+    return TaggingScores(
+        macro_precision=float(macro[0]),
+        macro_recall=float(macro[1]),
+        macro_f1=float(macro[2]),
+        micro_precision=micro[0],
+        micro_recall=micro[1],
+        micro_f1=micro[2],
+        mean_average_precision=precision,
+        area=area,
+        never_named=int((~said[:, usable].any(axis=0)).sum()),
+        measured=len(usable),
+        left_out=there.shape[1] - len(usable),
+    )
+
+
+def average_precisions(
+    truth: NDArray[np.integer], probabilities: NDArray[np.floating]
+) -> NDArray[np.float64]:
+    """Average precision of each label, float64 (labels,); NaN where it has no meaning.
+
+    Raises:
+        InvalidInputError: as `scores`.
+    """
+    from sklearn.metrics import average_precision_score
+
+    there, usable = _measured(truth)
+    likely = np.asarray(probabilities)
+    if likely.shape != there.shape or not np.isfinite(likely).all():
+        raise InvalidInputError(
+            f"probabilities of shape {likely.shape}: must be finite, {there.shape}"
+        )
+    found = np.full(there.shape[1], np.nan)
+    for label in usable:
+        found[label] = average_precision_score(there[:, label], likely[:, label])
+    return found
+
+
+def _three(there: NDArray[np.bool_], said: NDArray[np.bool_]) -> tuple[float, float, float]:
+    """Precision, recall and F1 of yes and no, (names,)."""
+    from sklearn.metrics import precision_recall_fscore_support
+
+    found = precision_recall_fscore_support(
+        there, said, average="binary", zero_division=ZERO_DIVISION
+    )
+    return float(found[0]), float(found[1]), float(found[2])
+
+
+def _measured(truth: NDArray[np.integer]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
+    there = np.asarray(truth)
+    if there.ndim != 2 or not np.isin(there, (0, 1)).all():
+        raise InvalidInputError(f"truth of shape {there.shape}: must be 0 or 1, (clips, labels)")
+    there = there.astype(bool)
+    usable = np.flatnonzero(there.any(axis=0) & ~there.all(axis=0)) if len(there) else np.array([])
+    if not len(usable):
+        raise InvalidInputError(
+            f"{len(there)} clips: no label is in some of them and not in others, so that none can "
+            "be scored"
+        )
+    return there, usable

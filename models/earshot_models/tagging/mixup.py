@@ -1,0 +1,91 @@
+"""Mixup of list neighbours (Muschiol 2021, section 4.4.3): twice as many clips to learn from.
+
+All clips are put in a random order, and to them come as many more: each mixed with its neighbour,
+x = β·x₁ + (1 − β)·x₂, and their targets alike. The law of β is not given there; a symmetric Beta
+is usual, Beta(1, 1) without further knowledge (Zhang et al. 2018). What is mixed is by default mel
+power, as two sounds at once add up in power; the thesis mixes logarithms.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+import numpy as np
+from numpy.typing import NDArray
+
+from earshot_protocol import checks
+from earshot_protocol.errors import InvalidParametersError
+
+
+class Scale(StrEnum):
+    """What is mixed."""
+
+    POWER = "power"
+    LOG = "log"
+
+
+@dataclass(frozen=True)
+class Mixup:
+    """How clips are mixed.
+
+    Attributes:
+        scale: of what is mixed.
+        concentration: a of Beta(a, a), the law of β.
+    """
+
+    scale: Scale = Scale.POWER
+    concentration: float = 1.0
+
+    def __post_init__(self) -> None:
+        try:
+            object.__setattr__(self, "scale", Scale(self.scale))
+        except ValueError:
+            raise InvalidParametersError(
+                f"scale={self.scale!r}: must be one of {', '.join(Scale)}"
+            ) from None
+        checks.positive("concentration", self.concentration)
+
+    def shares(self, count: int, generator: np.random.Generator) -> NDArray[np.float32]:
+        """So many β, float32 (count,)."""
+        drawn = generator.beta(self.concentration, self.concentration, count)
+        return drawn.astype(np.float32)
+
+
+@dataclass(frozen=True)
+class Pairs:
+    """What examples are made of.
+
+    Attributes:
+        first, second: places of clips, int64 (examples,); the same twice for a clip as it is.
+    """
+
+    first: NDArray[np.int64]
+    second: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.first)
+
+    def present(self, targets: NDArray[np.floating]) -> NDArray[np.bool_]:
+        """Which labels an example has at any share, bool (examples, labels).
+
+        Args:
+            targets: of the clips, (clips, labels).
+        """
+        there = np.asarray(targets) > 0
+        found: NDArray[np.bool_] = there[self.first] | there[self.second]
+        return found
+
+
+def alone(clips: int) -> Pairs:
+    """Every clip as it is."""
+    places = np.arange(clips)
+    return Pairs(places, places)
+
+
+def doubled(clips: int, generator: np.random.Generator) -> Pairs:
+    """Every clip as it is, then every clip with its neighbour in a random order, the last with
+    the first.
+    """
+    order = generator.permutation(clips)
+    return Pairs(np.concatenate([order, order]), np.concatenate([order, np.roll(order, -1)]))

@@ -1,0 +1,310 @@
+"""Taggers, trained one after another with one graph.
+
+Building a network takes longer than training it on 150 clips, so that a `Workshop` builds it once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import keras
+import numpy as np
+import tensorflow as tf
+from numpy.typing import NDArray
+
+from earshot_models.tagging import losses, metrics, mixup, networks
+from earshot_models.tagging.balanced_batches import Balanced, Cycle, Order
+from earshot_models.tagging.examples import Examples
+from earshot_models.tagging.mel_power import FLOOR
+from earshot_models.tagging.mixup import Mixup, Pairs, Scale
+from earshot_protocol import checks
+from earshot_protocol.errors import InvalidInputError, InvalidParametersError
+
+Weights = tuple[NDArray[np.float32], ...]
+
+_AT_ONCE = 500
+"""Clips in one step of prediction."""
+
+
+@dataclass(frozen=True)
+class Training:
+    """How taggers are trained.
+
+    Attributes:
+        network: one of `networks.NAMES`.
+        steps: batches at most.
+        batch: examples in a batch.
+        rate: of Adam.
+        every: steps from one look at validation to the next.
+        patience: looks without a better mAP, after which it ends.
+        mixup: how clips are mixed; None for not at all.
+        balanced: whether labels take turns in batches.
+        weighted: whether the loss has the weights of Definition 13.
+        adaptive: whether examples of badly learned labels count for more.
+    """
+
+    network: str = "small"
+    steps: int = 240
+    batch: int = 32
+    rate: float = 3e-3
+    every: int = 30
+    patience: int = 3
+    mixup: Mixup | None = field(default_factory=Mixup)
+    balanced: bool = True
+    weighted: bool = False
+    adaptive: bool = False
+
+    def __post_init__(self) -> None:
+        if self.network not in networks.NAMES:
+            raise InvalidParametersError(
+                f"network={self.network!r}: must be one of {', '.join(networks.NAMES)}"
+            )
+        checks.whole("steps", self.steps)
+        checks.whole("batch", self.batch, 2)
+        checks.positive("rate", self.rate)
+        checks.whole("every", self.every)
+        checks.whole("patience", self.patience)
+
+
+FAST = Training()
+"""For a second at 8 kHz and the small network."""
+
+PAPER = Training("resnet18", 10_000, 64, 1e-4, 500, 6, Mixup(Scale.LOG))
+"""Muschiol (2021), section 5.1.3; how often it looked at validation is not given."""
+
+
+@dataclass(frozen=True)
+class Tagger:
+    """A trained network: weights, and the workshop that can run them.
+
+    Attributes:
+        labels: what its numbers stand for.
+        weights: of the network, in Keras's order.
+        history: mAP on validation at each look, by step; empty without validation.
+        workshop: which runs it.
+    """
+
+    labels: tuple[str, ...]
+    weights: Weights = field(repr=False)
+    history: tuple[tuple[int, float], ...]
+    workshop: Workshop = field(repr=False, compare=False)
+
+    def probabilities(self, power: NDArray[np.floating]) -> NDArray[np.float32]:
+        """How likely each label is in each clip, float32 (clips, labels).
+
+        Args:
+            power: mel power, (clips, frames, bands).
+
+        Raises:
+            InvalidInputError: another shape, or numbers that are no powers.
+        """
+        return self.workshop.probabilities(self.weights, power)
+
+
+class Workshop:
+    """Trains taggers of one shape, one after another.
+
+    Args:
+        shape: frames and bands of a clip.
+        labels: their names.
+        settings: of training.
+
+    Raises:
+        InvalidParametersError: a spectrum too small for the network.
+    """
+
+    def __init__(
+        self, shape: tuple[int, int], labels: Sequence[str], settings: Training = FAST
+    ) -> None:
+        self.labels = tuple(labels)
+        self.settings = settings
+        self.model = networks.build(settings.network, shape, len(self.labels))
+        self._optimizer = keras.optimizers.Adam(settings.rate)
+        self._optimizer.build(self.model.trainable_variables)
+        self._train = tf.function(self._steps, reduce_retracing=True)
+        self._predict = tf.function(
+            lambda power: tf.sigmoid(self.model(_log(power), training=False)),
+            input_signature=[tf.TensorSpec((None, *shape), tf.float32)],
+        )
+
+    def fit(self, examples: Examples, validation: Examples | None = None, seed: int = 0) -> Tagger:
+        """Train a tagger from new random weights.
+
+        The weights with the best mAP on validation are kept; without validation, the last.
+
+        Args:
+            examples: to learn from; labels that none of them has are learned as absent.
+            validation: other clips, on which nothing is to be reported, with targets of 0 or 1.
+            seed: of weights, order, mixup and dropout.
+
+        Raises:
+            InvalidInputError: another shape, or a loss that is no number.
+        """
+        examples.check(self._shape, len(self.labels))
+        if validation is not None:
+            validation.check(self._shape, len(self.labels))
+        settings, generator = self.settings, np.random.default_rng([seed, 0x7A66])
+        pairs = mixup.alone(len(examples))
+        if settings.mixup is not None:
+            pairs = mixup.doubled(len(examples), generator)
+        present = pairs.present(examples.targets)
+        order: Order = Cycle(np.arange(len(pairs)), generator)
+        if settings.balanced:
+            order = Balanced(present, generator)
+        weights = np.ones(len(self.labels), np.float32)
+        if settings.weighted:
+            weights = losses.positive_weights(examples.targets)
+        by_example = np.ones(len(pairs), np.float32)
+        self._start(seed)
+        data = tf.constant(examples.power), tf.constant(examples.targets), tf.constant(weights)
+        history: list[tuple[int, float]] = []
+        best, kept = -1.0, self._weights()
+        for start in range(0, settings.steps, settings.every):
+            steps = min(settings.every, settings.steps - start)
+            chosen = order.draw(steps * settings.batch)
+            shares = self._shares(len(chosen), generator)
+            loss = float(
+                self._train(*data, *_cut(pairs, chosen, shares, by_example, settings.batch))
+            )
+            if not np.isfinite(loss):
+                raise InvalidInputError(f"the loss is {loss}: train at a lower rate")
+            if validation is None:
+                continue
+            precisions = metrics.average_precisions(
+                validation.targets.astype(np.int8), self._run(validation.power)
+            )
+            score = float(np.nanmean(precisions))
+            history.append((start + steps, score))
+            if score > best:
+                best, kept = score, self._weights()
+            since = len(history) - 1 - int(np.argmax([each for _, each in history]))
+            if since >= settings.patience:
+                break
+            if settings.adaptive:
+                by_example = losses.example_weights(present, precisions)
+        if validation is None:
+            kept = self._weights()
+        return Tagger(self.labels, kept, tuple(history), self)
+
+    def probabilities(self, weights: Weights, power: NDArray[np.floating]) -> NDArray[np.float32]:
+        """What a tagger says of clips: see `Tagger.probabilities`."""
+        self.restore(weights)
+        clips = Examples.of_power(power)
+        clips.check(self._shape, 0)
+        return self._run(clips.power)
+
+    def restore(self, weights: Sequence[NDArray[np.floating]]) -> None:
+        """Put these weights into the network.
+
+        Raises:
+            InvalidInputError: if they are of another one.
+        """
+        variables = self.model.weights
+        if [array.shape for array in weights] != [tuple(each.shape) for each in variables]:
+            raise InvalidInputError("weights of another network, or of other labels")
+        for variable, array in zip(variables, weights, strict=True):
+            variable.assign(array)
+
+    @property
+    def _shape(self) -> tuple[int, int]:
+        frames, bands = self.model.input_shape[1:]
+        return frames, bands
+
+    def _weights(self) -> Weights:
+        return tuple(variable.numpy() for variable in self.model.weights)
+
+    def _run(self, power: NDArray[np.float32]) -> NDArray[np.float32]:
+        parts = [
+            self._predict(tf.constant(power[start : start + _AT_ONCE])).numpy()
+            for start in range(0, len(power), _AT_ONCE)
+        ]
+        return np.concatenate([np.zeros((0, len(self.labels)), np.float32), *parts])
+
+    def _start(self, seed: int) -> None:
+        """New random weights, and an optimizer that has not moved."""
+        drawn = np.random.default_rng([seed, 0x57A7])
+        for layer in self.model.layers:
+            for variable in layer.weights:
+                if variable.path.endswith("kernel"):
+                    kind = layer.kernel_initializer
+                    own = {**kind.get_config(), "seed": int(drawn.integers(2**31))}
+                    variable.assign(type(kind).from_config(own)(variable.shape))
+                else:
+                    one = variable.path.endswith(("gamma", "moving_variance"))
+                    variable.assign(np.full(variable.shape, float(one), np.float32))
+            if isinstance(layer, keras.layers.Dropout):
+                layer.seed_generator.state.assign([int(drawn.integers(2**31)), 0])
+        for variable in self._optimizer.variables:
+            if "learning_rate" not in variable.path:
+                variable.assign(tf.zeros_like(variable))
+
+    def _shares(self, count: int, generator: np.random.Generator) -> NDArray[np.float32]:
+        if self.settings.mixup is None:
+            return np.ones(count, np.float32)
+        return self.settings.mixup.shares(count, generator)
+
+    def _steps(
+        self, power: Any, targets: Any, weights: Any, first: Any, second: Any, shares: Any, own: Any
+    ) -> Any:
+        """Train for as many steps as there are rows of what comes next; the last loss."""
+        variables, loss = self.model.trainable_variables, tf.constant(0.0)
+        for step in tf.range(tf.shape(first)[0]):
+            share = shares[step]
+            heard = self._mixed(power, first[step], second[step], share)
+            wanted = _between(
+                tf.gather(targets, first[step]), tf.gather(targets, second[step]), share[:, None]
+            )
+            with tf.GradientTape() as tape:
+                logits = self.model(heard, training=True)
+                each = losses.binary_cross_entropy(wanted, logits, weights)
+                loss = tf.reduce_mean(own[step] * each)
+            gradients = tape.gradient(loss, variables)
+            self._optimizer.apply_gradients(zip(gradients, variables, strict=True))
+        return loss
+
+    def _mixed(self, power: Any, first: Any, second: Any, share: Any) -> Any:
+        """Log-mel of clips mixed with others, either before or after the logarithm."""
+        one, other, part = tf.gather(power, first), tf.gather(power, second), share[:, None, None]
+        if self.settings.mixup is None:
+            return _log(one)
+        if self.settings.mixup.scale is Scale.LOG:
+            return _between(_log(one), _log(other), part)
+        return _log(_between(one, other, part))
+
+
+def train(
+    examples: Examples,
+    labels: Sequence[str],
+    validation: Examples | None = None,
+    settings: Training = FAST,
+    seed: int = 0,
+) -> Tagger:
+    """Train one tagger; for several of one shape, `Workshop.fit`.
+
+    Raises:
+        InvalidInputError: as `Workshop.fit`.
+        InvalidParametersError: as `Workshop`.
+    """
+    return Workshop(examples.shape, labels, settings).fit(examples, validation, seed)
+
+
+def _log(power: Any) -> Any:
+    return tf.math.log(power + FLOOR)
+
+
+def _between(one: Any, other: Any, share: Any) -> Any:
+    return share * one + (1 - share) * other
+
+
+def _cut(
+    pairs: Pairs,
+    chosen: NDArray[np.int64],
+    shares: NDArray[np.float32],
+    weights: NDArray[np.float32],
+    batch: int,
+) -> tuple[Any, ...]:
+    """What the graph goes through, step by step: tensors (steps, batch)."""
+    columns = (pairs.first[chosen], pairs.second[chosen], shares, weights[chosen])
+    return tuple(tf.constant(column.reshape(-1, batch)) for column in columns)
