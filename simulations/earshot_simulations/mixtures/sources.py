@@ -31,27 +31,20 @@ class Side(IntEnum):
 
 
 @dataclass(frozen=True)
-class Sources:
-    """Seconds that are mixed.
+class Seconds:
+    """Seconds that are mixed, by what they are and whom they are for.
 
     Attributes:
-        sound: float32 (seconds, rate), none silent.
         label: int64 (seconds,), index into `labels`, or `BACKGROUND`.
         side: int64 (seconds,), a `Side`.
         recording: int64 (seconds,), the same for seconds of one recording.
         labels: the names, environments and digits by turns, so that the first few are of both.
     """
 
-    sound: NDArray[np.float32]
     label: NDArray[np.int64]
     side: NDArray[np.int64]
     recording: NDArray[np.int64]
     labels: tuple[str, ...]
-
-    @property
-    def rate(self) -> int:
-        """Samples per second."""
-        return int(self.sound.shape[1])
 
     def of(self, side: Side, label: int) -> NDArray[np.int64]:
         """Which seconds of a side have a label, int64 (some,)."""
@@ -71,6 +64,22 @@ class Sources:
                 "recordings in folds 1 to 4, digits takes 0 to 20 and more"
             )
         return found
+
+
+@dataclass(frozen=True)
+class Sources(Seconds):
+    """Seconds with their sound.
+
+    Attributes:
+        sound: float32 (seconds, rate), none silent.
+    """
+
+    sound: NDArray[np.float32]
+
+    @property
+    def rate(self) -> int:
+        """Samples per second."""
+        return int(self.sound.shape[1])
 
 
 def open_sources(
@@ -113,7 +122,8 @@ def open_sources(
             parts.append((audio.seconds(sound, rate=rate), name, whose, number))
     counts = [len(sound) for sound, *_ in parts]
     label, side, recording = (np.repeat([part[i] for part in parts], counts) for i in (1, 2, 3))
-    return Sources(np.concatenate([part[0] for part in parts]), label, side, recording, labels)
+    sound = np.concatenate([part[0] for part in parts])
+    return Sources(label, side, recording, labels, sound)
 
 
 def _by_turns(first: Sequence[str], second: Sequence[str]) -> tuple[str, ...]:
