@@ -128,6 +128,7 @@ def test_every_objective_is_killed() -> None:
     assert set(OBJECTIVES) == {"nt-xent", "momentum", "bilinear", "distillation"}
 
 
+@pytest.mark.slow
 def test_a_finished_run_is_not_trained_on(ended: Run, tmp_path: Path) -> None:
     first, history = ended
 
@@ -140,6 +141,7 @@ def test_a_finished_run_is_not_trained_on(ended: Run, tmp_path: Path) -> None:
         np.testing.assert_array_equal(one, other)
 
 
+@pytest.mark.slow
 def test_it_learns_to_tell_recordings_apart(tmp_path: Path) -> None:
     ours = model(width=0.5)
     schedule = Schedule(steps=60, steps_per_epoch=30, warm_up=5)

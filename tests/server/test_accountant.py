@@ -150,6 +150,7 @@ EVENTS: st.SearchStrategy[Event] = st.one_of(
 )
 
 
+@pytest.mark.slow
 @settings(max_examples=60)
 @given(
     events=st.lists(EVENTS, min_size=1, max_size=4),

@@ -162,6 +162,7 @@ def test_a_release_without_any_noise_is_caught() -> None:
     assert faults.raw_counts(0).verdict == "caught"
 
 
+@pytest.mark.slow
 def test_a_sound_neighbour_of_each_planted_fault_is_not_called_a_fault() -> None:
     mechanism = BallotSum(0.5, 3, 900)
     law = noise_law(mechanism, 900)

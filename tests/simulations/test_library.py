@@ -77,6 +77,7 @@ def test_simulating_prints_nothing(capfd: pytest.CaptureFixture[str]) -> None:
     assert "hear" in seen
 
 
+@pytest.mark.slow
 def test_the_phase_asks_for_the_encoder_that_is_given(tmp_path: Path) -> None:
     copy = tmp_path / "mine.tflite"
     copy.write_bytes(SHIPPED.read_bytes())

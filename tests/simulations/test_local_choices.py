@@ -19,6 +19,7 @@ def _few(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(local_choices, "RUNS", (1, 8))
 
 
+@pytest.mark.slow
 def test_what_the_choices_are_worth() -> None:
     shown = CliRunner().invoke(bench.app, ["local-choices", "--seeds", "4", "--json"])
     assert shown.exit_code == 0, shown.output

@@ -31,6 +31,7 @@ def folder(tmp_path: Path) -> Path:
     return votes
 
 
+@pytest.mark.slow
 def test_the_command_leaves_a_table_a_picture_and_a_note(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -17,6 +17,7 @@ from earshot_simulations.study.phase import at_once
 from earshot_simulations.sweeps.phase import ARI_TEST, CLEAR_NAMES, NAMES
 
 
+@pytest.mark.slow
 def test_the_command_leaves_a_table_a_picture_and_a_note(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

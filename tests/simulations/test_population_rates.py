@@ -80,6 +80,7 @@ def test_files_below_the_rate_of_the_encoder_are_named_before_any_work(
         SoundFolder(folder, 3, 5, 0.5, 1)
 
 
+@pytest.mark.slow
 def test_phones_hear_synthesized_scenes_at_the_rate_of_their_encoder(wide: Path) -> None:
     def scenes(encoder: Path | None) -> np.ndarray:
         with Soundscapes(1, 1, 1, 0.5, seed=3, dimensions=16, encoder=encoder) as population:

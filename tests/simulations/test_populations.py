@@ -92,6 +92,7 @@ def same(one: Recordings, other: Recordings) -> bool:
     )
 
 
+@pytest.mark.slow
 def test_a_seed_gives_the_same_population_in_every_process(make: Maker) -> None:
     with make() as one, make() as two:
         pickled = pickle.dumps(one)

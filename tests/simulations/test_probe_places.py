@@ -61,6 +61,7 @@ def test_one_hot_clips_are_all_found() -> None:
     assert found.chance == pytest.approx(1 / CLIPS)
 
 
+@pytest.mark.slow
 def test_what_says_nothing_finds_as_much_as_chance() -> None:
     seconds = visited()
     scores = []

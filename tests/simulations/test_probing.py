@@ -242,6 +242,7 @@ def test_some_clips_without_labels_are_refused(folder: Path) -> None:
         cut(torn)
 
 
+@pytest.mark.slow
 def test_the_command_measures_the_shipped_encoder(folder: Path, tmp_path: Path) -> None:
     out, cache = tmp_path / "out", tmp_path / "cache"
     words = ["--data", str(folder), "--cache", str(cache), "--out", str(out), "--json"]

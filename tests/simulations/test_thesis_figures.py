@@ -74,7 +74,7 @@ def table(out: Path, name: str) -> list[dict[str, str]]:
             12,
             marks=pytest.mark.slow,
         ),
-        ("liebenow-9.6", ("ari_test", "label_accuracy"), 13),
+        pytest.param("liebenow-9.6", ("ari_test", "label_accuracy"), 13, marks=pytest.mark.slow),
     ],
 )
 def test_a_figure_is_made_and_its_note_says_what_its_table_says(
@@ -159,6 +159,7 @@ def test_what_cannot_be_done_is_refused_by_name(
     assert said in capsys.readouterr().err
 
 
+@pytest.mark.slow
 def test_seconds_and_traffic_share_their_phases(
     earshot: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

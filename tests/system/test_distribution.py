@@ -129,7 +129,7 @@ def test_the_wheel_holds_every_shipped_encoder_and_its_credits(wheel: Path) -> N
             assert archive.read(f"earshot_protocol/data/{name}-credits.txt")
 
 
-@pytest.mark.parametrize("extra", ["", "phone"])
+@pytest.mark.parametrize("extra", ["", pytest.param("phone", marks=pytest.mark.slow)])
 def test_the_wheel_brings_the_command_into_a_bare_environment(
     wheel: Path, extra: str, tmp_path: Path
 ) -> None:
