@@ -1,0 +1,98 @@
+"""The small classifier of spoken digits, trained hundreds of times in a row on a few clips each.
+
+A ridge regression on a log-mel picture, every clip moved in time by a few frames either way. With
+nine clips and 1,280 numbers each it is what learns best and fastest of what was tried.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+
+from earshot_protocol import checks
+from earshot_protocol.errors import InvalidInputError
+
+SILENCE = -1.0
+"""What a picture holds where nothing was heard; frames that a moved clip leaves empty get it."""
+
+TEACHER, STUDENT = 10.0, 100.0
+"""Strengths of regularization. Chosen on recordings of a speaker that no figure is of: a teacher
+with nine clips, a student of 200 clips of whose labels noise has made some wrong."""
+
+
+class MovedRidge:
+    """A ridge classifier of pictures that may begin a little earlier or later.
+
+    Args:
+        strength: of regularization, against sums over all moved clips.
+        reach: frames by which a clip is moved, at most, either way.
+
+    Raises:
+        InvalidParametersError: a number is out of range.
+    """
+
+    def __init__(self, strength: float = TEACHER, reach: int = 3) -> None:
+        self.strength = checks.positive("strength", strength)
+        self.reach = checks.whole("reach", reach, 0)
+        self._model: Any = None
+        self._only: int | None = None
+
+    def fit(self, samples: NDArray[np.floating], labels: NDArray[np.integer]) -> Self:
+        """Learn from pictures.
+
+        Args:
+            samples: (samples, frames, bands) in [-1, 1].
+            labels: (samples,), class numbers. Where all are the same, that is all it ever says.
+
+        Raises:
+            InvalidInputError: no pictures, some that are not finite or shorter than they are
+                moved, or not a label for each.
+        """
+        from sklearn.linear_model import RidgeClassifier
+
+        pictures, answers = np.asarray(samples), np.asarray(labels)
+        if pictures.ndim != 3 or not len(pictures) or answers.shape != pictures.shape[:1]:
+            raise InvalidInputError(
+                f"pictures of shape {pictures.shape} and labels of shape {answers.shape}: must be "
+                "samples × frames × bands, one at least, and a label for each"
+            )
+        if not np.isfinite(pictures).all() or pictures.shape[1] <= self.reach:
+            raise InvalidInputError(
+                f"pictures must be finite numbers of more than {self.reach} frames"
+            )
+        self._only = int(answers[0]) if (answers == answers[0]).all() else None
+        if self._only is None:
+            many = np.concatenate([moved(pictures, by) for by in self._moves()])
+            self._model = RidgeClassifier(self.strength, solver="cholesky")
+            self._model.fit(many.reshape(len(many), -1), np.tile(answers, len(self._moves())))
+        return self
+
+    def predict(self, samples: NDArray[np.floating]) -> NDArray[np.int64]:
+        """The class number of each picture, (samples,).
+
+        Raises:
+            InvalidInputError: it was not trained.
+        """
+        if self._only is not None:
+            return np.full(len(samples), self._only, dtype=np.int64)
+        if self._model is None:
+            raise InvalidInputError("this classifier was not trained: fit it first")
+        found = self._model.predict(np.asarray(samples).reshape(len(samples), -1))
+        return np.asarray(found, dtype=np.int64)
+
+    def _moves(self) -> range:
+        return range(-self.reach, self.reach + 1)
+
+
+def moved(pictures: NDArray[np.floating], frames: int) -> NDArray[np.floating]:
+    """Pictures (samples, frames, bands) that begin so many frames later, or earlier if below 0."""
+    found = np.full_like(pictures, SILENCE)
+    if frames > 0:
+        found[:, frames:] = pictures[:, :-frames]
+    elif frames < 0:
+        found[:, :frames] = pictures[:, -frames:]
+    else:
+        found[:] = pictures
+    return found
