@@ -1,0 +1,148 @@
+"""How far generated sound is from real sound: the Fréchet distance of two sets of embeddings.
+
+Each set is taken for a normal law, and the distance is that of Dowson and Landau (Journal of
+Multivariate Analysis, 1982), squared, as Heusel et al. (NeurIPS 2017) use it for images. It says
+how alike two crowds are, not whether any clip is good. A set's own covariance is learned from it,
+so the distance of two sets of one law is above zero, and the more so the smaller they are: it is to
+be read beside that of real sound from real sound, with sets of the same size.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from earshot_protocol import checks
+from earshot_protocol.errors import InvalidInputError
+from earshot_simulations.generation.public_embedding import NOTE
+from earshot_simulations.sweeps.estimate import Estimate, estimate
+
+SAMPLES_PER_DIMENSION = 10
+"""At least; with fewer, a covariance is mostly chance."""
+
+Numbers = NDArray[np.float64]
+
+
+class TooFewSamplesError(InvalidInputError):
+    """Fewer than ten samples for each dimension of an embedding."""
+
+
+@dataclass(frozen=True)
+class Fidelity:
+    """How far generated sound is from real sound, and real sound from itself.
+
+    Attributes:
+        generated: distance of generated sound from one half of the real clips, over random halves.
+        real: distance of the two halves, over the same.
+        size: clips and samples in each set.
+        dimensions: of the embedding.
+        note: what must stand beside the figures.
+    """
+
+    generated: Estimate
+    real: Estimate
+    size: int
+    dimensions: int
+    note: str = NOTE
+
+
+def distance(some: Numbers, others: Numbers) -> float:
+    """The squared Fréchet distance of the normal laws of two sets.
+
+    Args:
+        some: (n, dimensions).
+        others: (m, dimensions).
+
+    Raises:
+        TooFewSamplesError: a set has fewer than ten samples a dimension.
+        InvalidInputError: other shapes, or numbers that are not finite.
+    """
+    one, other = _checked("some", some), _checked("others", others)
+    if one.shape[1] != other.shape[1]:
+        raise InvalidInputError(
+            f"embeddings of {one.shape[1]} and of {other.shape[1]} dimensions: must have as many"
+        )
+    return of_laws(
+        one.mean(axis=0),
+        np.cov(one, rowvar=False, ddof=1),
+        other.mean(axis=0),
+        np.cov(other, rowvar=False, ddof=1),
+    )
+
+
+def of_laws(mean: Numbers, covariance: Numbers, other_mean: Numbers, other: Numbers) -> float:
+    """‖μ₁ − μ₂‖² + tr Σ₁ + tr Σ₂ − 2 tr (Σ₁^½ Σ₂ Σ₁^½)^½ of two normal laws.
+
+    Args:
+        mean: μ₁, (dimensions,).
+        covariance: Σ₁, (dimensions, dimensions).
+        other_mean: μ₂.
+        other: Σ₂.
+    """
+    first, second = np.atleast_2d(covariance), np.atleast_2d(other)
+    # All three are symmetric and have no negative eigenvalues, but for rounding.
+    values, vectors = np.linalg.eigh(first)
+    root = (vectors * np.sqrt(values.clip(0))) @ vectors.T
+    inner = np.linalg.eigvalsh(root @ second @ root).clip(0)
+    apart = float(np.sum(np.square(np.asarray(mean) - other_mean)))
+    spread = float(np.trace(first) + np.trace(second) - 2 * np.sqrt(inner).sum())
+    return apart + max(0.0, spread)
+
+
+def fidelity(real: Numbers, generated: Numbers, splits: int = 10, seed: int = 0) -> Fidelity:
+    """Distances over random halves of the real clips, with sets of one size.
+
+    Each split shuffles the real clips and the samples, and compares one half of the clips with the
+    other half and with as many samples. Splits share clips, so the intervals are of the halving:
+    they say nothing of how far another training would be, for which there are seeds.
+
+    Args:
+        real: embeddings of real clips, (n, dimensions).
+        generated: embeddings of samples, (m, dimensions).
+        splits: how many.
+        seed: of the halves.
+
+    Raises:
+        TooFewSamplesError: half of the clips, or the samples, are fewer than ten a dimension.
+        InvalidInputError: other shapes, or numbers that are not finite.
+        InvalidParametersError: no split.
+    """
+    checks.whole("splits", splits)
+    samples = _checked("generated", generated)
+    clips = _checked("real", real, halves=True)
+    if clips.shape[1] != samples.shape[1]:
+        raise InvalidInputError(
+            f"embeddings of {clips.shape[1]} and of {samples.shape[1]} dimensions: must have as "
+            "many"
+        )
+    generator = np.random.default_rng(seed)
+    size = min(len(clips) // 2, len(samples))
+    far, near = [], []
+    for _ in range(splits):
+        order = generator.permutation(len(clips))
+        half = clips[order[:size]]
+        drawn = samples[generator.permutation(len(samples))[:size]]
+        far.append(distance(drawn, half))
+        near.append(distance(clips[order[size : 2 * size]], half))
+    return Fidelity(estimate(far), estimate(near), size, clips.shape[1])
+
+
+def _checked(name: str, embeddings: Numbers, halves: bool = False) -> Numbers:
+    table = np.asarray(embeddings)
+    if table.ndim != 2 or not table.shape[1] or table.dtype.kind != "f":
+        raise InvalidInputError(
+            f"{name}: {table.dtype} of shape {table.shape}; must be floating-point numbers, one "
+            "embedding a row"
+        )
+    if not np.isfinite(table).all():
+        raise InvalidInputError(f"{name}: must be finite numbers")
+    needed = SAMPLES_PER_DIMENSION * table.shape[1]
+    if len(table) // (2 if halves else 1) < needed:
+        whole = f"{2 * needed}, in two halves" if halves else str(needed)
+        raise TooFewSamplesError(
+            f"{name}: {len(table)} samples of {table.shape[1]} dimensions; a Fréchet distance "
+            f"needs {SAMPLES_PER_DIMENSION} a dimension, {whole}"
+        )
+    return table.astype(np.float64)

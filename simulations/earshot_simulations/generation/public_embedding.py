@@ -1,0 +1,293 @@
+"""An embedding of pictures of sound that was fitted on public sound alone.
+
+The Fréchet distance of generated to real clips is that of their embeddings. An embedding that had
+met the sensitive clips would carry some of them into every figure that is published; this one never
+meets them. A small network learns to tell public sounds apart, and its last hidden layer, turned
+and scaled so that public sound has unit covariance, is the embedding.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+import warnings
+import zipfile
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from earshot_protocol import checks
+from earshot_protocol.errors import InvalidInputError
+
+NOTE = "public embedding: never met the sensitive clips"
+"""For every page and note with a distance by such an embedding."""
+
+_VERSION = 1
+"""Of what is kept; it is part of the key."""
+_AT_ONCE = 1024
+"""Pictures in one step of embedding."""
+_BATCH = 128
+_DECAY = 1e-3
+
+
+@dataclass(frozen=True)
+class EmbeddingSettings:
+    """How an embedding is fitted.
+
+    Attributes:
+        dimensions: of an embedding, at most the units of the last hidden layer.
+        hidden: units of the two hidden layers.
+        copies: of each picture, moved and made louder or softer by chance.
+        shift: frames by which a copy is moved, at most.
+        gain: of the range [-1, 1] by which a copy is louder or softer, at most.
+        passes: over all copies.
+        seed: of weights, copies and order.
+
+    Raises:
+        InvalidParametersError: a number out of range.
+    """
+
+    dimensions: int = 32
+    hidden: tuple[int, int] = (128, 64)
+    copies: int = 6
+    shift: int = 4
+    gain: float = 0.2
+    passes: int = 25
+    seed: int = 0
+
+    def __post_init__(self) -> None:
+        for units in self.hidden:
+            checks.whole("hidden", units)
+        checks.whole("dimensions", self.dimensions, 1, self.hidden[-1])
+        checks.whole("copies", self.copies)
+        checks.whole("shift", self.shift, 0)
+        checks.share("gain", self.gain)
+        checks.whole("passes", self.passes)
+        checks.whole("seed", self.seed, 0)
+
+
+@dataclass(frozen=True)
+class PublicEmbedding:
+    """A fitted embedding.
+
+    Attributes:
+        shape: frames and bands of the pictures that it embeds.
+        weights: of the hidden layers, each (units before, units).
+        biases: of the hidden layers, each (units,).
+        mean: of the last layer on public sound, (units,).
+        whitening: float64 (units, dimensions).
+    """
+
+    shape: tuple[int, int]
+    weights: tuple[NDArray[np.float64], ...]
+    biases: tuple[NDArray[np.float64], ...]
+    mean: NDArray[np.float64]
+    whitening: NDArray[np.float64]
+
+    @property
+    def dimensions(self) -> int:
+        """Of an embedding."""
+        return int(self.whitening.shape[1])
+
+    def embed(self, pictures: NDArray[np.float32]) -> NDArray[np.float64]:
+        """Embeddings of pictures.
+
+        Args:
+            pictures: (n, frames, bands) in [-1, 1].
+
+        Returns:
+            float64 (n, dimensions).
+
+        Raises:
+            InvalidInputError: another shape, or numbers that are not finite.
+        """
+        given = _checked(pictures, self.shape)
+        found = np.empty((len(given), self.dimensions))
+        for start in range(0, len(given), _AT_ONCE):
+            layer = _flat(given[start : start + _AT_ONCE])
+            layer = _last_layer(layer, self.weights, self.biases)
+            found[start : start + _AT_ONCE] = (layer - self.mean) @ self.whitening
+        return found
+
+
+def fit(
+    pictures: NDArray[np.float32],
+    labels: Sequence[str],
+    settings: EmbeddingSettings | None = None,
+) -> PublicEmbedding:
+    """An embedding that tells these sounds apart.
+
+    Args:
+        pictures: of public sound, (n, frames, bands) in [-1, 1].
+        labels: what each of them is; of two classes at least.
+        settings: how; defaults by default.
+
+    Raises:
+        InvalidInputError: pictures or labels that are none or do not fit, fewer pictures than
+            dimensions, or sounds that are all alike.
+    """
+    from sklearn.exceptions import ConvergenceWarning
+    from sklearn.neural_network import MLPClassifier
+
+    chosen = settings or EmbeddingSettings()
+    given = _checked(pictures, np.shape(pictures)[1:])
+    names = np.asarray(labels, dtype=np.str_)
+    if names.shape != (len(given),):
+        raise InvalidInputError(
+            f"{names.size} labels for {len(given)} pictures: one each is needed"
+        )
+    if len(np.unique(names)) < 2:
+        raise InvalidInputError("labels: public sound of two classes at least is needed")
+    if len(given) < chosen.dimensions:
+        raise InvalidInputError(
+            f"{len(given)} public pictures: an embedding of {chosen.dimensions} dimensions needs "
+            "as many at least"
+        )
+    generator = np.random.default_rng(chosen.seed)
+    copies = np.concatenate(
+        [given, *(_copy(given, chosen, generator) for _ in range(1, chosen.copies))]
+    )
+    network = MLPClassifier(
+        chosen.hidden,
+        activation="tanh",
+        alpha=_DECAY,
+        batch_size=min(_BATCH, len(copies)),
+        max_iter=chosen.passes,
+        random_state=chosen.seed,
+    )
+    with warnings.catch_warnings():
+        # The number of passes is part of the settings, not a search for the end.
+        warnings.filterwarnings("ignore", category=ConvergenceWarning)
+        network.fit(_flat(copies), np.tile(names, chosen.copies))
+    weights = tuple(np.asarray(each, dtype=np.float64) for each in network.coefs_[:-1])
+    biases = tuple(np.asarray(each, dtype=np.float64) for each in network.intercepts_[:-1])
+    layer = _last_layer(_flat(copies), weights, biases)
+    return PublicEmbedding(
+        (given.shape[1], given.shape[2]),
+        weights,
+        biases,
+        layer.mean(axis=0),
+        _whitening(layer, chosen.dimensions),
+    )
+
+
+def kept(
+    folder: Path,
+    pictures: NDArray[np.float32],
+    labels: Sequence[str],
+    settings: EmbeddingSettings | None = None,
+) -> PublicEmbedding:
+    """As `fit`, or what was fitted on exactly these pictures and labels before.
+
+    Args:
+        folder: that keeps embeddings; made if it is not there.
+        pictures: see `fit`.
+        labels: see `fit`.
+        settings: see `fit`.
+
+    Raises:
+        InvalidInputError: see `fit`.
+    """
+    chosen = settings or EmbeddingSettings()
+    path = folder / f"embedding-{_key(pictures, labels, chosen)}.npz"
+    found = _load(path)
+    if found is None:
+        found = fit(pictures, labels, chosen)
+        folder.mkdir(parents=True, exist_ok=True)
+        _save(found, path)
+    return found
+
+
+def _checked(pictures: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
+    table = np.asarray(pictures)
+    if table.ndim != 3 or table.shape[1:] != tuple(shape) or 0 in table.shape[1:]:
+        wanted = " × ".join(map(str, shape)) if len(shape) == 2 else "frames × bands"
+        raise InvalidInputError(f"pictures of shape {table.shape}: must be n × {wanted}")
+    if table.dtype.kind != "f" or not np.isfinite(table).all():
+        raise InvalidInputError(f"pictures of {table.dtype}: must be finite floating-point numbers")
+    return table.astype(np.float64)
+
+
+def _flat(pictures: NDArray[np.float64]) -> NDArray[np.float64]:
+    return pictures.reshape(len(pictures), -1)
+
+
+def _copy(
+    pictures: NDArray[np.float64], settings: EmbeddingSettings, generator: np.random.Generator
+) -> NDArray[np.float64]:
+    """Each picture, moved in time and louder or softer; what is silent stays so."""
+    moves = generator.integers(-settings.shift, settings.shift + 1, len(pictures))
+    gains = generator.uniform(-settings.gain, settings.gain, len(pictures))
+    moved = np.stack(
+        [np.roll(each, move, axis=0) for each, move in zip(pictures, moves, strict=True)]
+    )
+    louder = moved + gains[:, None, None] * (moved > -1)
+    return np.clip(louder, -1, 1)
+
+
+def _last_layer(
+    layer: NDArray[np.float64],
+    weights: Sequence[NDArray[np.float64]],
+    biases: Sequence[NDArray[np.float64]],
+) -> NDArray[np.float64]:
+    for weight, bias in zip(weights, biases, strict=True):
+        layer = np.tanh(layer @ weight + bias)
+    return layer
+
+
+def _whitening(layer: NDArray[np.float64], dimensions: int) -> NDArray[np.float64]:
+    """Towards the directions of most variance, each scaled to unit variance."""
+    values, vectors = np.linalg.eigh(np.cov(layer, rowvar=False))
+    values, vectors = values[::-1][:dimensions], vectors[:, ::-1][:, :dimensions]
+    if not values[-1] > 1e-9 * values[0]:
+        raise InvalidInputError(
+            f"public sounds are too much alike for an embedding of {dimensions} dimensions: give "
+            "more of them, or take fewer dimensions"
+        )
+    # An eigenvector's sign is the linear algebra's choice; this one is not.
+    signs = np.sign(vectors[np.abs(vectors).argmax(axis=0), np.arange(dimensions)])
+    return np.asarray(vectors * signs / np.sqrt(values), dtype=np.float64)
+
+
+def _key(pictures: NDArray[np.float32], labels: Sequence[str], settings: EmbeddingSettings) -> str:
+    about = [_VERSION, asdict(settings), list(np.shape(pictures)), list(map(str, labels))]
+    digest = hashlib.sha256(json.dumps(about).encode())
+    digest.update(np.ascontiguousarray(pictures, dtype="<f4").tobytes())
+    return digest.hexdigest()[:32]
+
+
+def _load(path: Path) -> PublicEmbedding | None:
+    """What was kept; None if there is nothing, or nothing whole."""
+    try:
+        with path.open("rb") as stream, np.load(stream, allow_pickle=False) as file:
+            layers = range(int(file["layers"]))
+            frames, bands = file["shape"].tolist()
+            return PublicEmbedding(
+                (frames, bands),
+                tuple(file[f"weights {each}"] for each in layers),
+                tuple(file[f"biases {each}"] for each in layers),
+                file["mean"],
+                file["whitening"],
+            )
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile):
+        return None
+
+
+def _save(embedding: PublicEmbedding, path: Path) -> None:
+    arrays: dict[str, Any] = {
+        "layers": len(embedding.weights),
+        "shape": embedding.shape,
+        "mean": embedding.mean,
+        "whitening": embedding.whitening,
+    }
+    for place, (weight, bias) in enumerate(zip(embedding.weights, embedding.biases, strict=True)):
+        arrays[f"weights {place}"], arrays[f"biases {place}"] = weight, bias
+    with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".new", delete=False) as file:
+        np.savez(file, **arrays)
+    os.replace(file.name, path)
