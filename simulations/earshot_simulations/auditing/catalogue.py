@@ -32,6 +32,7 @@ from earshot_simulations.auditing.plans import (
     mechanisms_of,
 )
 from earshot_simulations.auditing.printed import audit_printed
+from earshot_simulations.auditing.printed_scale import audit_printed_scale
 from earshot_simulations.auditing.routes import WHOLE_PHASES, audit_phases
 from earshot_simulations.auditing.runs import PRIVATE_RUNS
 from earshot_simulations.auditing.samplers import SAMPLERS, audit_samplers
@@ -85,6 +86,7 @@ _SMALL = {
 def _printed(effort: Effort) -> Iterator[Result]:
     yield from audit_printed()
     yield from curator_printed()
+    yield from audit_printed_scale()
 
 
 def _faults(effort: Effort) -> Iterator[Result]:

@@ -1,7 +1,8 @@
-"""What papers claim that votes with several winners cost, to stand beside what they do cost.
+"""What papers claim that votes cost, to stand beside what they do cost.
 
-None of it is used to account for anything. Their noise is on votes for a label and on votes that
-are not for it; as both add up to the teachers, σ there is `printed_deviation` on the votes here.
+None of it is used to account for anything. Where votes have several winners, noise is on those for
+a label and on those that are not for it; as both add up to the teachers, σ there is
+`printed_deviation` on the votes here.
 """
 
 from __future__ import annotations
@@ -64,3 +65,15 @@ def classic_rho(epsilon: float, delta: float) -> float:
     checks.positive("epsilon", epsilon)
     log = -math.log(checks.probability("delta", delta))
     return (math.sqrt(log + epsilon) - math.sqrt(log)) ** 2
+
+
+def printed_scale(epsilon: float, queries: int) -> float:
+    """K/2ε, scale of the Laplace noise on each count of K queries (Yang et al., Interspeech 2021).
+
+    Under their Figure 5; under their equation 3 the scale is the inverse of that. A vote that moves
+    changes two counts by one, so the answers cost 4ε as they add up; ε needs 2K/ε.
+
+    Raises:
+        InvalidParametersError: ε or K out of range.
+    """
+    return checks.whole("queries", queries) / (2 * checks.epsilon("epsilon", epsilon))

@@ -1,0 +1,1 @@
+"""Spoken digits whose speakers are private: teachers, answers about generated clips, students."""

@@ -1,0 +1,81 @@
+"""How many labels Laplace noise of scale K/2ε leaves right, at best: Yang et al.'s Figure 5.
+
+Nobody can have better votes than teachers that all agree and are right. What noise leaves of their
+labels, and what a student can make of that, is known exactly, or bounded, without any sound.
+"""
+
+from __future__ import annotations
+
+import math
+
+from earshot_protocol import checks
+from earshot_server.accounting.votes.claims import printed_scale
+
+TEACHERS, WORDS = 200, 35
+"""Of the paper."""
+
+
+def right_labels(teachers: int, classes: int, scale: float) -> float:
+    """The share of right labels of teachers who all vote for the right class.
+
+    ∫ f(x) F(x + n/b)^(m−1) dx, f and F of Laplace noise of scale 1, by parts: the winner's noise
+    beyond −n/b and beyond 0 in closed form, between them by quadrature.
+
+    Args:
+        teachers: n.
+        classes: m.
+        scale: b of the noise on every count, in votes.
+
+    Returns:
+        From 1/m, where the noise drowns everything, to 1.
+
+    Raises:
+        InvalidParametersError: no teacher, no two classes, or no scale.
+    """
+    from scipy.integrate import quad
+
+    others = checks.whole("classes", classes, 2) - 1
+    lead = checks.whole("teachers", teachers) / checks.positive("scale", scale)
+    low = math.exp(-lead)
+    if low == 0:
+        return 1.0
+    below = 2.0**-classes * low / classes
+    above = -math.expm1(classes * math.log1p(-low / 2)) / (classes * low)
+
+    def density(noise: float) -> float:
+        return math.exp(noise + others * math.log1p(-math.exp(-noise - lead) / 2)) / 2
+
+    # Of the winner's noise no more than 10⁻²⁶ is beyond 60 scales.
+    between = quad(density, max(-lead, -60.0), 0.0, epsabs=1e-12, limit=200)[0]
+    return float(below + between + above)
+
+
+def printed_right_labels(epsilon: float, queries: int) -> float:
+    """The same of the paper's teachers and words at its scale, K/2ε."""
+    return right_labels(TEACHERS, WORDS, printed_scale(epsilon, queries))
+
+
+def most_accuracy(epsilon: float, queries: int, words: int = WORDS) -> float:
+    """No student is right more often, however clean the generated clips fall into words.
+
+    Clips of one word, told from others without an error, share n = ⌈K/m⌉ noisy labels. Each of
+    those has the law P_c if its word is c: right with p, else any other word alike. Whoever guesses
+    a word from n of them is right with probability 1/m + TV at most, TV the distance from the
+    labels' law P_c to n draws of all words alike, TV ≤ √(n · KL / 2) (Pinsker), and TV ≤ 1 − 1/m.
+
+    Args:
+        epsilon: ε that the scale K/2ε is named after.
+        queries: K, one for every word at least.
+        words: m.
+
+    Raises:
+        InvalidParametersError: fewer queries than words.
+    """
+    checks.whole("queries", queries, words)
+    right = right_labels(TEACHERS, words, printed_scale(epsilon, queries))
+    wrong = (1 - right) / (words - 1)
+    divergence = right * math.log(right * words)
+    if wrong > 0:
+        divergence += (1 - right) * math.log(wrong * words)
+    each = math.ceil(queries / words)
+    return min(1.0, 1 / words + math.sqrt(max(0.0, each * divergence / 2)))

@@ -1,0 +1,156 @@
+"""Who is private: one speaker of a data set is public, the others are not, and some test.
+
+Everything that is chosen is chosen on the public speaker: private ones train teachers or private
+generators and are tested on, once, with other takes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from earshot_models import audio
+from earshot_models.datasets import folder, spoken_digits
+from earshot_models.datasets.dataset import Clip, Dataset
+from earshot_models.datasets.waveforms import Progress, waveforms
+from earshot_models.generators.spectrogram import SMALL, SpectrogramSettings, log_mel
+from earshot_protocol.errors import InvalidInputError, InvalidParametersError
+
+_TEST = "test"
+
+
+@dataclass(frozen=True)
+class Clips:
+    """Pictures of clips and what was said.
+
+    Attributes:
+        pictures: float32 (clips, frames, bands) in [-1, 1].
+        labels: int64 (clips,), places among the classes.
+    """
+
+    pictures: NDArray[np.float32]
+    labels: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        return len(self.labels)
+
+
+@dataclass(frozen=True)
+class Split:
+    """Clips by whose they are and what they are for.
+
+    Attributes:
+        classes: names.
+        speaker: the public one.
+        public: of that speaker, all takes but the tests'.
+        validation: of that speaker, the tests' takes; all that is chosen is chosen on these.
+        private: of the other speakers, all takes but the tests'.
+        test: of the other speakers, the official tests' takes.
+    """
+
+    classes: tuple[str, ...]
+    speaker: str
+    public: Clips
+    validation: Clips
+    private: Clips
+    test: Clips
+
+
+def open_split(
+    data: Path,
+    speaker: str | None = None,
+    cache: Path | None = None,
+    progress: Progress = lambda done, total: None,
+    settings: SpectrogramSettings = SMALL,
+) -> Split:
+    """Read spoken digits.
+
+    Args:
+        data: folder of the Free Spoken Digit Dataset.
+        speaker: the public one; the first by name where None.
+        cache: folder for decoded sound.
+        progress: told after each file.
+        settings: of the pictures.
+
+    Raises:
+        DatasetError: no such folder, or files of other names.
+        InvalidParametersError: no speaker of that name.
+        InvalidInputError: a single speaker, or one without a clip to train or to test on.
+        UnreadableFileError: a file does not decode.
+    """
+    found = spoken_digits.load(data)
+    speakers = sorted({clip.group for clip in found.clips})
+    if len(speakers) < 2:
+        raise InvalidInputError(
+            f"{data} has one speaker, {speakers[0]}: one is public, so two are needed at least"
+        )
+    own = speakers[0] if speaker is None else speaker
+    if own not in speakers:
+        raise InvalidParametersError(f"speaker={own}: must be one of {', '.join(speakers)}")
+    for each in speakers:
+        for split in ("train", _TEST):
+            if not any(clip.group == each and clip.split == split for clip in found.clips):
+                raise InvalidInputError(
+                    f"{data} has no clip of {each} to {split} on: takes 0 to 4 are for tests, "
+                    "later ones for training"
+                )
+    whole = _clips(found, cache, progress, settings)
+
+    def part(public: bool, test: bool) -> Clips:
+        return _where(
+            whole,
+            found.clips,
+            lambda clip: (clip.group == own) == public and (clip.split == _TEST) == test,
+        )
+
+    return Split(
+        found.labels,
+        own,
+        part(True, False),
+        part(True, True),
+        part(False, False),
+        part(False, True),
+    )
+
+
+def open_sounds(
+    data: Path,
+    cache: Path | None = None,
+    progress: Progress = lambda done, total: None,
+    settings: SpectrogramSettings = SMALL,
+) -> NDArray[np.float32]:
+    """Pictures of all seconds of public sound, float32 (seconds, frames, bands).
+
+    Args:
+        data: folder of sound with a folder for each source.
+        cache: folder for decoded sound.
+        progress: told after each file.
+        settings: of the pictures.
+
+    Raises:
+        DatasetError: no such folder, or no sound in it.
+        UnreadableFileError: a file does not decode.
+    """
+    sounds = waveforms(folder.load(data), cache, progress, settings.rate).all()
+    return log_mel(
+        np.concatenate([audio.seconds(sound, rate=settings.rate) for sound in sounds]), settings
+    )
+
+
+def _clips(
+    found: Dataset, cache: Path | None, progress: Progress, settings: SpectrogramSettings
+) -> Clips:
+    sounds = waveforms(found, cache, progress, settings.rate).all()
+    # A clip is one digit: of the few that last longer than a second, the first one counts.
+    seconds = np.stack([audio.windows(sound, settings.rate, settings.rate)[0] for sound in sounds])
+    labels = np.array([found.labels.index(str(clip.label)) for clip in found.clips])
+    return Clips(log_mel(seconds, settings), labels)
+
+
+def _where(whole: Clips, clips: Sequence[Clip], wanted: Callable[[Clip], bool]) -> Clips:
+    rows = [number for number, clip in enumerate(clips) if wanted(clip)]
+    return Clips(whole.pictures[rows], whole.labels[rows])
