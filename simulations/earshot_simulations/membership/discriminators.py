@@ -1,0 +1,28 @@
+"""Attack by discriminator: what tells samples from other records takes members for samples.
+
+LOGAN's black-box attack with auxiliary knowledge (Hayes et al., PoPETs 2019, section 4.3): the
+attacker trains a discriminator of its own on what the generator makes, against records that it did
+not learn from. The more a generator repeats, the surer that is of its records.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from earshot_simulations.membership.game import Game, Numbers, Played, flat
+
+
+def discriminator(game: Game, played: Played) -> Numbers:
+    """How surely a discriminator takes a record for a sample, (trials, records)."""
+    records, reference = flat(game.records), flat(game.reference)
+    return np.stack([_sureness(samples, reference, records) for samples in played.samples])
+
+
+def _sureness(samples: Numbers, reference: Numbers, records: Numbers) -> Numbers:
+    """Of a support vector machine with radial basis functions: local, as overfitting is."""
+    from sklearn.svm import SVC
+
+    rows = np.concatenate([samples, reference])
+    made = np.arange(len(rows)) < len(samples)
+    machine = SVC(kernel="rbf", gamma="scale", class_weight="balanced", C=10.0).fit(rows, made)
+    return np.asarray(machine.decision_function(records), dtype=np.float64)
