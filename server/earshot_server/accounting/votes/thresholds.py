@@ -32,6 +32,9 @@ from earshot_server.accounting.votes.outcomes import checked_orders
 
 Numbers = npt.NDArray[np.float64]
 
+_QUERIES = 64
+"""Whose labels are worked out at once."""
+
 
 def threshold_divergences(
     voting: ThresholdVoting,
@@ -203,9 +206,11 @@ def _fixed(
         return np.minimum(found, usual)
     # A neighbour changes so many labels, each by one vote at most: those that cost most.
     found = np.empty((len(table), len(orders)))
-    for query, row in enumerate(table):
-        costs = number_divergences(row, threshold, deviation, orders, method)
-        found[query] = np.sort(costs, axis=0)[::-1][:changed].sum(axis=0)
+    for start in range(0, len(table), _QUERIES):
+        block = table[start : start + _QUERIES]
+        costs = number_divergences(block.ravel(), threshold, deviation, orders, method)
+        each = np.sort(costs.reshape(*block.shape, len(orders)), axis=1)[:, ::-1]
+        found[start : start + _QUERIES] = each[:, :changed].sum(axis=1)
     return np.minimum(found, usual)
 
 
