@@ -159,6 +159,35 @@ def test_settings_that_make_no_picture_are_refused(wrong: dict[str, float]) -> N
         SpectrogramSettings(**wrong)  # type: ignore[arg-type]
 
 
+def test_a_sine_is_loudest_in_the_band_of_its_pitch() -> None:
+    middles = SMALL.band_hertz()
+    for band in (3, 17, 36):
+        picture = spectrogram.log_mel(sine(float(middles[band]), 0.1)[np.newaxis])[0]
+        assert picture[16].argmax() == band
+    assert slaney(middles[9]) - slaney(middles[8]) == pytest.approx((slaney(4000) - 0.75) / 41)
+
+
+def test_a_strip_of_one_second_is_its_picture_and_a_longer_one_has_no_seams() -> None:
+    second = chirp()
+    assert np.array_equal(spectrogram.strip(second), spectrogram.log_mel(second[np.newaxis])[0])
+    tone = np.tile(sine(440, 0.1), 3)[:20_001]
+    long = spectrogram.strip(tone)
+    assert long.shape == (81, 40)  # 20,001 samples are 80 hops and a part of one
+    assert np.ptp(long[1:79], axis=0).max() < 0.01
+    assert (np.ptp(np.diff(long[:79], axis=0)) > 0.01).any(), "its ends are other than its middle"
+    assert spectrogram.strip(second[:1]).shape == (1, 40)
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [np.zeros(0, dtype=np.float32), np.zeros((1, 5)), np.full(5, np.nan)],
+    ids=["empty", "table", "nan"],
+)
+def test_what_is_no_sound_has_no_strip(wrong: NDArray[np.float32]) -> None:
+    with pytest.raises(InvalidInputError):
+        spectrogram.strip(wrong)
+
+
 def test_other_settings_make_other_pictures() -> None:
     wide = SpectrogramSettings(rate=16_000, frames=50, bands=64, window=1024)
     second = np.repeat(chirp(), 2)[np.newaxis]

@@ -12,17 +12,15 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from axe_playwright_python.sync_playwright import Axe
 from flask import Response, request
 from playwright.sync_api import Browser, Page, expect
 from support import dashboard_browser
 from support import dashboard_records as made
+from support.accessibility import WIDTHS, check_accessible
 from support.dashboard_server import application, served
 
 expect.set_options(timeout=60_000)  # as soon as it is so, and not five seconds on any machine
 
-WIDTHS = {"desktop": (1400, 900), "phone": (360, 740)}
-SCHEMES = ("light", "dark")
 PATHS = {
     "overview": "/",
     "statistics": "/statistics",
@@ -100,20 +98,6 @@ def watched(chromium: Browser, address: str) -> Iterator[Watched]:
     context = chromium.new_context(reduced_motion="reduce")
     yield Watched(context.new_page(), address)
     context.close()
-
-
-def check_accessible(page: Page, name: str) -> None:
-    """At both widths, in both colour schemes: no violation, no scrolling to the side."""
-    for width, size in WIDTHS.items():
-        page.set_viewport_size({"width": size[0], "height": size[1]})
-        for scheme in SCHEMES:
-            page.emulate_media(color_scheme=scheme)  # type: ignore[arg-type]
-            where = f"{name}, {width}, {scheme}"
-            found = Axe().run(page)
-            assert found.violations_count == 0, f"{where}: {found.generate_report()}"
-            overhang = page.evaluate("document.documentElement.scrollWidth - innerWidth")
-            assert overhang <= 0, f"{where}: {overhang} pixels too wide"
-            expect(page.get_by_role("heading", level=1)).to_be_visible()
 
 
 @pytest.mark.parametrize("name", [*PATHS, *EMPTY_PATHS, "unknown"])

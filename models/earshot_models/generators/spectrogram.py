@@ -80,6 +80,13 @@ class SpectrogramSettings:
         """Frames and bands of a picture."""
         return self.frames, self.bands
 
+    def band_hertz(self) -> NDArray[np.float64]:
+        """The middle of each band, (bands,)."""
+        from librosa import mel_frequencies
+
+        edges = mel_frequencies(self.bands + 2, fmin=LOWEST_HERTZ, fmax=self.rate / 2)
+        return np.asarray(edges[1:-1], dtype=np.float64)
+
 
 SMALL = SpectrogramSettings()
 """A second at 8 kHz as 32 frames of 40 bands."""
@@ -100,17 +107,39 @@ def log_mel(
     Raises:
         InvalidInputError: another shape, or samples that are not finite.
     """
-    given = _checked("sound", sound, (settings.rate,), settings)
-    # Each frame's middle is the middle of its share of the second.
-    edge = (settings.window - settings.hop) // 2
-    padded = np.pad(given, ((0, 0), (edge, edge)))
-    frames = np.lib.stride_tricks.sliding_window_view(padded, settings.window, axis=1)
-    window, filters = _window(settings), _filters(settings)
+    given = _checked("sound", sound, (settings.rate,))
     pictures = np.empty((len(given), *settings.shape), dtype=np.float32)
-    for picture, own in zip(pictures, frames[:, :: settings.hop], strict=True):
-        power = np.square(np.abs(np.fft.rfft(own * window, axis=1)))
-        picture[:] = _scaled(power @ filters.T, settings)
+    for picture, second in zip(pictures, given, strict=True):
+        picture[:] = _framed(second, settings)
     return pictures
+
+
+def strip(sound: NDArray[np.float32], settings: SpectrogramSettings = SMALL) -> NDArray[np.float32]:
+    """One picture of sound of any length, with as many frames in a second.
+
+    Args:
+        sound: (samples,), at least one.
+        settings: of the picture.
+
+    Returns:
+        float32 (frames, bands) in [-1, 1]; the last frame may reach beyond the end.
+
+    Raises:
+        InvalidInputError: another shape, or samples that are not finite.
+    """
+    given = _checked("sound", np.asarray(sound)[np.newaxis], (np.size(sound),))[0]
+    if not given.size:
+        raise InvalidInputError("sound: holds no samples")
+    return _framed(np.pad(given, (0, -given.size % settings.hop)), settings)
+
+
+def _framed(samples: NDArray[np.float64], settings: SpectrogramSettings) -> NDArray[np.float32]:
+    """Of whole hops. Each frame's middle is the middle of its share of the sound."""
+    edge = (settings.window - settings.hop) // 2
+    padded = np.pad(samples, edge)
+    frames = np.lib.stride_tricks.sliding_window_view(padded, settings.window)[:: settings.hop]
+    power = np.square(np.abs(np.fft.rfft(frames * _window(settings), axis=1)))
+    return _scaled(power @ _filters(settings).T, settings).astype(np.float32)
 
 
 def sound(
@@ -132,7 +161,7 @@ def sound(
     Raises:
         InvalidInputError: another shape, or numbers that are not finite.
     """
-    given = _checked("pictures", pictures, settings.shape, settings)
+    given = _checked("pictures", pictures, settings.shape)
     found = [_played(picture, settings, seed) for picture in given]
     return np.stack(found) if found else np.empty((0, settings.rate), dtype=np.float32)
 
@@ -204,9 +233,7 @@ def _filters(settings: SpectrogramSettings) -> NDArray[np.float64]:
     )
 
 
-def _checked(
-    name: str, numbers: Any, shape: tuple[int, ...], settings: SpectrogramSettings
-) -> NDArray[np.float64]:
+def _checked(name: str, numbers: Any, shape: tuple[int, ...]) -> NDArray[np.float64]:
     table = np.asarray(numbers)
     if table.shape[1:] != shape or table.ndim != len(shape) + 1:
         wanted = " × ".join(map(str, ("n", *shape)))

@@ -20,6 +20,7 @@ def document(
     version: str,
     notes: str = "",
     figures: str = "",
+    sound: bool = False,
 ) -> str:
     """A whole page that loads nothing from elsewhere.
 
@@ -31,6 +32,7 @@ def document(
         version: of Earshot.
         notes: below the headline, as HTML.
         figures: below these, as HTML.
+        sound: whether it may play sound that it holds itself.
     """
     page = resources.files(__package__).joinpath("report.html").read_text(encoding="utf-8")
     return Template(page).substitute(
@@ -41,6 +43,7 @@ def document(
         figures=figures,
         sections="\n".join(filter(None, sections)),
         version=escaped(version),
+        media="; media-src data:" if sound else "",
     )
 
 
@@ -74,14 +77,33 @@ def grid(*figures: str, kind: str = "grid") -> str:
     return f'<div class="{kind}">{"".join(figures)}</div>'
 
 
-def figure(title: str, words: str, picture: Picture | None) -> str:
-    """A picture under its title; None for one that a run that ended early never came to."""
+def figure(title: str, words: str, picture: Picture | None, *below: str) -> str:
+    """A picture under its title; None for one that a run that ended early never came to.
+
+    Args:
+        title: of the picture, as HTML.
+        words: that say more.
+        picture: above what else there is.
+        below: as HTML.
+    """
     image = '<p class="missing">Nothing to show: the run did not get this far.</p>'
     if picture is not None:
         words = f"{words} {picture.remark}".rstrip()
         image = f'<img alt="{escaped(picture.alt)}" src="{picture.source}">'
     caption = f"<figcaption><strong>{title}</strong>{escaped(words)}</figcaption>"
-    return f"<figure>{caption}{image}</figure>"
+    return f"<figure>{caption}{image}{''.join(below)}</figure>"
+
+
+def player(name: str, source: str) -> str:
+    """What plays a sound.
+
+    Args:
+        name: of the sound, for who does not see what is beside it.
+        source: a data URI.
+    """
+    return (
+        f'<audio controls preload="metadata" aria-label="{escaped(name)}" src="{source}"></audio>'
+    )
 
 
 def table(

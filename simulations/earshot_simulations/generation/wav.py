@@ -1,0 +1,51 @@
+"""Sound as WAV: mono, 16 bits, as every browser and player takes it."""
+
+from __future__ import annotations
+
+import io
+import os
+import tempfile
+import wave
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from earshot_protocol import checks
+from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.spectrum import RATES
+
+_LARGEST = 2**15 - 1
+
+
+def encoded(samples: NDArray[np.float32], rate: int) -> bytes:
+    """A file's content.
+
+    Args:
+        samples: (samples,) with full scale at ±1; what is louder is cut.
+        rate: samples per second.
+
+    Raises:
+        InvalidInputError: another shape, or samples that are not finite.
+        InvalidParametersError: a rate that no sound has.
+    """
+    checks.whole("rate", rate, *RATES)
+    given = np.asarray(samples, dtype=np.float64)
+    if given.ndim != 1 or not np.isfinite(given).all():
+        raise InvalidInputError(f"samples of shape {given.shape}: must be finite, in one row")
+    whole = np.rint(np.clip(given, -1, 1) * _LARGEST).astype("<i2")
+    content = io.BytesIO()
+    with wave.open(content, "wb") as file:
+        file.setnchannels(1)
+        file.setsampwidth(2)
+        file.setframerate(rate)
+        file.writeframes(whole.tobytes())
+    return content.getvalue()
+
+
+def write(path: Path, samples: NDArray[np.float32], rate: int) -> None:
+    """Write a file, whole or not at all; arguments and errors are those of `encoded`."""
+    content = encoded(samples, rate)
+    with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".new", delete=False) as file:
+        file.write(content)
+    os.replace(file.name, path)
