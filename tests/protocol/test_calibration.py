@@ -49,6 +49,7 @@ def test_a_whole_phase_of_vector_sums_costs_what_was_asked_for(
         )
 
 
+@pytest.mark.slow
 @settings(max_examples=12)
 @given(
     epsilon=st.floats(0.01, 5),

@@ -197,6 +197,7 @@ def test_real_sums_spend_delta_of_their_own() -> None:
     assert composed_epsilon((event,), 4 * 2.0**-39) == pytest.approx(1.0)
 
 
+@pytest.mark.slow
 @given(
     epsilon=st.floats(0.05, 2),
     security=st.integers(3, 12),
