@@ -106,7 +106,7 @@ def test_no_rule_costs_more_than_is_proven_and_outcomes_less_than_noise() -> Non
     results = list(several_winners.audit_several_winners(20_000, 1))
     assert [each for each in results if not each.passed] == []
     findings = [each for each in results if isinstance(each, Finding)]
-    assert len(findings) >= 20
+    assert len(findings) >= 14
     for each in findings:
         assert each.proven is not None
         assert each.measured.low <= each.proven <= each.claimed * (1 + 1e-9)
@@ -119,7 +119,7 @@ def test_no_rule_costs_more_than_is_proven_and_outcomes_less_than_noise() -> Non
 
 def test_faults_are_caught_and_the_same_rules_without_them_are_not() -> None:
     faults = list(vote_faults.audit_vote_faults(20_000, 1))
-    assert [each.verdict for each in faults] == ["caught"] * 4
+    assert [each.verdict for each in faults] == ["caught"] * 5
     for fault in faults:
         if isinstance(fault, Finding):
             assert fault.measured.low > 2 * fault.proven  # type: ignore[operator]

@@ -23,6 +23,7 @@ from earshot_simulations.auditing.curator_faults import curator_faults
 from earshot_simulations.auditing.curator_printed import curator_printed
 from earshot_simulations.auditing.faults import audit_faults, smallest_clustering
 from earshot_simulations.auditing.findings import FAULTS, PRINTED, Result
+from earshot_simulations.auditing.limits import THRESHOLDS, audit_thresholds
 from earshot_simulations.auditing.lloyd import Clustering, sampled_clustering
 from earshot_simulations.auditing.plans import (
     DP_LLOYD,
@@ -98,6 +99,7 @@ SUBJECTS: dict[str, Callable[[Effort], Iterator[Result]]] = {
     **{name: _mechanism(name) for name in MECHANISMS},
     TALLIES: lambda effort: audit_tallies(effort.draws, effort.seed),
     SEVERAL_WINNERS: lambda effort: audit_several_winners(effort.draws, effort.seed),
+    THRESHOLDS: lambda effort: audit_thresholds(effort.draws, effort.seed),
     CURATOR: lambda effort: audit_curator(effort.trials, effort.seed),
     WHOLE_PHASES: lambda effort: audit_phases(),
     SAMPLERS: lambda effort: audit_samplers(effort.draws, effort.seed),

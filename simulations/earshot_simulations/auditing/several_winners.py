@@ -1,4 +1,4 @@
-"""A curator's votes with several winners and against thresholds: what their outcomes tell.
+"""A curator's votes with several winners: what their outcomes tell.
 
 Of each rule, the law of its outcomes under some votes and under the neighbour that changes it most;
 ε of some queries of them, by enumeration; and draws of the rule itself against that law.
@@ -20,25 +20,19 @@ from earshot_protocol.randomness import RandomBytes
 from earshot_protocol.voting.confident_check import Check as Agreement
 from earshot_protocol.voting.multi_winner import BinaryVoting, ClippedVoting, PowersetVoting
 from earshot_protocol.voting.subsets import SubsetVotes
-from earshot_protocol.voting.thresholds import AdaptiveThreshold, GNThreshold, GridThreshold
-from earshot_server.accounting.votes import costs, multi_winner, thresholds
+from earshot_server.accounting.votes import costs, multi_winner
 from earshot_server.accounting.votes.costs import Divergences, Method, epsilon
 from earshot_simulations.auditing.findings import EXACT, Check, Finding, Result, Role
 from earshot_simulations.auditing.findings import Method as How
 from earshot_simulations.auditing.laws import Numbers
 from earshot_simulations.auditing.outcome_laws import (
-    SIDES,
     Pair,
     answers_of,
     farthest,
-    grid_law,
     label_law,
     measured,
-    moved_labels,
     moved_votes,
     set_law,
-    threshold_law,
-    widest_gap_law,
 )
 from earshot_simulations.auditing.proofs import DELTA
 from earshot_simulations.auditing.selection import law_check
@@ -74,19 +68,24 @@ def audit_several_winners(draws: int, seed: int) -> Iterator[Result]:
         draws: of each rule against its law.
         seed: of their noise.
     """
-    for audited in (*labels(), *sets(), *limits()):
+    for audited in (*labels(), *sets()):
         yield from findings(audited)
     yield from drawn(draws, seed)
 
 
-def findings(audited: Audited, role: Role = Role.PRODUCT) -> Iterator[Finding]:
+def findings(
+    audited: Audited,
+    role: Role = Role.PRODUCT,
+    subject: str = SEVERAL_WINNERS,
+    unit: Unit = Unit.REPLACED_PHONE,
+) -> Iterator[Finding]:
     """One for each method by which a cost is proven."""
     found = measured(audited.pairs, QUERIES, DELTA)
     for method, divergences in audited.proven.items():
         yield Finding(
-            SEVERAL_WINNERS,
+            subject,
             f"{audited.case}; {QUERIES} queries, proven {_WORDS[method]}",
-            Unit.REPLACED_PHONE,
+            unit,
             DELTA,
             epsilon(QUERIES * audited.claimed, ORDERS, DELTA)[0],
             epsilon(QUERIES * divergences, ORDERS, DELTA)[0],
@@ -166,11 +165,11 @@ def sets() -> Iterator[Audited]:
         labels_there = 3
         counts = cast + (0,) * (2**labels_there - len(cast))
         voting = PowersetVoting(labels_there, deviation, check)
-        here = _with_check(set_law(counts, deviation), max(counts), check)
+        here = with_check(set_law(counts, deviation), max(counts), check)
         there = farthest(
             here,
             [
-                _with_check(set_law(each, deviation), max(each), check)
+                with_check(set_law(each, deviation), max(each), check)
                 for each in moved_votes(counts)
             ],
         )
@@ -189,57 +188,6 @@ def sets() -> Iterator[Audited]:
         )
 
 
-def limits() -> Iterator[Audited]:
-    """Against thresholds: a teacher changes as many labels as its ballot can, each by one vote."""
-    fixed = GNThreshold(20.5, 4.0, 50, most=1)
-    agreeing = GNThreshold(20.5, 4.0, 50, most=1, check=Agreement(24.0, 6.0))
-    adaptive = AdaptiveThreshold(4.0, 50)
-    grid = GridThreshold((8.0, 20.0, 32.0, 44.0), 4.0, 4.0, 50)
-    near, wide, even = (20.0, 21.0, 3.0), (40.0, 22.0, 9.0), (30.0, 20.0, 10.0)
-    for rule, voting, votes in (
-        ("a fixed threshold", fixed, near),
-        ("a fixed threshold with a check", agreeing, near),
-        ("the widest gap of noisy votes", adaptive, even),
-        ("the widest gap of noisy votes", adaptive, wide),
-        ("a threshold from a grid", grid, even),
-    ):
-        changed = thresholds.changed_labels(voting, len(votes))
-        here = limit_law(voting, votes)
-        there = farthest(here, [limit_law(voting, each) for each in moved_labels(votes, changed)])
-        claimed = thresholds.gaussian_divergence(voting, len(votes), ORDERS)
-        if isinstance(voting, GridThreshold):
-            claimed = claimed + ORDERS / (2 * voting.scale**2)
-        if voting.check is not None:
-            claimed = claimed + ORDERS / (2 * voting.check.deviation**2)
-        # Of an adaptive threshold exact laws are not part of the accounting.
-        methods = [Method.INDEPENDENT] if voting is adaptive else list(_WORDS)
-        table = np.array([votes])
-        yield Audited(
-            f"{rule}, votes {', '.join(f'{vote:g}' for vote in votes)}, σ = 4",
-            [Pair(here, there)],
-            claimed,
-            {
-                method: _sum(thresholds.threshold_divergences(voting, table, ORDERS, method))
-                for method in methods
-            },
-        )
-
-
-def limit_law(
-    voting: GNThreshold | AdaptiveThreshold | GridThreshold, votes: tuple[float, ...]
-) -> Numbers:
-    """Of all outcomes, and of which threshold a grid gave."""
-    table = np.array(votes)
-    match voting:
-        case GNThreshold():
-            law = threshold_law(table, voting.threshold, voting.deviation)
-        case AdaptiveThreshold():
-            law = widest_gap_law(table, voting.deviation)
-        case GridThreshold():
-            law = grid_law(voting, table)
-    return _with_check(law, max(votes), voting.check)
-
-
 def drawn(draws: int, seed: int) -> Iterator[Check]:
     """Draws of the rules that curators run against the laws that were measured."""
     check = Agreement(26.0, 6.0)
@@ -249,19 +197,6 @@ def drawn(draws: int, seed: int) -> Iterator[Check]:
         ("clipped votes", ClippedVoting(_TEACHERS, 1.2, 2, 7.0, check)),
     ):
         yield drawn_labels(name, voting, votes, draws, seed)
-    for name, limit in (
-        ("a fixed threshold", GNThreshold(22.0, 4.0, 50, check=check)),
-        ("the widest gap of noisy votes", AdaptiveThreshold(4.0, 50, check=check)),
-        ("a threshold from a grid", GridThreshold((8.0, 20.0, 32.0), 4.0, 4.0, 50, check=check)),
-    ):
-        law = limit_law(limit, votes)
-        answers: list[tuple[int, ...]] = (
-            list(SIDES) if isinstance(limit, AdaptiveThreshold) else answers_of(np.array(votes))
-        )
-        # Thresholds of a grid are not part of what is published.
-        chances = law[:-1].reshape(-1, len(answers)).sum(axis=0)
-        expected = dict(zip(answers, chances.tolist(), strict=True)) | {(-1, -1, -1): law[-1]}
-        yield _against(name, limit, np.tile(votes, (draws, 1)), expected, seed)
     counts = (5, 4, 2, 0, 0, 0, 0, 0)
     one = _cast(counts)
     many = SubsetVotes(
@@ -271,7 +206,7 @@ def drawn(draws: int, seed: int) -> Iterator[Check]:
     )
     law = set_law(counts, 2.5)
     expected = dict(zip(answers_of(np.zeros(3)), law.tolist(), strict=True))
-    yield _against("sets of labels", PowersetVoting(3, 2.5), many, expected, seed)
+    yield against("sets of labels", PowersetVoting(3, 2.5), many, expected, seed)
 
 
 def drawn_labels(
@@ -292,24 +227,26 @@ def drawn_labels(
         )
         for places in zip(*(axis.ravel().tolist() for axis in shape), strict=True)
     }
-    return _against(name, voting, np.tile(votes, (draws, 1)), expected, seed, role)
+    return against(name, voting, np.tile(votes, (draws, 1)), expected, seed, role)
 
 
-def _against(
+def against(
     name: str,
     voting: Any,
     votes: Any,
     expected: dict[tuple[int, ...], float],
     seed: int,
     role: Role = Role.PRODUCT,
+    subject: str = SEVERAL_WINNERS,
 ) -> Check:
+    """Draws of a rule against the law of its outcomes, in the order of `expected`."""
     random: RandomBytes = np.random.default_rng(seed).bytes
     found: npt.NDArray[np.int64] = voting.winners(votes, random)
     counted = Counter(tuple(row) for row in found.tolist())
-    return law_check(SEVERAL_WINNERS, f"{name}: what the rule draws", counted, expected, role)
+    return law_check(subject, f"{name}: what the rule draws", counted, expected, role)
 
 
-def _with_check(law: Numbers, most: float, check: Agreement | None) -> Numbers:
+def with_check(law: Numbers, most: float, check: Agreement | None) -> Numbers:
     """The law with `no answer` last."""
     from scipy.stats import norm
 

@@ -11,12 +11,14 @@ from earshot_protocol.privacy import secret_noise
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.voting.confident_check import Check as Agreement
 from earshot_protocol.voting.multi_winner import BinaryVoting
-from earshot_protocol.voting.thresholds import AdaptiveThreshold
+from earshot_protocol.voting.thresholds import AdaptiveThreshold, GNThreshold
 from earshot_server.accounting.votes.costs import Method, epsilon
 from earshot_server.accounting.votes.multi_winner import gaussian_divergence, label_divergences
+from earshot_server.accounting.votes.muschiol import claimed_threshold
 from earshot_server.accounting.votes.thresholds import threshold_divergences
 from earshot_simulations.auditing.findings import EXACT, FAULTS, Check, Finding, Result, Role
 from earshot_simulations.auditing.findings import Method as How
+from earshot_simulations.auditing.limits import limit_law
 from earshot_simulations.auditing.outcome_laws import Pair, label_law, measured
 from earshot_simulations.auditing.printed_votes import raw_threshold_epsilon
 from earshot_simulations.auditing.proofs import DELTA
@@ -43,6 +45,7 @@ def audit_vote_faults(draws: int, seed: int) -> Iterator[Result]:
     yield half_the_noise_on_positive_votes()
     yield half_the_noise_drawn(draws, seed)
     yield unpaid_check()
+    yield free_check()
 
 
 def raw_threshold() -> Finding:
@@ -107,6 +110,30 @@ def unpaid_check() -> Finding:
         DELTA,
         bound,
         bound,
+        measured([pair], QUERIES, DELTA),
+        ENUMERATED,
+        Role.FAULT,
+    )
+
+
+def free_check() -> Finding:
+    """The check of a vote against a threshold is free for answered samples (Muschiol 2021, 4.2.4).
+
+    "Revealing the same data twice does not harm privacy again": but noise is fresh, and both tell.
+    """
+    voting = GNThreshold(21.0, 40.0, 50, most=3, check=Agreement(21.0, 2.0))
+    votes = (21.0, 21.0, 21.0)
+    pair = Pair(limit_law(voting, votes), limit_law(voting, (20.0, 20.0, 20.0)))
+    table = np.array([votes])
+    proven = threshold_divergences(voting, table, ORDERS, Method.INDEPENDENT, Unit.PHONE)
+    claimed = claimed_threshold(voting.deviation, ORDERS, 3)
+    return Finding(
+        FAULTS,
+        f"a check against a threshold that answered samples do not pay: {QUERIES} queries",
+        Unit.PHONE,
+        DELTA,
+        epsilon(QUERIES * claimed, ORDERS, DELTA)[0],
+        epsilon(QUERIES * proven.answered[0], ORDERS, DELTA)[0],
         measured([pair], QUERIES, DELTA),
         ENUMERATED,
         Role.FAULT,
