@@ -49,7 +49,7 @@ SUB_COMMANDS = {
         "simulations", "What every private mechanism costs: claimed, proven, measured."
     ),
     "pate": SubCommand(
-        "simulations", "Votes of teachers on samples that nobody owns: label, budget, student."
+        "simulations", "Votes of teachers on samples that nobody owns: label, budget, student, tag."
     ),
     "bench": SubCommand("simulations", "Benchmarks, each beside a peer and the physical floor."),
 }

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any
 
 import keras
@@ -111,6 +112,10 @@ class Workshop:
         labels: their names.
         settings: of training.
 
+    Attributes:
+        shape, labels, settings: as given.
+        model: the network, with the weights that were last needed.
+
     Raises:
         InvalidParametersError: a spectrum too small for the network.
     """
@@ -118,11 +123,10 @@ class Workshop:
     def __init__(
         self, shape: tuple[int, int], labels: Sequence[str], settings: Training = FAST
     ) -> None:
+        self.shape = shape
         self.labels = tuple(labels)
         self.settings = settings
         self.model = networks.build(settings.network, shape, len(self.labels))
-        self._optimizer = keras.optimizers.Adam(settings.rate)
-        self._optimizer.build(self.model.trainable_variables)
         self._train = tf.function(self._steps, reduce_retracing=True)
         self._predict = tf.function(
             lambda power: tf.sigmoid(self.model(_log(power), training=False)),
@@ -142,9 +146,9 @@ class Workshop:
         Raises:
             InvalidInputError: another shape, or a loss that is no number.
         """
-        examples.check(self._shape, len(self.labels))
+        examples.check(self.shape, len(self.labels))
         if validation is not None:
-            validation.check(self._shape, len(self.labels))
+            validation.check(self.shape, len(self.labels))
         settings, generator = self.settings, np.random.default_rng([seed, 0x7A66])
         pairs = mixup.alone(len(examples))
         if settings.mixup is not None:
@@ -192,7 +196,7 @@ class Workshop:
         """What a tagger says of clips: see `Tagger.probabilities`."""
         self.restore(weights)
         clips = Examples.of_power(power)
-        clips.check(self._shape, 0)
+        clips.check(self.shape, 0)
         return self._run(clips.power)
 
     def restore(self, weights: Sequence[NDArray[np.floating]]) -> None:
@@ -207,10 +211,12 @@ class Workshop:
         for variable, array in zip(variables, weights, strict=True):
             variable.assign(array)
 
-    @property
-    def _shape(self) -> tuple[int, int]:
-        frames, bands = self.model.input_shape[1:]
-        return frames, bands
+    @cached_property
+    def _optimizer(self) -> Any:
+        """Made when something is trained: it takes twice the memory of the network."""
+        optimizer = keras.optimizers.Adam(self.settings.rate)
+        optimizer.build(self.model.trainable_variables)
+        return optimizer
 
     def _weights(self) -> Weights:
         return tuple(variable.numpy() for variable in self.model.weights)

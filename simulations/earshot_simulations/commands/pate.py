@@ -14,6 +14,7 @@ from earshot_models.commands.progress import shown
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.voting.confident_check import Check
+from earshot_simulations.commands import pate_tag
 from earshot_simulations.pate.dependent import Cost
 from earshot_simulations.pate.mechanisms import THRESHOLDS, Mechanism, Name
 from earshot_simulations.pate.tallies import Counter, Sums
@@ -297,6 +298,9 @@ def student(
     print(f"{'answered':<22} {learned.answered}")
     print(f"{'taught itself':<22} {learned.taught}")
     print(f"{'student':<22} {out / files[0]}")
+
+
+app.command()(pate_tag.tag)
 
 
 def _voters(

@@ -1,0 +1,171 @@
+"""Files of sound, tagged: cut into pieces, and for each label the piece that has it most likely."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from earshot_models import audio
+from earshot_models.datasets.dataset import DatasetError, check_folder, sound_files
+from earshot_models.tagging.evidence import CONFIDENCE
+from earshot_models.tagging.mel_power import mel_power
+from earshot_models.tagging.tagger_file import PublishedTagger
+
+Progress = Callable[[str, int, int], None]
+
+LAYOUT = "a folder with files that end in .au, .flac, .mp3, .ogg or .wav, in it or below"
+
+
+@dataclass(frozen=True)
+class Tagged:
+    """What a tagger says of one file.
+
+    Attributes:
+        name: of the file, from the folder on.
+        seconds: its length; 0 if it cannot be read.
+        pieces: that are not silent, and were tagged.
+        probabilities: of each label, in the piece that has it most likely, (labels,); 0 without
+            any piece.
+        starts: where that piece begins, in seconds, (labels,).
+        counts: pieces in which each label is named, (labels,).
+        error: why it cannot be read; empty if it can.
+    """
+
+    name: str
+    seconds: float
+    pieces: int
+    probabilities: NDArray[np.float64]
+    starts: NDArray[np.float64]
+    counts: NDArray[np.int64]
+    error: str = ""
+
+
+@dataclass(frozen=True)
+class Heard:
+    """What a tagger says of the files of a folder.
+
+    Attributes:
+        tagger: that says so.
+        files: all of them, by name.
+    """
+
+    tagger: PublishedTagger
+    files: tuple[Tagged, ...]
+
+    @property
+    def pieces(self) -> int:
+        """Of all files."""
+        return sum(file.pieces for file in self.files)
+
+    @property
+    def counts(self) -> NDArray[np.int64]:
+        """Pieces of all files in which each label is named, (labels,)."""
+        zero = np.zeros(len(self.tagger.card.labels), np.int64)
+        return sum((file.counts for file in self.files), zero)
+
+    def expected(self) -> NDArray[np.float64] | None:
+        """Pieces that would be named if no label were in any, (labels,); None without evidence."""
+        evidence = self.tagger.card.evidence
+        if not evidence:
+            return None
+        return self.pieces * np.array([each.false_alarms for each in evidence])
+
+    def doubtful(self) -> NDArray[np.bool_] | None:
+        """Which labels are named no oftener than false alarms are; None without evidence.
+
+        Pieces are counted as if they were independent. At `CONFIDENCE`, none of the labels together
+        passes where all its names are false alarms.
+
+        Returns:
+            bool (labels,).
+        """
+        evidence = self.tagger.card.evidence
+        if not evidence:
+            return None
+        chances = [
+            each.chance(int(count), self.pieces)
+            for each, count in zip(evidence, self.counts, strict=True)
+        ]
+        doubts: NDArray[np.bool_] = np.array(chances) > (1 - CONFIDENCE) / len(chances)
+        return doubts
+
+
+def tag_folder(
+    tagger: PublishedTagger,
+    folder: Path,
+    progress: Progress = lambda what, done, total: None,
+) -> Heard:
+    """Tag every file of sound in a folder and below; files that cannot be read are named as such.
+
+    Raises:
+        DatasetError: there is no such folder, or no file of sound in it.
+    """
+    check_folder(folder, LAYOUT)
+    paths = list(sound_files(folder, "**/*"))
+    if not paths:
+        raise DatasetError(f"{folder} holds no sound; accepted is {LAYOUT}")
+    files = []
+    for done, path in enumerate(paths, start=1):
+        files.append(tag_file(tagger, path, path.relative_to(folder).as_posix()))
+        progress("tagging", done, len(paths))
+    return Heard(tagger, tuple(files))
+
+
+def tag_file(tagger: PublishedTagger, path: Path, name: str) -> Tagged:
+    """Tag one file; one that cannot be read has an `error`, and raises none."""
+    mel, labels = tagger.card.mel, len(tagger.card.labels)
+    nothing = np.zeros(labels)
+    try:
+        sound = audio.read_mono(path, mel.rate)
+    except audio.UnreadableFileError as error:
+        return Tagged(name, 0.0, 0, nothing, nothing, nothing.astype(np.int64), str(error))
+    cut, starts = pieces(sound, mel.samples)
+    loud = audio.loud(cut)
+    cut, begins = cut[loud], starts[loud] / mel.rate
+    seconds = len(sound) / mel.rate
+    if not len(cut):
+        return Tagged(name, seconds, 0, nothing, nothing, nothing.astype(np.int64))
+    likely = tagger.tagger.probabilities(mel_power(at_level(cut, tagger.card.level), mel))
+    most = likely.argmax(axis=0)
+    return Tagged(
+        name,
+        seconds,
+        len(cut),
+        likely.max(axis=0).astype(np.float64),
+        begins[most],
+        tagger.named(likely).sum(axis=0),
+    )
+
+
+def pieces(
+    sound: NDArray[np.float32], samples: int
+) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
+    """A sound cut into pieces of one length, one after the other; the last ends where it ends.
+
+    A shorter one is put in the middle of silence.
+
+    Args:
+        sound: float32 (any,).
+        samples: of a piece.
+
+    Returns:
+        float32 (pieces, samples), and where each begins, int64 (pieces,).
+    """
+    if len(sound) <= samples:
+        before = (samples - len(sound)) // 2
+        return np.pad(sound, (before, samples - len(sound) - before))[None], np.zeros(1, np.int64)
+    starts = np.arange(0, len(sound) - samples + 1, samples)
+    if starts[-1] + samples < len(sound):
+        starts = np.append(starts, len(sound) - samples)
+    return np.lib.stride_tricks.sliding_window_view(sound, samples)[starts], starts
+
+
+def at_level(cut: NDArray[np.float32], level: float) -> NDArray[np.float32]:
+    """Pieces (pieces, samples), none silent, brought to a root mean square."""
+    root = np.sqrt(np.mean(np.square(cut, dtype=np.float64), axis=1, keepdims=True))
+    brought: NDArray[np.float32] = (cut * (level / root)).astype(np.float32)
+    return brought
