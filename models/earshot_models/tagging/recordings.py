@@ -146,7 +146,7 @@ def pieces(
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
     """A sound cut into pieces of one length, one after the other; the last ends where it ends.
 
-    A shorter one is put in the middle of silence.
+    A shorter one is put in the middle of silence, as short sounds that taggers learn from are.
 
     Args:
         sound: float32 (any,).

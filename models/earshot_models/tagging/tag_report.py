@@ -79,7 +79,7 @@ def table(heard: Heard) -> str:
     for file in heard.files:
         named = np.flatnonzero(file.counts)
         doubted = [at for at in named if doubtful is not None and doubtful[at]]
-        likely = [f"{value:.3f}" for value in file.probabilities] if file.pieces else []
+        likely = [f"{value:.3f}" if file.pieces else "" for value in file.probabilities]
         writer.writerow(
             [
                 file.name,
