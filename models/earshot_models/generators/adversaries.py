@@ -1,0 +1,135 @@
+"""Generator and critic (Goodfellow et al. 2014): what the systems without an encoder share.
+
+The generator is the autoencoder's decoder, the critic has the encoder's trunk, and both learn as in
+an autoencoder, so that systems differ in how they learn and in nothing else.
+"""
+
+from __future__ import annotations
+
+import functools
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+
+from earshot_models.generators.networks import Decoder, SampleCritic, Shape, initialized
+from earshot_models.generators.settings import Settings
+from earshot_models.generators.steps import averaged
+
+_MOMENTUM = 0.5
+"""Adam's first; games are steadier with little of it (Radford et al. 2016)."""
+
+
+class State(NamedTuple):
+    """Between two steps: networks, their optimizers, and the decoder's average."""
+
+    decoder: Decoder
+    critic: SampleCritic
+    decoder_memory: Any
+    critic_memory: Any
+    average: Decoder
+
+
+class Draws(NamedTuple):
+    """What a critic's losses on one clip and one sample are random by.
+
+    Attributes:
+        latent: of the sample, (latent,).
+        on_clip, on_sample: noise that they are shown with, (frames, bands).
+    """
+
+    latent: Any
+    on_clip: Any
+    on_sample: Any
+
+
+def started(shape: Shape, settings: Settings, generator: np.random.Generator) -> State:
+    """Before the first step."""
+    decoder = initialized(functools.partial(Decoder, shape, settings), generator)
+    critic = initialized(functools.partial(SampleCritic, shape, settings), generator)
+    decoder_memory = jax.jit(decoder_optimizer(settings).init)(decoder)
+    critic_memory = jax.jit(critic_optimizer(settings).init)(critic)
+    return State(decoder, critic, decoder_memory, critic_memory, decoder)
+
+
+def decoder_optimizer(settings: Settings) -> Any:
+    """Adam."""
+    return optax.adam(settings.rate, b1=_MOMENTUM)
+
+
+def critic_optimizer(settings: Settings) -> Any:
+    """Adam, at the critics' rate."""
+    return optax.adam(settings.critic_rate, b1=_MOMENTUM)
+
+
+def draws(
+    generator: np.random.Generator, count: int, shape: Shape, settings: Settings, left: float
+) -> Draws:
+    """For so many clips and samples, along the first axis.
+
+    Args:
+        generator: of the draws.
+        count: how many.
+        shape: of a clip.
+        settings: of the training.
+        left: of the training, from 1 down to 0.
+    """
+    deviation = np.float32(settings.jitter * left)
+    noise = [deviation * generator.standard_normal((count, *shape), np.float32) for _ in range(2)]
+    return Draws(latents(generator, count, settings), *noise)
+
+
+def latents(generator: np.random.Generator, count: int, settings: Settings) -> Any:
+    """(count, latent)."""
+    return generator.standard_normal((count, settings.latent), np.float32)
+
+
+def critic_loss(
+    critic: SampleCritic, clip: jax.Array, own: Draws, decoder: Decoder, settings: Settings
+) -> jax.Array:
+    """Binary cross-entropy of a critic on one clip and one sample, a scalar.
+
+    Args:
+        critic: what moves.
+        clip: (frames, bands), real.
+        own: draws.
+        decoder: makes the sample.
+        settings: of the training; real clips are real with 1 less its `smoothing` (Salimans et al.
+            2016).
+    """
+    return real_loss(critic, clip + own.on_clip, settings) + jax.nn.softplus(
+        critic(decoder(own.latent) + own.on_sample)
+    )
+
+
+def real_loss(critic: SampleCritic, shown: jax.Array, settings: Settings) -> jax.Array:
+    """Binary cross-entropy on what is real, a scalar."""
+    word = critic(shown)
+    smoothing = settings.smoothing
+    return (1 - smoothing) * jax.nn.softplus(-word) + smoothing * jax.nn.softplus(word)
+
+
+def critic_moved(state: State, gradients: Any, settings: Settings) -> State:
+    """The state after a step of the critic along gradients."""
+    updates, memory = critic_optimizer(settings).update(gradients, state.critic_memory)
+    return state._replace(critic=optax.apply_updates(state.critic, updates), critic_memory=memory)
+
+
+@functools.partial(jax.jit, static_argnames=("settings",))
+def decoder_moved(state: State, own: Draws, settings: Settings) -> State:
+    """The state after a step in which the generator learns to please the critic."""
+
+    def loss(decoder: Decoder) -> jax.Array:
+        shown = jax.vmap(decoder)(own.latent) + own.on_sample
+        return jnp.mean(jax.nn.softplus(-jax.vmap(state.critic)(shown)))
+
+    gradients = jax.grad(loss)(state.decoder)
+    updates, memory = decoder_optimizer(settings).update(gradients, state.decoder_memory)
+    decoder = optax.apply_updates(state.decoder, updates)
+    return state._replace(
+        decoder=decoder,
+        decoder_memory=memory,
+        average=averaged(state.average, decoder, settings.averaging),
+    )

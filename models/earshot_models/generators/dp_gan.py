@@ -1,0 +1,88 @@
+"""DP-GAN (Xie et al. 2018): a critic that learns from sensitive clips by noisy gradients.
+
+The generator meets the critic alone, so what it learns is post-processing. Xie et al. bound the
+gradient of a clip by bounding the critic's weights; here each gradient is clipped, as in Abadi et
+al. (CCS 2016), which is what the accountant needs.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from numpy.typing import NDArray
+
+from earshot_models.commands.progress import Progress
+from earshot_models.generators import adversaries
+from earshot_models.generators import clips as checked
+from earshot_models.generators.adversaries import Draws, State
+from earshot_models.generators.checkpoint import Checkpoint
+from earshot_models.generators.generator import Generator
+from earshot_models.generators.origin import Origin
+from earshot_models.generators.private_training import (
+    NoisyGradients,
+    PrivateTraining,
+    refuse_unproven,
+)
+from earshot_models.generators.randomness import Randomness
+from earshot_models.generators.settings import Settings, plain
+from earshot_models.generators.steps import taken
+
+
+def train_dp_gan(
+    clips: NDArray[np.floating],
+    settings: Settings,
+    training: PrivateTraining,
+    origin: Origin,
+    *,
+    seed: int | None = None,
+    progress: Progress | None = None,
+    checkpoint: Path | None = None,
+) -> Generator:
+    """A generator from sensitive clips; the critic takes `training.steps` noisy steps.
+
+    Arguments, result and errors are those of `private_autoencoder.train_private_autoencoder`; of
+    the settings, `batch` is the generator's, which moves after every `critic_steps` of the critic.
+    """
+    refuse_unproven(origin)
+    given = checked.checked_clips(clips)
+    about = {
+        "system": "dp-gan", "clips": checked.digest(given), "seed": seed,
+        "epsilon": origin.epsilon, "delta": origin.delta, "unit": origin.unit,
+        **plain(settings), **{f"training {name}": each for name, each in asdict(training).items()},
+    }  # fmt: skip
+    kept = Checkpoint(checkpoint, about, seed)
+    randomness = Randomness(kept.secret)
+    shape = (given.shape[1], given.shape[2])
+    constant = settings.of_a_step()
+
+    def draws(generator: np.random.Generator, count: int, number: int) -> Draws:
+        left = 1 - number / training.steps
+        return adversaries.draws(generator, count, shape, settings, left)
+
+    gradients = NoisyGradients(
+        given, training, adversaries.critic_loss, draws, constant, randomness
+    )
+
+    def step(state: State, number: int) -> State:
+        noisy = gradients.at(number, state.critic, state.decoder)
+        state = _critic_moved(state, noisy, constant)
+        if (number + 1) % settings.critic_steps:
+            return state
+        own = draws(randomness.generator("generator", number), settings.batch, number)
+        after: State = adversaries.decoder_moved(state, own, constant)
+        return after
+
+    start = adversaries.started(shape, settings, randomness.generator("weights"))
+    state = taken(start, step, training.steps, kept, progress)
+    kept.erase()
+    return Generator(state.average, shape, settings, origin)
+
+
+@functools.partial(jax.jit, static_argnames=("settings",))
+def _critic_moved(state: State, gradients: Any, settings: Settings) -> State:
+    return adversaries.critic_moved(state, gradients, settings)

@@ -1,0 +1,75 @@
+"""A generative adversarial network without noise: what private ones are held against."""
+
+from __future__ import annotations
+
+import functools
+from pathlib import Path
+from typing import Any
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+from numpy.typing import NDArray
+
+from earshot_models.commands.progress import Progress
+from earshot_models.generators import adversaries
+from earshot_models.generators import clips as checked
+from earshot_models.generators.adversaries import Draws, State
+from earshot_models.generators.checkpoint import Checkpoint
+from earshot_models.generators.generator import Generator
+from earshot_models.generators.origin import Origin, refuse_private
+from earshot_models.generators.randomness import Randomness
+from earshot_models.generators.settings import Settings, plain
+from earshot_models.generators.steps import taken
+
+
+def train_gan(
+    clips: NDArray[np.floating],
+    settings: Settings,
+    origin: Origin,
+    seed: int,
+    *,
+    progress: Progress | None = None,
+    checkpoint: Path | None = None,
+) -> Generator:
+    """A generator from clips that need no protection, or that get none.
+
+    Arguments, result and errors are those of `autoencoder.train_autoencoder`.
+    """
+    refuse_private(origin)
+    given = checked.checked_clips(clips)
+    about = {
+        "system": "gan", "clips": checked.digest(given), "seed": seed,
+        "origin": origin.kind.value, **plain(settings),
+    }  # fmt: skip
+    kept = Checkpoint(checkpoint, about, seed)
+    randomness = Randomness(kept.secret)
+    shape = (given.shape[1], given.shape[2])
+    constant = settings.of_a_step()
+
+    def step(state: State, number: int) -> State:
+        generator = randomness.generator("step", number)
+        left = 1 - number / settings.steps
+        for _ in range(settings.critic_steps):
+            batch = given[generator.integers(0, len(given), settings.batch)]
+            own = adversaries.draws(generator, settings.batch, shape, settings, left)
+            state = _critic_step(state, batch, own, constant)
+        own = adversaries.draws(generator, settings.batch, shape, settings, left)
+        after: State = adversaries.decoder_moved(state, own, constant)
+        return after
+
+    start = adversaries.started(shape, settings, randomness.generator("weights"))
+    state = taken(start, step, settings.steps, kept, progress)
+    kept.erase()
+    return Generator(state.average, shape, settings, origin)
+
+
+@functools.partial(jax.jit, static_argnames=("settings",))
+def _critic_step(state: State, clips: Any, own: Draws, settings: Settings) -> State:
+    each = jax.vmap(
+        functools.partial(adversaries.critic_loss, settings=settings), (None, 0, 0, None)
+    )
+    gradients = jax.grad(lambda critic: jnp.mean(each(critic, clips, own, state.decoder)))(
+        state.critic
+    )
+    return adversaries.critic_moved(state, gradients, settings)

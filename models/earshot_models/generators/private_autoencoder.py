@@ -1,0 +1,105 @@
+"""An adversarial autoencoder that learns from sensitive clips by noisy gradients alone.
+
+Three networks meet a clip: the encoder, the decoder, and, through the encoder, the critic of latent
+vectors. Noise on the decoder alone, which is all that is published, would not do: the decoder's
+next gradient depends on the encoder, and the encoder's on the critic. So one loss of one clip has
+all three terms (`autoencoder.loss`; each term moves its own networks only), the clip's gradient of
+all three networks is clipped as one vector, and one noise goes on the sum. A step is one Gaussian
+mechanism, whatever is made of its three parts. The critic's term on draws of N(0, I) meets no clip
+and could do without noise; it is in the clip's gradient for balance, for clipping then shrinks what
+the critic hears of real and of encoded vectors alike.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import jax
+import numpy as np
+from numpy.typing import NDArray
+
+from earshot_models.commands.progress import Progress
+from earshot_models.generators import autoencoder
+from earshot_models.generators import clips as checked
+from earshot_models.generators.autoencoder import Draws, Networks, State
+from earshot_models.generators.checkpoint import Checkpoint
+from earshot_models.generators.generator import Generator
+from earshot_models.generators.origin import Origin
+from earshot_models.generators.private_training import (
+    NoisyGradients,
+    PrivateTraining,
+    refuse_unproven,
+)
+from earshot_models.generators.randomness import Randomness
+from earshot_models.generators.settings import Settings, plain
+from earshot_models.generators.steps import taken
+
+
+def train_private_autoencoder(
+    clips: NDArray[np.floating],
+    settings: Settings,
+    training: PrivateTraining,
+    origin: Origin,
+    *,
+    seed: int | None = None,
+    progress: Progress | None = None,
+    checkpoint: Path | None = None,
+) -> Generator:
+    """A generator from sensitive clips, by DP-SGD.
+
+    Args:
+        clips: (clips, frames, bands) in [−1, 1].
+        settings: of networks; its steps and batch do not count here.
+        training: noise, rate, norm and steps.
+        origin: ε, δ and unit that `training` costs, as the caller worked it out.
+        seed: in simulations only; None for randomness of the operating system.
+        progress: told how many steps are done.
+        checkpoint: file that a killed training goes on from; as secret as the clips, and gone
+            afterwards.
+
+    Raises:
+        InvalidInputError: clips that are none, see `clips.checked_clips`; a checkpoint of another
+            training or a damaged one; or weights that became infinite.
+        InvalidParametersError: an origin that is not private.
+    """
+    refuse_unproven(origin)
+    given = checked.checked_clips(clips)
+    constant = settings.of_a_step()
+    about = {
+        "system": "private autoencoder", "clips": checked.digest(given), "seed": seed,
+        "epsilon": origin.epsilon, "delta": origin.delta, "unit": origin.unit,
+        **plain(constant), **{f"training {name}": each for name, each in asdict(training).items()},
+    }  # fmt: skip
+    kept = Checkpoint(checkpoint, about, seed)
+    randomness = Randomness(kept.secret)
+
+    def draws(generator: np.random.Generator, count: int, number: int) -> Draws:
+        del number
+        return autoencoder.draws(generator, count, settings)
+
+    gradients = NoisyGradients(given, training, _loss, draws, constant, randomness)
+
+    def step(state: State, number: int) -> State:
+        after: State = _moved(state, gradients.at(number, state.networks, ()), constant)
+        return after
+
+    shape = (given.shape[1], given.shape[2])
+    start = autoencoder.started(shape, settings, randomness.generator("weights"))
+    state = taken(start, step, training.steps, kept, progress)
+    kept.erase()
+    return Generator(state.average, shape, settings, origin)
+
+
+def _loss(
+    networks: Networks, clip: jax.Array, own: Draws, still: tuple[()], settings: Settings
+) -> jax.Array:
+    del still
+    return autoencoder.loss(networks, clip, own, settings)
+
+
+@functools.partial(jax.jit, static_argnames=("settings",))
+def _moved(state: State, gradients: Any, settings: Settings) -> State:
+    return autoencoder.moved(state, gradients, settings)
