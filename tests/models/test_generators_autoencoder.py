@@ -9,6 +9,7 @@ from typing import Any
 import jax
 import numpy as np
 import pytest
+from support import compiling  # noqa: F401  # programs are compiled in half the time
 from support.clips import moving_bands
 
 from earshot_models.generators import autoencoder, checkpoint

@@ -12,6 +12,7 @@ import jax
 import jax.numpy as jnp
 import numpy as np
 import pytest
+from support import compiling  # noqa: F401  # programs are compiled in half the time
 
 from earshot_models.generators import generator_file, leaves_file
 from earshot_models.generators.generator import Generator

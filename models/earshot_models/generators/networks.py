@@ -287,14 +287,14 @@ def initialized(build: Callable[[Any], Net], generator: np.random.Generator, cou
         count: of networks, along a first axis of all weights; 0 for one network without it.
     """
 
-    def drawn(leaf: Any) -> jax.Array:
+    def drawn(path: Any, leaf: Any) -> jax.Array:
         shape = (count, *leaf.shape) if count else leaf.shape
-        if leaf.ndim == 1 or leaf.size == len(leaf):  # biases of convolutions are columns
+        if path[-1].name == "bias":
             return jnp.asarray(np.zeros(shape, np.float32))
         deviation = np.float32(np.sqrt(len(leaf) / leaf.size))
         return jnp.asarray(deviation * generator.standard_normal(shape, np.float32))
 
-    networks: Net = jax.tree.map(drawn, jax.eval_shape(build, jax.random.key(0)))
+    networks: Net = jax.tree.map_with_path(drawn, jax.eval_shape(build, jax.random.key(0)))
     return networks
 
 

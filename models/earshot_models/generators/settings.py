@@ -35,6 +35,7 @@ class Settings:
         rate: of Adam, for the autoencoder or the generator.
         critic_rate: of Adam, for critics.
         critic_width: units of critics.
+        critic_steps: that a critic takes before a generator without an encoder takes one.
         adversarial: weight of the critic's word against the reconstruction's, in an autoencoder.
         dropout: share of the latent numbers that a decoder loses in training.
         smoothing: a critic is told that real samples are real with 1 less this.
@@ -54,6 +55,7 @@ class Settings:
     rate: float = 1e-3
     critic_rate: float = 1e-3
     critic_width: int = 128
+    critic_steps: int = 1
     adversarial: float = 0.02
     dropout: float = 0.0
     smoothing: float = 0.1
@@ -73,6 +75,7 @@ class Settings:
         checks.positive("rate", self.rate, 1)
         checks.positive("critic_rate", self.critic_rate, 1)
         checks.whole("critic_width", self.critic_width, 4, 2**14)
+        checks.whole("critic_steps", self.critic_steps)
         checks.positive("adversarial", self.adversarial)
         checks.fraction("dropout", self.dropout)
         checks.between("smoothing", self.smoothing, 0, 0.49)
@@ -81,7 +84,7 @@ class Settings:
 
     def of_a_step(self) -> Settings:
         """The same, but for what no single step depends on: one program serves trainings."""
-        return replace(self, steps=1, batch=1)
+        return replace(self, steps=1, batch=1, critic_steps=1)
 
 
 def plain(settings: Settings) -> dict[str, Any]:
