@@ -170,6 +170,20 @@ def test_json_alone_needs_no_folder(
     assert by_label["never"]["pieces"] == 0
 
 
+def test_the_page_plays_what_was_named_the_surest_first(
+    student: Path, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    out = tmp_path / "out"
+    assert earshot(monkeypatch, "pate", "tag", student, folder, "--out", out, "--page") == 0
+    page = (out / "page.html").read_text()
+    assert page.count("<audio") == 5
+    assert "4 files of 7 have a label" in page
+    assert page.index("hum.wav") < page.index("noise.ogg")
+    assert "nothing above its threshold" in page
+    assert "So says Ada of the tests" in page
+    assert "broken.wav" not in page
+
+
 def test_names_that_false_alarms_would_explain_are_said_to_be_noise(
     tagger: Tagger, card: Card, folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
@@ -184,10 +198,12 @@ def test_names_that_false_alarms_would_explain_are_said_to_be_noise(
     )
     out = tmp_path / "out"
     assert earshot(monkeypatch, "pate", "tag", path, folder, "--out", out) == 0
-    assert "may be noise                     hum" in capsys.readouterr().out
+    printed = capsys.readouterr().out
+    assert "May be noise, no oftener named than by mistake: hum." in printed
+    assert "do not take it for private" in printed
     report = (out / "report.md").read_text()
     assert "**may be noise**" in next(line for line in report.splitlines() if "| hum |" in line)
-    assert "Do not take it for private" in report
+    assert "do not take it for private" in report
     with (out / "tags.csv").open() as file:
         rows = {row["file"]: row for row in csv.DictReader(file)}
     assert rows["noise.ogg"]["may be noise"] == "hum"
@@ -202,7 +218,7 @@ def test_a_tagger_without_evidence_says_that_all_may_be_noise(
     tagger_file.save(tagger, msgspec.structs.replace(card, evidence=()), path)
     out = tmp_path / "out"
     assert earshot(monkeypatch, "pate", "tag", path, folder, "--out", out) == 0
-    assert "nobody has said how often this tagger is wrong" in capsys.readouterr().out
+    assert "Nobody has said how often this tagger is wrong" in capsys.readouterr().out
     report = (out / "report.md").read_text()
     assert "not known" in report
     assert "any of these names may be noise" in report
@@ -222,6 +238,7 @@ def test_what_it_cannot_tag_is_refused(
     (full / "diary.txt").write_text("mine")
     for words, message in (
         ((student, folder), "--out: name a new folder"),
+        ((student, folder, "--json", "--page"), "--out: name a new folder"),
         ((student, folder, "--out", full), "is not empty"),
         ((folder / "notes.txt", folder, "--json"), "no published tagger"),
         ((tmp_path / "gone.keras", folder, "--json"), "no published tagger"),

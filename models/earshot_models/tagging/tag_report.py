@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import io
 import json
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -108,6 +109,7 @@ def report(heard: Heard) -> str:
         f"heard in {heard.pieces} pieces of {card.mel.seconds:g} s; a file has a label if one of "
         "its pieces has, so that a long file gets more false names than a short one.",
         "",
+        *(line for warning in warnings(heard) for line in (f"**{warning}**", "")),
         "## Labels",
         "",
         "| label | files | pieces | false alarms to be expected | |",
@@ -118,7 +120,7 @@ def report(heard: Heard) -> str:
         shown = "not known" if expected is None else f"{expected:.1f}"
         verdict = "**may be noise**" if row["may_be_noise"] and row["pieces"] else ""
         lines.append(f"| {row['label']} | {row['files']} | {row['pieces']} | {shown} | {verdict} |")
-    lines += ["", *_worth(card), "", "## Where the tagger is from", "", *_origin(card), ""]
+    lines += ["", *_worth(card), "", "## Where the tagger is from", "", origin(card), ""]
     if unreadable:
         lines += ["## Files that cannot be read", ""]
         lines += [f"- {file.name}: {file.error}" for file in unreadable[:_MOST_LISTED]]
@@ -128,38 +130,52 @@ def report(heard: Heard) -> str:
     return "\n".join(lines)
 
 
+def warnings(heard: Heard) -> list[str]:
+    """What nobody shall miss who reads the names: what may be noise, what is not private."""
+    card = heard.tagger.card
+    found = []
+    if not card.evidence:
+        found.append(
+            "Nobody has said how often this tagger is wrong: any of these names may be noise."
+        )
+    rows = figures(heard)["labels"]
+    doubted = [row["label"] for row in rows if row["may_be_noise"] and row["pieces"]]
+    if doubted:
+        found.append(f"May be noise, no oftener named than by mistake: {', '.join(doubted)}.")
+    if card.cost is None:
+        found.append(
+            "The tagger's file does not say what its training cost those whose data it learned "
+            "from: do not take it for private."
+        )
+    return found
+
+
+def origin(card: Card) -> str:
+    """Where a tagger is from, what it cost, and whose word that is."""
+    cost = ""
+    if card.cost is not None:
+        cost = (
+            f" Those whose data it learned from paid ε = {card.cost.epsilon:g} at δ = "
+            f"{card.cost.delta:g} (unit: {card.cost.unit.value}), by {card.cost.mechanism}."
+        )
+    return f"{card.trained}{cost} So says {card.stated_by}; nothing in the file proves it."
+
+
+def words(file: Mapping[str, Any]) -> str:
+    """What is named in a file of `figures`, and how sure the tagger is."""
+    names = (f"{each['label']} {each['probability']:.2f}" for each in file["named"])
+    return ", ".join(names) or str(file["note"])
+
+
 def _worth(card: Card) -> list[str]:
     if not card.evidence:
-        return [
-            "**Nobody has said how often this tagger is wrong**, so that any of these names may be "
-            "noise. Listen before you rely on one."
-        ]
+        return ["Listen before you rely on a name."]
     clips = f"{card.evidence[0].clips} public clips"
     return [
         f"False alarms are those to be expected if none of the labels were in any piece, from "
         f"{clips} on which the tagger was checked. A label that is named no oftener than that "
         "may be noise altogether; of the others, as many names as are to be expected still are. "
         "Your sound is not theirs: where it is noisier, more are wrong."
-    ]
-
-
-def _origin(card: Card) -> list[str]:
-    if card.cost is None:
-        cost = (
-            "The file does not say what its training cost those whose data it learned from. "
-            "**Do not take it for private.**"
-        )
-    else:
-        cost = (
-            f"Those whose data it learned from paid ε = {card.cost.epsilon:g} at δ = "
-            f"{card.cost.delta:g} (unit: {card.cost.unit.value}), by {card.cost.mechanism}."
-        )
-    return [
-        f"{card.trained}",
-        "",
-        cost,
-        "",
-        f"So says {card.stated_by}; nothing in the file proves it.",
     ]
 
 

@@ -5,13 +5,18 @@ from __future__ import annotations
 import json
 import os
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
 from earshot_models.commands.output import prepare_folder
 from earshot_models.commands.progress import shown
 from earshot_protocol.errors import InvalidInputError
+
+if TYPE_CHECKING:
+    from earshot_models.tagging.recordings import Heard
+
+PAGE = "page.html"
 
 _MOST_SHOWN = 20
 
@@ -22,6 +27,9 @@ def tag(
     out: Annotated[
         Path | None, typer.Option(help="New folder for tags.csv, tags.json and report.md.")
     ] = None,
+    page: Annotated[
+        bool, typer.Option("--page", help="Write a page as well, on which the files are heard.")
+    ] = False,
     overwrite: Annotated[
         bool,
         typer.Option("--overwrite", help="Replace the files of this command where --out has them."),
@@ -35,29 +43,40 @@ def tag(
     os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
     from earshot_models.tagging import tag_report
 
-    if out is None and not as_json:
-        raise InvalidInputError("--out: name a new folder for the tags, or add --json")
+    if out is None and (page or not as_json):
+        raise InvalidInputError("--out: name a new folder for the tags; only --json needs none")
     if out is not None:
-        prepare_folder(out, tag_report.FILES, overwrite)
+        prepare_folder(out, (*tag_report.FILES, *([PAGE] if page else [])), overwrite)
     from earshot_models.tagging import recordings, tagger_file
 
     published = tagger_file.load(student)
     with shown() as progress:
         heard = recordings.tag_folder(published, folder, progress)
-    written = () if out is None else tag_report.write(heard, out)
-    figures = tag_report.figures(heard)
+    written: tuple[Path, ...] = ()
+    if out is not None:
+        written = tag_report.write(heard, out)
+        if page:
+            from earshot_simulations.generation import tagged_page
+
+            tagged_page.write(heard, folder, out / PAGE)
+            written = (*written, out / PAGE)
     if as_json:
+        figures = tag_report.figures(heard)
         print(json.dumps(figures, indent=1, ensure_ascii=False, allow_nan=False))
         return
+    _print(heard, written)
+
+
+def _print(heard: Heard, written: tuple[Path, ...]) -> None:
+    from earshot_models.tagging import tag_report
+
+    figures = tag_report.figures(heard)
     for file in figures["files"][:_MOST_SHOWN]:
-        names = ", ".join(f"{each['label']} {each['probability']:.2f}" for each in file["named"])
-        print(f"{file['file']:<32} {names or file['note']}")
+        print(f"{file['file']:<32} {tag_report.words(file)}")
     more = len(figures["files"]) - _MOST_SHOWN
     if more > 0:
         print(f"{'':<32} and {more} more files")
-    doubted = [row["label"] for row in figures["labels"] if row["may_be_noise"] and row["pieces"]]
-    if doubted:
-        print(f"{'may be noise':<32} {', '.join(doubted)}")
-    if not published.card.evidence:
-        print(f"{'may be noise':<32} any of them: nobody has said how often this tagger is wrong")
-    print(f"{'report':<32} {written[-1]}")
+    for warning in tag_report.warnings(heard):
+        print(warning)
+    for path in written[2:]:
+        print(f"{path.stem:<32} {path}")

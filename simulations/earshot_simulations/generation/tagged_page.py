@@ -1,0 +1,58 @@
+"""A tagged folder as a page to listen on: every file beside what a student named in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from earshot_models.tagging import tag_report
+from earshot_models.tagging.recordings import Heard
+from earshot_server.dashboard.wording import counted
+from earshot_simulations.generation import page
+from earshot_simulations.generation.page import Listening
+
+MOST_SOUNDS = 60
+"""Files of a page; it would else take minutes to draw."""
+
+
+def write(heard: Heard, folder: Path, path: Path) -> None:
+    """Write the page: files with a label first, the surest of them before all others.
+
+    Args:
+        heard: what was named.
+        folder: in which the files lie that were tagged.
+        path: of the page.
+
+    Raises:
+        UnreadableFileError: a file that was read before does not decode any more.
+    """
+    found = tag_report.figures(heard)
+    readable = [file for file in found["files"] if file["pieces"]]
+    readable.sort(key=lambda file: -max((each["probability"] for each in file["named"]), default=0))
+    sounds = [
+        page.sound_of(folder / file["file"], file["file"], tag_report.words(file))
+        for file in readable[:MOST_SOUNDS]
+    ]
+    named = sum(bool(file["named"]) for file in found["files"])
+    page.write(
+        Listening(
+            kicker="Tags",
+            headline=f"{counted(named, 'file')} of {len(found['files'])} have a label.",
+            warnings=tag_report.warnings(heard),
+            origin=tag_report.origin(heard.tagger.card),
+            sounds=sounds,
+            facts=[
+                (row["label"], f"{counted(row['files'], 'file')}{_expected(row)}")
+                for row in found["labels"]
+                if row["files"]
+            ],
+            unseen=len(readable) - len(sounds),
+        ),
+        path,
+    )
+
+
+def _expected(row: dict[str, object]) -> str:
+    expected = row["false_alarms_expected"]
+    if expected is None:
+        return ""
+    return f"; {row['pieces']} pieces, {expected:.1f} false alarms to be expected"
