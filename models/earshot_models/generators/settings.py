@@ -27,8 +27,8 @@ class Settings:
 
     Attributes:
         network: what encoder and decoder are made of; critics of samples have the encoder's trunk.
-        width: units of the dense layers, a quarter of the channels of the convolutions; the
-            critics of samples have `critic_width`.
+        width: units of the dense layers; convolutions have a quarter as many channels, in
+            `Network.PAPER` as many. The critics of samples have `critic_width`.
         latent: numbers that a sample is made from; 128 in Yang et al. (Interspeech 2021).
         steps: of training; they are fixed before, so that a budget is.
         batch: samples in a step, on average where they are drawn by Poisson sampling.

@@ -1,0 +1,279 @@
+"""PATE-GAN (Jordon et al., ICLR 2019): teachers vote on what is real, and a student learns it.
+
+Each teacher is a critic that learns to tell the clips of its own part from samples. What they vote
+on samples is counted, and the noisy winner is published: real or not. A student critic learns from
+samples and winners, and the generator from the student. So whatever is published depends on the
+clips through the winners alone, and one clip moves the votes of one teacher. How many winners there
+are is fixed before, `queries`; what that costs is the accountant's matter, for votes of one-hot
+ballots: one clip changes one teacher's two counts by one each, on every query.
+
+Jordon et al. have a teacher say "real" above one half. Teachers that have learned well then say so
+of no sample at all, and a student learns nothing. With `Ensemble.halves` a teacher says it of the
+half of a query's samples that it finds most real: the student hears which samples are better, at
+the same price, for a teacher's votes may depend on its clips and on public samples in any way.
+"""
+
+from __future__ import annotations
+
+import functools
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import jax
+import jax.numpy as jnp
+import numpy as np
+import optax
+from numpy.typing import NDArray
+
+from earshot_models.commands.progress import Progress
+from earshot_models.generators import adversaries
+from earshot_models.generators import clips as checked
+from earshot_models.generators.checkpoint import Checkpoint
+from earshot_models.generators.clips import Clips
+from earshot_models.generators.generator import Generator
+from earshot_models.generators.networks import SampleCritic, Shape, initialized
+from earshot_models.generators.origin import Origin
+from earshot_models.generators.private_training import refuse_unproven
+from earshot_models.generators.randomness import Randomness
+from earshot_models.generators.settings import Settings, plain
+from earshot_models.generators.steps import taken
+from earshot_models.teachers.partitions import partitions
+from earshot_protocol import checks
+from earshot_protocol.errors import InvalidInputError, InvalidParametersError
+from earshot_protocol.voting.winners import GNMax, LNMax
+
+FAKE, REAL = 0, 1
+"""What teachers vote for: places among the two classes of a ballot."""
+
+Aggregator = LNMax | GNMax
+
+
+@dataclass(frozen=True)
+class Ensemble:
+    """The teachers of a PATE-GAN.
+
+    Attributes:
+        teachers: M, each with a part of the clips of its own.
+        width: units of a teacher.
+        rate: of a teacher's Adam.
+        steps: that teachers take before the student does.
+        batch: clips, and as many samples, in a teacher's step.
+        halves: teachers say "real" of half the samples of a query, see above.
+
+    Raises:
+        InvalidParametersError: a number is out of range.
+    """
+
+    teachers: int = 200
+    width: int = 32
+    rate: float = 1e-3
+    steps: int = 1
+    batch: int = 8
+    halves: bool = True
+
+    def __post_init__(self) -> None:
+        checks.whole("teachers", self.teachers, 2)
+        checks.whole("width", self.width, 4, 2**14)
+        checks.positive("rate", self.rate, 1)
+        checks.whole("steps", self.steps)
+        checks.whole("batch", self.batch)
+
+
+class Team(NamedTuple):
+    """All teachers, along the first axis of all weights, and their optimizer."""
+
+    critics: SampleCritic
+    memory: Any
+
+
+class State(NamedTuple):
+    """Between two steps: what depends on votes alone, and the teachers."""
+
+    public: adversaries.State
+    team: Team
+
+
+def queries(settings: Settings) -> int:
+    """K: samples that teachers vote on in a whole training."""
+    return settings.steps * settings.critic_steps * settings.batch
+
+
+def train_pate_gan(
+    clips: NDArray[np.floating],
+    settings: Settings,
+    ensemble: Ensemble,
+    aggregator: Aggregator,
+    origin: Origin,
+    *,
+    sources: NDArray[np.integer] | None = None,
+    seed: int | None = None,
+    progress: Progress | None = None,
+    checkpoint: Path | None = None,
+) -> Generator:
+    """A generator from sensitive clips, by votes of teachers.
+
+    Args:
+        clips: (clips, frames, bands) in [−1, 1].
+        settings: of generator and student; `steps` of the generator, after `critic_steps` of the
+            student on `batch` samples each.
+        ensemble: of teachers.
+        aggregator: who wins a vote.
+        origin: ε, δ and unit that `queries(settings)` winners cost, as the caller worked it out.
+        sources: (clips,), what each stems from; one source's clips are with one teacher. None
+            where each clip is a source.
+        seed: in simulations only; None for randomness of the operating system.
+        progress: told how many steps are done.
+        checkpoint: file that a killed training goes on from; as secret as the clips, and gone
+            afterwards. Votes that are counted again get the noise that they had.
+
+    Raises:
+        InvalidInputError: clips or sources that are none; a checkpoint of another training or a
+            damaged one; or weights that became infinite.
+        InvalidParametersError: more teachers than sources, another aggregator, or an origin that
+            is not private.
+    """
+    refuse_unproven(origin)
+    if not isinstance(aggregator, LNMax | GNMax):
+        raise InvalidParametersError(f"aggregator={aggregator!r}: must be LNMax or GNMax")
+    given = checked.checked_clips(clips)
+    stems = np.arange(len(given)) if sources is None else np.asarray(sources)
+    if stems.shape != given.shape[:1]:
+        raise InvalidInputError(f"sources: must be a whole number for each of {len(given)} clips")
+    about = {
+        "system": "pate-gan", "clips": checked.digest(given), "seed": seed,
+        "epsilon": origin.epsilon, "delta": origin.delta, "unit": origin.unit,
+        "aggregator": repr(aggregator), "sources": stems.tolist() if sources is not None else None,
+        **plain(settings), **{f"ensemble {name}": each for name, each in asdict(ensemble).items()},
+    }  # fmt: skip
+    kept = Checkpoint(checkpoint, about, seed)
+    randomness = Randomness(kept.secret)
+    shape = (given.shape[1], given.shape[2])
+    # Sizes of parts are public: how many sources there are is, and who is where is random.
+    parts = partitions(stems, ensemble.teachers, randomness.generator("parts"))
+    teachers = Teachers(given, parts, settings, ensemble, randomness)
+    constant = settings.of_a_step()
+
+    def step(state: State, number: int) -> State:
+        public, team = state
+        left = 1 - number / settings.steps
+        for lesson in range(ensemble.steps):
+            team = teachers.taught(team, public, f"{number} {lesson}", left)
+        generator = randomness.generator("public", number)
+        for lesson in range(settings.critic_steps):
+            own = adversaries.draws(generator, settings.batch, shape, settings, left)
+            shown = _shown(public, own)
+            votes = counts(team.critics, shown, ensemble.halves)
+            noise = randomness.source("votes", number, lesson)
+            winners = aggregator.winners(votes, noise).astype(np.float32)
+            public = _student_moved(public, shown, winners, constant)
+        own = adversaries.draws(generator, settings.batch, shape, settings, left)
+        return State(adversaries.decoder_moved(public, own, constant), team)
+
+    public = adversaries.started(shape, settings, randomness.generator("weights"))
+    state = taken(State(public, teachers.started()), step, settings.steps, kept, progress)
+    kept.erase()
+    return Generator(state.public.average, shape, settings, origin)
+
+
+class Teachers:
+    """What teaches critics, each from its own part."""
+
+    def __init__(
+        self,
+        clips: Clips,
+        parts: list[NDArray[np.int64]],
+        settings: Settings,
+        ensemble: Ensemble,
+        randomness: Randomness,
+    ) -> None:
+        self._clips = clips
+        self._shape: Shape = (clips.shape[1], clips.shape[2])
+        self._sizes = np.array([len(part) for part in parts])
+        # Parts are repeated to one length; no place beyond a part's size is ever drawn.
+        self._places = np.stack([np.resize(part, self._sizes.max()) for part in parts])
+        self._settings, self._ensemble, self._randomness = settings, ensemble, randomness
+        self._constant = settings.of_a_step()
+
+    def started(self) -> Team:
+        """Untrained teachers."""
+        shape, settings = self._shape, self._teacher_settings()
+        critics = initialized(
+            functools.partial(SampleCritic, shape, settings),
+            self._randomness.generator("teachers"),
+            self._ensemble.teachers,
+        )
+        return Team(critics, jax.jit(optax.adam(self._ensemble.rate, b1=0.5).init)(critics))
+
+    def taught(self, team: Team, public: adversaries.State, name: str, left: float) -> Team:
+        """The teachers after a step, each on clips of its part and on samples.
+
+        Args:
+            team: before.
+            public: makes the samples.
+            name: of the step.
+            left: of the training, from 1 down to 0.
+        """
+        generator = self._randomness.generator("lesson", name)
+        size = (self._ensemble.teachers, self._ensemble.batch)
+        chosen = (generator.random(size) * self._sizes[:, None]).astype(np.int64)
+        clips = self._clips[np.take_along_axis(self._places, chosen, axis=1)]
+        count = self._settings.batch
+        own = adversaries.draws(generator, count, self._shape, self._settings, left)
+        clips += own.on_clip[generator.integers(0, count, size)]
+        fakes = np.asarray(_shown(public, own))[generator.integers(0, count, size)]
+        after: Team = _taught(team, clips, fakes, self._constant, self._ensemble)
+        return after
+
+    def _teacher_settings(self) -> Settings:
+        return replace(self._settings, critic_width=self._ensemble.width)
+
+
+def counts(critics: SampleCritic, shown: Any, halves: bool) -> NDArray[np.int64]:
+    """How many teachers vote that each sample is not real, and real: (samples, 2).
+
+    Args:
+        critics: of all teachers.
+        shown: samples, (samples, frames, bands).
+        halves: see `Ensemble.halves`; else a teacher votes by the sign of its logit.
+    """
+    words = np.asarray(_words(critics, shown))
+    bars = np.median(words, axis=1, keepdims=True) if halves else 0.0
+    real = (words > bars).sum(axis=0)
+    return np.stack([len(words) - real, real], axis=1).astype(np.int64)
+
+
+@jax.jit
+def _words(critics: SampleCritic, shown: Any) -> Any:
+    """(teachers, samples)."""
+    return jax.vmap(lambda critic: jax.vmap(critic)(shown))(critics)
+
+
+@jax.jit
+def _shown(public: adversaries.State, own: adversaries.Draws) -> Any:
+    return jax.vmap(public.decoder)(own.latent) + own.on_sample
+
+
+@functools.partial(jax.jit, static_argnames=("settings", "ensemble"))
+def _taught(team: Team, clips: Any, fakes: Any, settings: Settings, ensemble: Ensemble) -> Team:
+    def loss(critic: SampleCritic, real: Any, fake: Any) -> jax.Array:
+        heard = jax.vmap(lambda clip: adversaries.real_loss(critic, clip, settings))(real)
+        made = jax.nn.softplus(jax.vmap(critic)(fake))
+        return jnp.mean(heard) + jnp.mean(made)
+
+    gradients = jax.vmap(jax.grad(loss))(team.critics, clips, fakes)
+    updates, memory = optax.adam(ensemble.rate, b1=0.5).update(gradients, team.memory)
+    return Team(optax.apply_updates(team.critics, updates), memory)
+
+
+@functools.partial(jax.jit, static_argnames=("settings",))
+def _student_moved(
+    public: adversaries.State, shown: Any, winners: Any, settings: Settings
+) -> adversaries.State:
+    """After a step of the student on samples and what the vote says of each, `FAKE` or `REAL`."""
+
+    def loss(critic: SampleCritic) -> jax.Array:
+        words = jax.vmap(critic)(shown)
+        return jnp.mean(jax.nn.softplus(words) - winners * words)
+
+    return adversaries.critic_moved(public, jax.grad(loss)(public.critic), settings)
