@@ -23,8 +23,10 @@ from earshot_simulations.auditing.curator_faults import curator_faults
 from earshot_simulations.auditing.curator_printed import curator_printed
 from earshot_simulations.auditing.faults import audit_faults, smallest_clustering
 from earshot_simulations.auditing.findings import FAULTS, PRINTED, Result
+from earshot_simulations.auditing.gradient_faults import gradient_faults
 from earshot_simulations.auditing.limits import THRESHOLDS, audit_thresholds
 from earshot_simulations.auditing.lloyd import Clustering, sampled_clustering
+from earshot_simulations.auditing.noisy_gradients import TRAINING, audit_training
 from earshot_simulations.auditing.plans import (
     DP_LLOYD,
     SPHERICAL_DP_LLOYD,
@@ -93,6 +95,7 @@ def _printed(effort: Effort) -> Iterator[Result]:
 def _faults(effort: Effort) -> Iterator[Result]:
     yield from audit_faults(effort.trials, effort.seed)
     yield from curator_faults(effort.trials, effort.seed)
+    yield from gradient_faults(effort.draws, effort.seed)
 
 
 SUBJECTS: dict[str, Callable[[Effort], Iterator[Result]]] = {
@@ -101,6 +104,7 @@ SUBJECTS: dict[str, Callable[[Effort], Iterator[Result]]] = {
     SEVERAL_WINNERS: lambda effort: audit_several_winners(effort.draws, effort.seed),
     THRESHOLDS: lambda effort: audit_thresholds(effort.draws, effort.seed),
     CURATOR: lambda effort: audit_curator(effort.trials, effort.seed),
+    TRAINING: lambda effort: audit_training(5 * effort.draws, effort.seed),
     WHOLE_PHASES: lambda effort: audit_phases(),
     SAMPLERS: lambda effort: audit_samplers(effort.draws, effort.seed),
     SECURE_SUM: lambda effort: audit_secrets(),

@@ -31,6 +31,7 @@ TITLES = {
     "several-winners": "Votes with several winners, by a curator",
     "thresholds": "Votes against thresholds, by a curator and by secure sums",
     "curator-votes": "Votes with one winner, by a curator, and owners' budgets",
+    "noisy-gradients": "Generators trained by noisy gradients",
     "phases": "Whole phases, all of their steps together",
     "samplers": "The samplers of noise",
     "secure-sum": "The secrets of the secure sum",
