@@ -11,7 +11,7 @@ import hashlib
 import json
 import os
 import shutil
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import asdict, dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -90,6 +90,8 @@ def prepared(
     teaching: Teaching = NETWORKS,
     processes: int = 1,
     progress: Progress = lambda what, done, total: None,
+    *,
+    first: int | None = None,
 ) -> EnsembleScores:
     """Train an ensemble and ask it, or read what was kept of it.
 
@@ -103,6 +105,7 @@ def prepared(
         teaching: how each is trained.
         processes: that train; the result does not depend on them.
         progress: told after each teacher, or each fifty linear ones.
+        first: so many of the teachers are trained, and no others; all by default.
 
     Raises:
         InvalidParametersError: a teacher would have fewer than ten mixtures; or as
@@ -116,11 +119,13 @@ def prepared(
             f"allow; each teacher needs {FEWEST} of its own, so there can be "
             f"{study.size.mixtures // FEWEST}"
         )
-    name = f"ensemble-{_key(study, teachers, seed, teaching)}"
+    trained = teachers if first is None else checks.whole("first", first, 1, teachers)
+    name = f"ensemble-{_key(study, teachers, seed, teaching, first)}"
     path = study.cache / f"{name}.npz"
     if not path.is_file():
         folder = study.cache / name
-        _train(study, teachers, seed, teaching, folder, processes, progress)
+        ensemble = _Ensemble(study, teachers, seed, teaching, folder)
+        ensemble.train(trained, processes, progress)
         _gather(study, seed, folder, path)
     with np.load(path) as kept:
         sides = (
@@ -130,72 +135,69 @@ def prepared(
         return EnsembleScores(tuple(map(str, kept["labels"])), *sides)
 
 
-def _key(study: Study, teachers: int, seed: int, teaching: Teaching) -> str:
+def _key(study: Study, teachers: int, seed: int, teaching: Teaching, first: int | None) -> str:
     settings = [_VERSION, contents(study.data), asdict(study.size), asdict(study.recipe)]
     settings += [asdict(study.mel), asdict(teaching), teachers, seed]
+    settings += [] if first is None else [first]
     return hashlib.sha256(json.dumps(settings).encode()).hexdigest()[:16]
 
 
-def _train(
-    study: Study,
-    teachers: int,
-    seed: int,
-    teaching: Teaching,
-    folder: Path,
-    processes: int,
-    progress: Progress,
-) -> None:
-    """A file for each few teachers, each whole or not at all."""
-    from joblib import Parallel, delayed
+@dataclass(frozen=True)
+class _Ensemble:
+    """One that is being trained, a file for each few teachers, each whole or not at all."""
 
-    material(study, seed)  # what is wrong with the sound is said here, and powers are kept
-    folder.mkdir(parents=True, exist_ok=True)
-    at_once = _AT_ONCE[teaching.kind]
-    due = [
-        range(first, min(first + at_once, teachers))
-        for first in range(0, teachers, at_once)
-        if not _part(folder, first).is_file()
-    ]
-    done = teachers - sum(map(len, due))
-    what = f"{teachers} teachers, seed {seed}"
-    progress(what, done, teachers)
-    if processes == 1 or len(due) == 1:
-        finished = (_train_some(study, teachers, seed, teaching, folder, some) for some in due)
-    else:
-        let_cancelled_jobs_go()
-        parallel = Parallel(n_jobs=processes, return_as="generator_unordered", batch_size=1)
-        finished = parallel(
-            delayed(_train_some)(study, teachers, seed, teaching, folder, some) for some in due
-        )
-    for number in finished:
-        done += number
+    study: Study
+    teachers: int
+    seed: int
+    teaching: Teaching
+    folder: Path
+
+    def train(self, teachers: int, processes: int, progress: Progress) -> None:
+        """The first so many of its teachers, but those that were kept."""
+        from joblib import Parallel, delayed
+
+        material(self.study, self.seed)  # wrong sound is named here, and powers are kept
+        self.folder.mkdir(parents=True, exist_ok=True)
+        at_once = _AT_ONCE[self.teaching.kind]
+        due = [
+            range(first, min(first + at_once, teachers))
+            for first in range(0, teachers, at_once)
+            if not self._file(first).is_file()
+        ]
+        done = teachers - sum(map(len, due))
+        what = f"{self.teachers} teachers, seed {self.seed}"
         progress(what, done, teachers)
+        finished: Iterable[int] = map(self.some, due)
+        if processes > 1 and len(due) > 1:
+            let_cancelled_jobs_go()
+            parallel = Parallel(n_jobs=processes, return_as="generator_unordered", batch_size=1)
+            finished = parallel(delayed(self.some)(each) for each in due)
+        for number in finished:
+            done += number
+            progress(what, done, teachers)
 
+    def some(self, numbers: range) -> int:
+        """Train these and keep what they say; how many they are."""
+        school = _school(self.study, self.seed, self.teaching)
+        found = []
+        for number in numbers:
+            own = school.material.teacher(number, self.teachers)
+            entropy = [self.seed, self.teachers, number]
+            chance = int(np.random.SeedSequence(entropy).generate_state(1)[0] >> 1)
+            found.append(school.asked(school.taught(own.power(), own.truth, chance)))
+        new = self._file(numbers.start).with_suffix(".new.npy")
+        np.save(new, np.stack(found), allow_pickle=False)
+        os.replace(new, self._file(numbers.start))
+        return len(numbers)
 
-def _train_some(
-    study: Study, teachers: int, seed: int, teaching: Teaching, folder: Path, some: range
-) -> int:
-    school = _school(study, seed, teaching)
-    found = []
-    for number in some:
-        own = school.material.teacher(number, teachers)
-        chance = np.random.SeedSequence([seed, teachers, number]).generate_state(1)[0]
-        found.append(school.asked(school.taught(own.power(), own.truth, int(chance >> 1))))
-    path = _part(folder, some.start)
-    new = path.with_suffix(".new.npy")
-    np.save(new, np.stack(found), allow_pickle=False)
-    os.replace(new, path)
-    return len(some)
+    def _file(self, first: int) -> Path:
+        return self.folder / f"{first:05d}.npy"
 
 
 @lru_cache(maxsize=1)
 def _school(study: Study, seed: int, teaching: Teaching) -> School:
     """One process trains many teachers of one seed."""
     return School(material(study, seed), teaching)
-
-
-def _part(folder: Path, first: int) -> Path:
-    return folder / f"{first:05d}.npy"
 
 
 def _gather(study: Study, seed: int, folder: Path, path: Path) -> None:

@@ -1,0 +1,84 @@
+"""`earshot reproduce` for ensembles of taggers and their students (Muschiol 2021)."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from enum import StrEnum
+from importlib import import_module
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from earshot_models.commands.output import prepare_folder
+from earshot_models.commands.progress import shown
+
+_WORK = "work"
+"""Folder, in --out, of ensembles and of what was measured of each seed."""
+_SHARED = Path("../shared/data")
+
+COMMANDS = {
+    "audioset-ensemble": "Ensembles that name all that sounds: 10, 20, 50 teachers and a baseline.",
+}
+"""Modules of `reproductions` by their names, and what they show."""
+
+
+class Teachers(StrEnum):
+    """What they are; the values of `tagging.school.Kind`, which is imported where it is needed."""
+
+    LINEAR = "linear"
+    SMALL = "small"
+
+
+def command(name: str) -> Callable[..., None]:
+    """The command that makes one of `COMMANDS`."""
+
+    def make(
+        out: Annotated[
+            Path, typer.Option(help="New folder for the CSV, the picture and the Markdown note.")
+        ],
+        data: Annotated[
+            Path, typer.Option(help="Folder that holds esc10, fsdd and perhaps free_sounds.")
+        ] = _SHARED,
+        teachers: Annotated[
+            Teachers, typer.Option(help="Small networks, or linear ones in a tenth of the time.")
+        ] = Teachers.SMALL,
+        seeds: Annotated[
+            int | None, typer.Option(help="Repetitions, each with its own mixtures and taggers.")
+        ] = None,
+        full: Annotated[
+            bool, typer.Option("--full", help="Ten seeds, and more taggers of each.")
+        ] = False,
+        processes: Annotated[int, typer.Option(help="That train.")] = 2,
+        cache: Annotated[
+            Path | None,
+            typer.Option(help=f"Folder that keeps ensembles between runs; by default OUT/{_WORK}."),
+        ] = None,
+        overwrite: Annotated[
+            bool, typer.Option("--overwrite", help="Replace these files where --out has them.")
+        ] = False,
+    ) -> None:
+        os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+        from earshot_simulations.reproductions.audioset_work import Work
+        from earshot_simulations.reproductions.outcome import files_of, write
+        from earshot_simulations.tagging.school import Kind, Teaching
+        from earshot_simulations.tagging.study import Study
+
+        folder = cache or out / _WORK
+        reproduction = import_module(f"earshot_simulations.reproductions.{name.replace('-', '_')}")
+        with shown() as progress:
+            study, teaching = Study(data, folder), Teaching(Kind(teachers.value))
+            count = seeds if seeds is not None else 10 if full else 5
+            work = Work(study, count, teaching, processes, full, progress)
+            prepare_folder(out, files_of(name), overwrite, resumes=[_WORK])
+            folder.mkdir(parents=True, exist_ok=True)
+            try:
+                outcome = reproduction.reproduce(work)
+            except KeyboardInterrupt:
+                print(f"what is done is in {folder}; the same command goes on from there")
+                raise typer.Exit(130) from None
+        for path in write(outcome, out):
+            print(path)
+
+    return make
