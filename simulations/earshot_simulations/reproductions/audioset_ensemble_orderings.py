@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
@@ -79,8 +80,10 @@ class _Seeds:
             self._values[key] = row
 
     def __call__(self, cell: Cell) -> list[float]:
+        """Of each seed; not a number where nothing was answered or named."""
         *place, column = cell
-        return [float(self._values[(seed, *place)][column]) for seed in self._seeds]
+        values = (self._values[(seed, *place)].get(column, "") for seed in self._seeds)
+        return [math.nan if value == "" else float(value) for value in values]
 
     def less(self, cell: Cell, other: Cell) -> Estimate:
         """Cell − other, seed by seed."""

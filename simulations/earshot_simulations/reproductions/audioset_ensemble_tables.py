@@ -128,8 +128,7 @@ def measured(ensemble: Callable[[int], EnsembleScores]) -> Iterator[Row]:
                     continue
                 row = _row("5.3", teachers, threshold, check)
                 row["answered"] = float(passed.mean())
-                if passed.any():
-                    yield row | _checked(found.test, threshold, passed, alone_names)
+                yield row | _checked(found.test, threshold, passed, alone_names)
     passed = _passed(baseline.test, HALF)
     row = _row("5.3", BASELINE, best, HALF) | {"answered": float(passed.mean())}
     yield row | _checked(baseline.test, best, passed, alone_names)
@@ -189,8 +188,11 @@ def _passed(scored: Scored, check: str) -> Named:
 
 
 def _checked(scored: Scored, threshold: str, passed: Named, baseline: Named) -> Row:
-    names = named(scored, threshold)
-    found = _three(scores(scored.truth[passed], names[passed]))
+    """Of what was answered; nothing, if there is no label in some of it and not in all."""
+    names, answered = named(scored, threshold), scored.truth[passed].astype(bool)
+    if not len(answered) or not (answered.any(axis=0) & ~answered.all(axis=0)).any():
+        return {}
+    found = _three(scores(answered, names[passed]))
     same = scores(scored.truth[passed], baseline[passed])
     asked = scores(scored.truth, names & passed[:, None])
     for name, column in _MACRO.items():
