@@ -6,6 +6,10 @@ import numpy as np
 import pytest
 
 from earshot_models.tagging.examples import Examples
+from earshot_models.tagging.kept_taggers import fit_or_open
+from earshot_models.tagging.mel_power import FLOOR
+from earshot_models.tagging.metrics import average_precisions
+from earshot_models.tagging.mixup import Mixup, Scale
 from earshot_models.tagging.training import FAST, Workshop, train
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 
@@ -60,8 +64,6 @@ def test_it_keeps_the_best_of_what_validation_heard_and_ends_early():
     assert steps == tuple(range(10, 10 * len(steps) + 1, 10))
     assert len(steps) < 200
     assert len(scores) - 1 - int(np.argmax(scores)) == 2
-    from earshot_models.tagging.metrics import average_precisions
-
     validation = tones(60, 1)
     found = average_precisions(
         validation.targets.astype(int), tagger.probabilities(validation.power)
@@ -73,6 +75,76 @@ def test_without_validation_it_trains_to_the_end():
     tagger = train(tones(80, 0), LABELS, settings=SHORT, seed=3)
     assert tagger.history == ()
     assert right(tagger, tones(100, 2)) > 0.9
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"mixup": Mixup(Scale.LOG), "weighted": True, "balanced": False},
+        {"mixup": None, "adaptive": True},
+    ],
+    ids=["log-mel, weighted, unbalanced", "unmixed, adaptive"],
+)
+def test_every_part_of_the_recipe_can_be_set(other):
+    tagger = train(tones(80, 0), LABELS, tones(60, 1), replace(SHORT, **other), seed=5)
+    assert right(tagger, tones(100, 2)) > 0.9
+
+
+@pytest.mark.parametrize("scale", list(Scale))
+def test_what_is_mixed_is_power_or_its_logarithm(workshop, scale):
+    shop = workshop
+    if scale is not shop.settings.mixup.scale:
+        shop = Workshop(SHAPE, LABELS, replace(SHORT, mixup=Mixup(scale)))
+    power = tones(6, 4).power
+    first, second, share = np.array([0, 3, 5]), np.array([1, 3, 2]), np.float32([0.2, 0.5, 0.9])
+    part = share[:, None, None].astype(float)
+    if scale is Scale.POWER:
+        expected = np.log(part * power[first] + (1 - part) * power[second] + FLOOR)
+    else:
+        logarithm = np.log(power.astype(float) + FLOOR)
+        expected = part * logarithm[first] + (1 - part) * logarithm[second]
+    np.testing.assert_allclose(shop._mixed(power, first, second, share), expected, atol=1e-4)
+
+
+def test_what_was_trained_is_kept_and_a_killed_run_goes_on(workshop, tmp_path, monkeypatch):
+    examples, validation = tones(30, 0), tones(30, 1)
+    trained = fit_or_open(workshop, tmp_path, examples, validation, seed=1)
+    (path,) = tmp_path.iterdir()
+    # Half of it is as good as nothing: it is trained anew.
+    path.write_bytes(path.read_bytes()[:1000])
+    again = fit_or_open(workshop, tmp_path, examples, validation, seed=1)
+    for here, there in zip(trained.weights, again.weights, strict=True):
+        np.testing.assert_allclose(here, there, atol=1e-3)
+    others = (
+        (examples, validation, 2),
+        (examples, None, 1),
+        (examples.rows(slice(1, None)), validation, 1),
+    )
+
+    def no_more(*_):
+        raise AssertionError("trained again")
+
+    monkeypatch.setattr(workshop, "fit", no_more)
+    opened = fit_or_open(workshop, tmp_path, examples, validation, seed=1)
+    assert opened.history == again.history
+    for here, there in zip(opened.weights, again.weights, strict=True):
+        np.testing.assert_array_equal(here, there)
+    for other in others:
+        with pytest.raises(AssertionError, match="trained again"):
+            fit_or_open(workshop, tmp_path, *other)
+    assert [each.suffix for each in tmp_path.iterdir()] == [".npz"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("network", ["resnet18", "vgg11"])
+def test_the_papers_networks_train(network):
+    random = np.random.default_rng(6)
+    targets = random.integers(0, 2, (24, 1))
+    power = random.exponential(1.0, (24, 32, 32)) + 20 * targets[:, :, None]
+    settings = replace(SHORT, network=network, steps=16, every=8, batch=8, rate=1e-3)
+    tagger = train(Examples.of(power, targets), ("loud",), settings=settings)
+    likely = tagger.probabilities(power)
+    assert likely[targets == 1].mean() > likely[targets == 0].mean()
 
 
 def test_probabilities_are_of_clips_one_by_one(workshop):

@@ -70,7 +70,7 @@ class Training:
 
 
 FAST = Training()
-"""For a second at 8 kHz and the small network."""
+"""For a second at 8 kHz and the small network: 150 clips take about 3 s of one core."""
 
 PAPER = Training("resnet18", 10_000, 64, 1e-4, 500, 6, Mixup(Scale.LOG))
 """Muschiol (2021), section 5.1.3; how often it looked at validation is not given."""
@@ -127,10 +127,20 @@ class Workshop:
         self.labels = tuple(labels)
         self.settings = settings
         self.model = networks.build(settings.network, shape, len(self.labels))
-        self._train = tf.function(self._steps, reduce_retracing=True)
+        clips, batches = tf.TensorSpec((None, *shape), tf.float32), (None, None)
+        self._train = tf.function(
+            self._steps,
+            input_signature=[
+                clips,
+                tf.TensorSpec((None, len(self.labels)), tf.float32),
+                tf.TensorSpec((len(self.labels),), tf.float32),
+                *(tf.TensorSpec(batches, kind) for kind in (tf.int64, tf.int64)),
+                *(tf.TensorSpec(batches, kind) for kind in (tf.float32, tf.float32)),
+            ],
+        )
         self._predict = tf.function(
             lambda power: tf.sigmoid(self.model(_log(power), training=False)),
-            input_signature=[tf.TensorSpec((None, *shape), tf.float32)],
+            input_signature=[clips],
         )
 
     def fit(self, examples: Examples, validation: Examples | None = None, seed: int = 0) -> Tagger:

@@ -1,0 +1,87 @@
+"""Taggers kept on the disk as soon as each is trained, so that a killed run goes on with the next.
+
+What is kept is private to whoever owns the clips: weights say much about them. What may be given
+away is a `tagger_file` of a student.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import tempfile
+import zipfile
+from dataclasses import asdict
+from pathlib import Path
+
+import numpy as np
+
+from earshot_models.tagging.examples import Examples
+from earshot_models.tagging.training import Tagger, Workshop
+from earshot_protocol.errors import InvalidInputError
+
+_VERSION = 1
+"""Of what is kept and of the training behind it; it is part of the key."""
+
+
+def fit_or_open(
+    workshop: Workshop,
+    folder: Path,
+    examples: Examples,
+    validation: Examples | None = None,
+    seed: int = 0,
+) -> Tagger:
+    """As `Workshop.fit`, but what was trained before in the same way is read.
+
+    Args:
+        workshop: that trains.
+        folder: in which a file is kept for each key: network, settings, labels, seed and clips.
+        examples: as of `Workshop.fit`.
+        validation: likewise.
+        seed: likewise.
+
+    Raises:
+        InvalidInputError: as `Workshop.fit`.
+        OSError: the folder cannot be written.
+    """
+    path = folder / f"tagger-{_key(workshop, examples, validation, seed)}.npz"
+    tagger = _opened(workshop, path)
+    if tagger is None:
+        tagger = workshop.fit(examples, validation, seed)
+        _keep(tagger, path)
+    return tagger
+
+
+def _key(workshop: Workshop, examples: Examples, validation: Examples | None, seed: int) -> str:
+    described = [_VERSION, asdict(workshop.settings), workshop.labels, workshop.shape, seed]
+    digest = hashlib.sha256(json.dumps(described).encode())
+    for part in (examples, validation):
+        arrays = () if part is None else (part.power, part.targets)
+        for array in arrays:
+            digest.update(f"{array.shape}{array.dtype}".encode())
+            digest.update(np.ascontiguousarray(array).data)
+        digest.update(b"|")
+    return digest.hexdigest()[:32]
+
+
+def _opened(workshop: Workshop, path: Path) -> Tagger | None:
+    """What was kept; None if there is nothing, or nothing whole."""
+    try:
+        # Opened here, as numpy does not close a file that it finds damaged.
+        with path.open("rb") as file, np.load(file) as kept:
+            history = tuple((int(step), float(score)) for step, score in kept["history"])
+            weights = tuple(kept[f"weights_{at}"] for at in range(len(kept.files) - 1))
+        workshop.restore(weights)
+    except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile, InvalidInputError):
+        return None
+    return Tagger(workshop.labels, weights, history, workshop)
+
+
+def _keep(tagger: Tagger, path: Path) -> None:
+    """Under a name of its own first, so that nothing is ever half-written."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    arrays = {f"weights_{at}": array for at, array in enumerate(tagger.weights)}
+    history = np.array(tagger.history, dtype=np.float64).reshape(-1, 2)
+    with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".new", delete=False) as file:
+        np.savez(file, allow_pickle=False, history=history, **arrays)
+    os.replace(file.name, path)
