@@ -19,8 +19,10 @@ from earshot_models.tagging import recordings, tagger_file
 from earshot_models.tagging.evidence import best_thresholds, gathered
 from earshot_models.tagging.examples import Examples
 from earshot_models.tagging.mel_power import MelSettings, mel_power
+from earshot_models.tagging.publishing import publish
 from earshot_models.tagging.tagger_file import Card, Cost
 from earshot_models.tagging.training import FAST, Tagger, Workshop
+from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.privacy.mechanisms import Unit
 
 # What Keras does with TensorFlow's variables when it saves them; nothing of ours.
@@ -59,30 +61,34 @@ def tagger() -> Tagger:
 
 
 @pytest.fixture(scope="module")
-def card(tagger: Tagger) -> Card:
-    chosen, truth = clips(60, 2000)
-    thresholds = best_thresholds(truth, tagger.probabilities(chosen.power))
-    checked, truth = clips(60, 3000)
-    evidence = gathered(truth, tagger.probabilities(checked.power), thresholds)
+def student(tagger: Tagger, tmp_path_factory: pytest.TempPathFactory) -> Path:
+    path = tmp_path_factory.mktemp("published") / "student.keras"
     cost = Cost(epsilon=8.0, delta=1e-8, unit=Unit.REPLACED_PHONE, mechanism="GNThreshold(0.2)")
-    return Card(
-        network="small",
-        labels=LABELS,
-        mel=MEL,
-        level=LEVEL,
-        thresholds=tuple(thresholds.tolist()),
-        stated_by="Ada of the tests",
-        trained="On the answers of 50 teachers.",
-        cost=cost,
-        evidence=evidence,
-    )
+    (validation, _), (test, _) = clips(60, 2000), clips(60, 3000)
+    words = ("Ada of the tests", "On the answers of 50 teachers.")
+    publish(tagger, MEL, LEVEL, validation, test, cost, *words, path)
+    return path
 
 
 @pytest.fixture(scope="module")
-def student(tagger: Tagger, card: Card, tmp_path_factory: pytest.TempPathFactory) -> Path:
-    path = tmp_path_factory.mktemp("published") / "student.keras"
-    tagger_file.save(tagger, card, path)
-    return path
+def card(student: Path) -> Card:
+    return tagger_file.read_card(student)
+
+
+def test_thresholds_are_chosen_on_some_clips_and_checked_on_others(
+    tagger: Tagger, card: Card, tmp_path: Path
+) -> None:
+    (validation, chosen), (test, checked) = clips(60, 2000), clips(60, 3000)
+    thresholds = best_thresholds(chosen, tagger.probabilities(validation.power))
+    assert card.thresholds == tuple(thresholds)
+    assert card.evidence == gathered(checked, tagger.probabilities(test.power), thresholds)
+    words = (None, "Ada", "Somehow.", tmp_path / "student.keras")
+    with pytest.raises(InvalidInputError, match="other clips"):
+        publish(tagger, MEL, LEVEL, test, test, *words)
+    mixed = Examples(test.power, test.targets / 2)
+    with pytest.raises(InvalidInputError, match="0 or 1"):
+        publish(tagger, MEL, LEVEL, validation, mixed, *words)
+    assert not list(tmp_path.iterdir())
 
 
 @pytest.fixture

@@ -1,0 +1,77 @@
+"""From a trained student to the file that is given away: its thresholds and their worth."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from earshot_models.tagging import tagger_file
+from earshot_models.tagging.evidence import best_thresholds, gathered
+from earshot_models.tagging.examples import Examples
+from earshot_models.tagging.mel_power import MelSettings
+from earshot_models.tagging.tagger_file import Card, Cost
+from earshot_models.tagging.training import Tagger
+from earshot_protocol.errors import InvalidInputError
+
+
+def publish(
+    tagger: Tagger,
+    mel: MelSettings,
+    level: float,
+    validation: Examples,
+    test: Examples,
+    cost: Cost | None,
+    stated_by: str,
+    trained: str,
+    path: Path,
+) -> Card:
+    """Choose thresholds, count how often they are wrong on other clips, and write the file.
+
+    Everything in the file is published: validation and test clips must be public too, or have been
+    paid for.
+
+    Args:
+        tagger: the student.
+        mel: what it hears.
+        level: root mean square of the clips that it learned from.
+        validation: clips on which thresholds are chosen, targets 0 or 1.
+        test: others, of other recordings, on which names are counted.
+        cost: of the answers that it learned from; None if they were not private.
+        stated_by: whose word this is.
+        trained: how it came about, in words.
+        path: ends in `.keras`.
+
+    Returns:
+        What the file says.
+
+    Raises:
+        InvalidInputError: the same clips for both, targets between 0 and 1, or anything that
+            `tagger_file.save` refuses.
+        InvalidParametersError: a number of the card is out of range.
+    """
+    if np.array_equal(validation.power, test.power):
+        raise InvalidInputError("test: must be other clips than thresholds are chosen on")
+    probabilities = tagger.probabilities(validation.power)
+    thresholds = best_thresholds(_truth(validation), probabilities)
+    evidence = gathered(_truth(test), tagger.probabilities(test.power), thresholds)
+    card = Card(
+        network=tagger.workshop.settings.network,
+        labels=tagger.labels,
+        mel=mel,
+        level=level,
+        thresholds=tuple(thresholds.tolist()),
+        stated_by=stated_by,
+        trained=trained,
+        cost=cost,
+        evidence=evidence,
+    )
+    tagger_file.save(tagger, card, path)
+    return card
+
+
+def _truth(examples: Examples) -> NDArray[np.int8]:
+    if not np.isin(examples.targets, (0, 1)).all():
+        raise InvalidInputError("targets: must be 0 or 1 where a tagger is checked")
+    return examples.targets.astype(np.int8)
