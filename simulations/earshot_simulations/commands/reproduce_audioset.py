@@ -20,6 +20,7 @@ _SHARED = Path("../shared/data")
 
 COMMANDS = {
     "audioset-ensemble": "Ensembles that name all that sounds: 10, 20, 50 teachers and a baseline.",
+    "audioset-student": "Students of what fifty of them answer, by threshold and check, and costs.",
 }
 """Modules of `reproductions` by their names, and what they show."""
 
@@ -70,15 +71,16 @@ def command(name: str) -> Callable[..., None]:
         with shown() as progress:
             study, teaching = Study(data, folder), Teaching(Kind(teachers.value))
             count = seeds if seeds is not None else 10 if full else 5
-            work = Work(study, count, teaching, processes, full, progress)
-            prepare_folder(out, files_of(name), overwrite, resumes=[_WORK])
+            work = Work(study, count, teaching, processes, full, out, progress)
+            prepare_folder(out, (*files_of(name), *reproduction.FILES), overwrite, resumes=[_WORK])
             folder.mkdir(parents=True, exist_ok=True)
             try:
                 outcome = reproduction.reproduce(work)
             except KeyboardInterrupt:
                 print(f"what is done is in {folder}; the same command goes on from there")
                 raise typer.Exit(130) from None
-        for path in write(outcome, out):
-            print(path)
+        for path in (*write(outcome, out), *(out / each for each in reproduction.FILES)):
+            if path.is_file():
+                print(path)
 
     return make

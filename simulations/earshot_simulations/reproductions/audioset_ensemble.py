@@ -24,6 +24,8 @@ from earshot_simulations.reproductions.outcome import Outcome, Row, means
 from earshot_simulations.tagging.school import Kind
 
 NAME = "audioset-ensemble"
+FILES = ()
+"""What is written beside the table: nothing."""
 
 _PLACE = ("table", "teachers", "th_e", "th_c")
 _COLUMNS = (

@@ -34,6 +34,7 @@ class Work:
         teaching: of teachers and students.
         processes: that train.
         full: whether what takes long is measured, too.
+        out: folder of what is written beside table, picture and note; nothing is without.
         progress: told what is done.
     """
 
@@ -42,6 +43,7 @@ class Work:
     teaching: Teaching = NETWORKS
     processes: int = 1
     full: bool = False
+    out: Path | None = None
     progress: Progress = lambda what, done, total: None
 
     def __post_init__(self) -> None:

@@ -1,0 +1,75 @@
+"""The best student of `audioset-student`, as a file that names a folder of sound."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from earshot_models.tagging import tagger_file
+from earshot_models.tagging.evidence import best_thresholds, gathered
+from earshot_models.tagging.training import Tagger
+from earshot_protocol.errors import InvalidParametersError
+from earshot_protocol.privacy.mechanisms import Unit
+from earshot_server.accounting.votes.muschiol import DELTA
+from earshot_simulations.mixtures.mixing import LEVEL
+from earshot_simulations.reproductions.audioset_settings import MOST
+from earshot_simulations.reproductions.audioset_student_note import best_value
+from earshot_simulations.reproductions.audioset_students import (
+    CHECK_NOISE,
+    NOISE,
+    SOUND,
+    TEACHERS,
+    Lesson,
+    taught,
+)
+from earshot_simulations.reproductions.audioset_work import Work
+from earshot_simulations.reproductions.outcome import Row
+
+
+def publish(work: Work, table: Sequence[Row], path: Path) -> None:
+    """Train the best student of rules that hold again, of the first seed, and write it.
+
+    Which is the best, and its thresholds, are chosen on validation mixtures; what is known of its
+    names is from tests.
+
+    Args:
+        work: of networks.
+        table: means over seeds.
+        path: ends in `.keras`.
+
+    Raises:
+        InvalidParametersError: students are linear, which no such file holds.
+    """
+    best, _ = best_value(table)
+    setting = str(best["th_e"]), str(best["th_c"])
+    lesson = Lesson(SOUND, setting, int(best["samples"]))
+    given, student, mixed = taught(work.study, work.teaching, lesson, work.reported[0])
+    if not isinstance(student, Tagger):
+        raise InvalidParametersError("teachers: only networks can be published, not linear ones")
+    on_validation = student.probabilities(mixed.validation.power())
+    thresholds = best_thresholds(mixed.validation.truth, on_validation)
+    on_tests = student.probabilities(mixed.test.power())
+    mechanism = (
+        f"votes of {TEACHERS} teachers against a threshold ({' + '.join(filter(None, setting))}), "
+        f"their {MOST} largest outputs each, noise of variance {NOISE:g} per teacher"
+        + (f", check {CHECK_NOISE:g}" if setting[1] else "")
+        + f", {given.asked:,} queries asked; holds of noise that is secret, which a simulation's "
+        "is not"
+    )
+    card = tagger_file.Card(
+        network=student.workshop.settings.network,
+        labels=student.labels,
+        mel=work.study.mel,
+        level=LEVEL,
+        thresholds=tuple(map(float, thresholds)),
+        stated_by="earshot reproduce audioset-student",
+        trained=f"on {len(given.numbers):,} answers about mixtures of public sound",
+        cost=tagger_file.Cost(
+            epsilon=float(given.costs["replaced"]),
+            delta=DELTA,
+            unit=Unit.REPLACED_PHONE,
+            mechanism=mechanism,
+        ),
+        evidence=gathered(mixed.test.truth, on_tests, thresholds),
+    )
+    tagger_file.save(student, card, path)
