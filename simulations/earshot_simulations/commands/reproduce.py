@@ -12,6 +12,7 @@ import typer
 from earshot_models.commands.output import prepare_folder
 from earshot_models.commands.progress import shown
 from earshot_simulations.commands import reproduce_audioset, reproduce_votes
+from earshot_simulations.commands.reproduce_audioset_phones import audioset_phones
 from earshot_simulations.commands.reproduce_audioset_privacy import audioset_privacy
 
 if TYPE_CHECKING:
@@ -198,6 +199,7 @@ for _name, _help in _FIGURES.items():
     app.command(_name, help=_help)(_figure(_name))
 for _name, _help in reproduce_votes.COMMANDS.items():
     app.command(_name, help=_help)(reproduce_votes.command(_name))
+app.command("audioset-phones")(audioset_phones)
 app.command("audioset-privacy")(audioset_privacy)
 for _name, _help in reproduce_audioset.COMMANDS.items():
     app.command(_name, help=_help)(reproduce_audioset.command(_name))

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated
 
@@ -10,17 +9,11 @@ import typer
 
 from earshot_models.commands.output import prepare_folder
 from earshot_models.commands.progress import shown
+from earshot_simulations.commands.reproduce_audioset import Teachers
 
 _WORK = "work"
 """Folder, in --out, of ensembles and of what was measured of each."""
 _SHARED = Path("../shared/data")
-
-
-class Teachers(StrEnum):
-    """What they are; the values of `tagging.school.Kind`, which is imported where it is needed."""
-
-    LINEAR = "linear"
-    SMALL = "small"
 
 
 def audioset_privacy(

@@ -8,6 +8,7 @@ from earshot_models.commands.progress import Progress
 from earshot_simulations.reproductions.audioset_privacy import TEACHERS, Plan
 from earshot_simulations.reproductions.audioset_settings import Ensemble
 from earshot_simulations.tagging.ensembles import prepared
+from earshot_simulations.tagging.powers import contents
 from earshot_simulations.tagging.school import Kind, Teaching
 from earshot_simulations.tagging.study import Size, Study
 
@@ -57,4 +58,5 @@ def on_mixtures(
 sounds, two on average, in a long tail (rank^−.8). They are asked about {number:,} mixtures of other
 recordings, {seeds} times with other mixtures and teachers. Teachers share recordings, so the unit
 that is protected is a mixture."""
-    return Plan(ensemble, described, repr((study, teaching, queries)), work, seeds, progress)
+    key = repr((contents(data), size, study.recipe, study.mel, teaching, queries))
+    return Plan(ensemble, described, key, work, seeds, progress)

@@ -9,6 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from earshot_models.tagging.metrics import scores
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.voting.confident_check import Check
 from earshot_protocol.voting.teacher_ballots import NONE
@@ -295,10 +296,9 @@ def distribution(ensemble: Ensemble, threshold: str, seed: int) -> Iterator[Row]
 
 
 def _right(name: str, truth: NDArray[np.int8], named: Passing) -> Row:
-    from sklearn.metrics import f1_score
-
-    both = {
-        f"{average}_f1_{name}": float(f1_score(truth, named, average=average, zero_division=0))
-        for average in ("macro", "micro")
+    found = scores(truth, named)
+    return {
+        f"macro_f1_{name}": found.macro_f1,
+        f"micro_f1_{name}": found.micro_f1,
+        f"never_named_{name}": found.never_named,
     }
-    return {**both, f"never_named_{name}": int((~named.any(axis=0)).sum())}
