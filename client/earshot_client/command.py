@@ -49,7 +49,8 @@ SUB_COMMANDS = {
         "simulations", "What every private mechanism costs: claimed, proven, measured."
     ),
     "pate": SubCommand(
-        "simulations", "Votes of teachers on samples that nobody owns: label, budget, student, tag."
+        "simulations",
+        "Votes of teachers on samples that nobody owns: label, budget, student, tag, generate.",
     ),
     "bench": SubCommand("simulations", "Benchmarks, each beside a peer and the physical floor."),
 }

@@ -14,7 +14,7 @@ from earshot_models.commands.progress import shown
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.voting.confident_check import Check
-from earshot_simulations.commands import pate_tag
+from earshot_simulations.commands import pate_generate, pate_tag
 from earshot_simulations.pate.dependent import Cost
 from earshot_simulations.pate.mechanisms import THRESHOLDS, Mechanism, Name
 from earshot_simulations.pate.tallies import Counter, Sums
@@ -301,6 +301,7 @@ def student(
 
 
 app.command()(pate_tag.tag)
+app.command()(pate_generate.generate)
 
 
 def _voters(

@@ -1,0 +1,158 @@
+"""`earshot pate generate`: a generator of sound for a budget, and sounds of a published one."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from earshot_models.commands.output import prepare_folder
+from earshot_models.commands.progress import shown
+from earshot_protocol import checks
+from earshot_protocol.errors import InvalidInputError
+from earshot_simulations.generation.kinds import DEFAULTS, Kind, Request, Size
+from earshot_simulations.pate.mechanisms import Name
+
+_SAMPLES = 12
+
+
+def generate(
+    out: Annotated[Path, typer.Option(help="New folder, or one in which a run was cut short.")],
+    kind: Annotated[Kind | None, typer.Option(help="How a generator is trained.")] = None,
+    clips: Annotated[
+        Path | None,
+        typer.Option(help="Folder of sensitive sound: one second of each file is learned from."),
+    ] = None,
+    public: Annotated[
+        Path | None,
+        typer.Option(help="Folder of public sound: what aae learns from, or to compare with."),
+    ] = None,
+    epsilon: Annotated[
+        float | None, typer.Option(help="ε of the whole training, for each clip.")
+    ] = None,
+    delta: Annotated[float | None, typer.Option(help="δ, below 1 over the clips.")] = None,
+    teachers: Annotated[
+        int | None, typer.Option(help="Of pate-gan, each with a part of the clips.")
+    ] = None,
+    mechanism: Annotated[
+        Name | None, typer.Option(help="Of pate-gan: gnmax (by default) or lnmax.")
+    ] = None,
+    steps: Annotated[int | None, typer.Option(help="Of the training; fixed before.")] = None,
+    batch: Annotated[
+        int | None,
+        typer.Option(help="Clips of a step; of pate-gan samples that are voted on in a step."),
+    ] = None,
+    published: Annotated[
+        Path | None, typer.Option("--from", help="A published generator.npz: only make samples.")
+    ] = None,
+    samples: Annotated[
+        int, typer.Option(help="Sounds to make, as WAV files and on a page.")
+    ] = _SAMPLES,
+    seed: Annotated[
+        int, typer.Option(help="Of samples, and of aae's training; never of noise.")
+    ] = 0,
+    overwrite: Annotated[
+        bool,
+        typer.Option("--overwrite", help="Replace the files of this command where --out has them."),
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print result.json, and nothing else.")
+    ] = False,
+) -> None:
+    """Train a generator for a budget, or make samples of a published one, to listen to."""
+    # TensorFlow is not needed, but speaks where JAX looks for it.
+    os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
+    checks.whole("samples", samples, 1, 10_000)
+    checks.whole("seed", seed, 0)
+    if published is not None:
+        training = (kind, clips, public, epsilon, delta, teachers, mechanism, steps, batch)
+        if any(each is not None for each in training):
+            raise InvalidInputError(
+                "--from: makes samples of a generator as it is; leave out what trains one"
+            )
+        _sample(published, samples, seed, out, overwrite, as_json)
+        return
+    if kind is None:
+        raise InvalidInputError(
+            f"--kind: name one of {', '.join(Kind)}, or a published generator with --from"
+        )
+    usual = DEFAULTS[kind]
+    if kind is Kind.PATE_GAN and mechanism is None:
+        mechanism = Name.GNMAX
+    size = Size(usual.steps if steps is None else steps, usual.batch if batch is None else batch)
+    request = Request(kind, size, epsilon, delta, teachers, mechanism)
+    _train(request, clips, public, samples, seed, out, overwrite, as_json)
+
+
+def _train(
+    request: Request,
+    clips: Path | None,
+    public: Path | None,
+    samples: int,
+    seed: int,
+    out: Path,
+    overwrite: bool,
+    as_json: bool,
+) -> None:
+    from earshot_simulations.generation import report, result, run
+
+    plan = run.planned(request, clips, public)
+    prepare_folder(out, result.FILES, overwrite, resumes=[run.WORK])
+    try:
+        with shown() as progress:
+            trained = run.train(plan, out, progress, seed)
+            found, why = result.distance(trained)
+    except KeyboardInterrupt:
+        print(f"what is done is in {out / run.WORK}; the same command goes on from there")
+        raise typer.Exit(130) from None
+    from earshot_models.generators import generator_file
+    from earshot_simulations.learning.files import replace_file
+
+    generator = trained.generator
+    generator_file.save(generator, out / result.GENERATOR)
+    replace_file(out / result.REPORT, report.report(trained, found, why))
+    figures = result.figures(generator.origin, samples, seed)
+    figures |= result.training_figures(trained, found, why)
+    result.write_json(figures, out)
+    sounds = result.write_samples(generator, samples, seed, out)
+    facts = [("Clips learned from", str(trained.clips)), ("Kind", request.kind.value)]
+    if trained.noise is not None:
+        facts.append(("Noise", trained.noise.words))
+    if found is not None:
+        facts.append(("Fréchet distance from public sound", str(found.generated)))
+        facts.append(("Of public sound from public sound", str(found.real)))
+    page = result.write_page(generator.origin, sounds, facts, out)
+    shutil.rmtree(out / run.WORK)
+    if as_json:
+        print(json.dumps(figures, indent=2, ensure_ascii=False, allow_nan=False))
+        return
+    print(f"{'origin':<22} {generator.origin.text}")
+    if found is not None:
+        print(f"{'from public sound':<22} {found.generated} (public from public {found.real})")
+    print(f"{'may be noise':<22} any sample: listen first")
+    for name, path in (("generator", out / result.GENERATOR), ("listen", page)):
+        print(f"{name:<22} {path}")
+    print(f"{'report':<22} {out / result.REPORT}")
+
+
+def _sample(path: Path, samples: int, seed: int, out: Path, overwrite: bool, as_json: bool) -> None:
+    from earshot_models.generators import generator_file
+    from earshot_models.generators.spectrogram import SMALL
+    from earshot_simulations.generation import result
+
+    generator = generator_file.load(path, SMALL.shape)
+    prepare_folder(out, result.SAMPLED, overwrite)
+    sounds = result.write_samples(generator, samples, seed, out)
+    figures = result.figures(generator.origin, samples, seed)
+    result.write_json(figures, out)
+    page = result.write_page(generator.origin, sounds, [("File", path.name)], out)
+    if as_json:
+        print(json.dumps(figures, indent=2, ensure_ascii=False, allow_nan=False))
+        return
+    print(f"{'origin':<22} {generator.origin.text}")
+    print(f"{'may be noise':<22} any sample: listen first")
+    print(f"{'listen':<22} {page}")

@@ -1,0 +1,137 @@
+"""What a generator is trained on: one second of each sound file of a folder, as a picture."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from earshot_models import audio
+from earshot_models.datasets import spoken_digits
+from earshot_models.datasets.dataset import Clip, Dataset, sound_files
+from earshot_models.datasets.waveforms import waveforms
+from earshot_models.generators.spectrogram import SMALL, SpectrogramSettings, log_mel
+from earshot_protocol.errors import InvalidInputError
+
+_LAYOUT = "a folder with audio files in it, or in its sub-folders"
+_PARTS = 20
+"""Places in a second where the second that is taken may begin."""
+_MOST_NAMED = 3
+
+Progress = Callable[[int, int], None]
+
+
+@dataclass(frozen=True)
+class Clips:
+    """One picture a file.
+
+    Attributes:
+        pictures: float32 (clips, frames, bands) in [-1, 1].
+        labels: what each is, by its name.
+        names: of the files, within the folder.
+    """
+
+    pictures: NDArray[np.float32]
+    labels: tuple[str, ...]
+    names: tuple[str, ...]
+
+    def __len__(self) -> int:
+        return len(self.pictures)
+
+
+def listed(folder: Path) -> Dataset:
+    """The sound files of a folder and of its sub-folders, by name; nothing is decoded.
+
+    A spoken digit (DIGIT_SPEAKER_TAKE) is labelled by its digit, any other file by its folder, and
+    one that lies in no sub-folder by its name without numbers.
+
+    Raises:
+        DatasetError: there is no such folder, or no sound in it.
+    """
+    clips = [
+        Clip(path, _label(path, folder), path.relative_to(folder).as_posix())
+        for path in sound_files(folder, "**/*")
+    ]
+    return Dataset.of_files(folder.resolve().name, clips, folder, _LAYOUT)
+
+
+def opened(
+    dataset: Dataset,
+    progress: Progress = lambda done, total: None,
+    settings: SpectrogramSettings = SMALL,
+) -> Clips:
+    """Decode the loudest second of each file; nothing of it is kept on the disk.
+
+    Args:
+        dataset: as `listed` lists it.
+        progress: told after each file.
+        settings: of the pictures.
+
+    Raises:
+        UnreadableFileError: a file does not decode, or holds NaN.
+        InvalidInputError: a clip is silent, or two are the same sound: then what one costs is paid
+            twice, and nobody could say for whom.
+    """
+    decoded = waveforms(dataset, None, progress, settings.rate).all()
+    names = [clip.group for clip in dataset.clips]
+    seconds = np.stack([_loudest(sound, settings.rate) for sound in decoded])
+    silent = [name for name, sounds in zip(names, audio.loud(seconds), strict=True) if not sounds]
+    if silent:
+        raise InvalidInputError(f"{_some(silent)}: silent; there is nothing to learn, remove them")
+    owners: dict[bytes, str] = {}
+    for name, second in zip(names, seconds, strict=True):
+        first = owners.setdefault(_digest(second), name)
+        if first != name:
+            raise InvalidInputError(
+                f"{name} is the same sound as {first}: remove one, for a clip that is there twice "
+                "is protected half as well"
+            )
+    labels = tuple(clip.label or "" for clip in dataset.clips)
+    return Clips(log_mel(seconds, settings), labels, tuple(names))
+
+
+def refuse_shared(clips: Clips, public: Clips) -> None:
+    """Public sound is no part of the sensitive.
+
+    Raises:
+        InvalidInputError: some clips are in both.
+    """
+    sensitive = {_digest(picture) for picture in clips.pictures}
+    shared = [
+        name
+        for name, picture in zip(public.names, public.pictures, strict=True)
+        if _digest(picture) in sensitive
+    ]
+    if shared:
+        raise InvalidInputError(
+            f"{_some(shared)}: in --public and in --clips; what is sensitive cannot be public"
+        )
+
+
+def _label(path: Path, folder: Path) -> str:
+    digit = spoken_digits.NAME.fullmatch(path.stem)
+    if digit:
+        return digit[1]
+    if path.parent != folder:
+        return path.parent.name
+    return re.sub(r"[\d\W_]+$", "", path.stem) or path.stem
+
+
+def _loudest(sound: NDArray[np.float32], rate: int) -> NDArray[np.float32]:
+    cut = audio.windows(sound, rate // _PARTS, rate)
+    energy = np.square(cut, dtype=np.float64).sum(axis=1)
+    return np.asarray(cut[energy.argmax()], dtype=np.float32)
+
+
+def _digest(numbers: NDArray[np.float32]) -> bytes:
+    return hashlib.sha256(np.ascontiguousarray(numbers).tobytes()).digest()
+
+
+def _some(names: list[str]) -> str:
+    more = f" and {len(names) - _MOST_NAMED} more" if len(names) > _MOST_NAMED else ""
+    return ", ".join(names[:_MOST_NAMED]) + more

@@ -1,0 +1,140 @@
+"""The report on a trained generator: who saw what, at what price, and what samples are worth."""
+
+from __future__ import annotations
+
+from earshot_simulations.generation.frechet import Fidelity
+from earshot_simulations.generation.kinds import Kind
+from earshot_simulations.generation.result import NOISE
+from earshot_simulations.generation.run import Trained
+
+_PUBLIC = (
+    "The number of clips, the settings of the training and the scale of spectrograms are public: "
+    "none of them was chosen by looking at the clips."
+)
+_SEVERAL = (
+    "A clip is what is protected, not a person: who is heard in k clips is protected by up to k "
+    "times ε. Another training on the same clips costs as much again."
+)
+_TRUST = (
+    "The figures are the word of whoever ran this training: nothing in the generator's file proves "
+    "them."
+)
+_HOW = {
+    Kind.AAE: (
+        "An adversarial autoencoder (Makhzani et al. 2015), as in Yang et al. (Interspeech 2021): "
+        "the decoder fits the clips themselves."
+    ),
+    Kind.AAE_PRIVATE: (
+        "An adversarial autoencoder trained by DP-SGD (Abadi et al., CCS 2016): in each step every "
+        "clip is in the batch by chance (Poisson sampling), its gradient is clipped, and noise is "
+        "added to the sum. What the decoder becomes is worked out from these sums alone."
+    ),
+    Kind.DP_GAN: (
+        "A generator and a critic (Xie et al. 2018); the critic alone meets the clips, by DP-SGD "
+        "(Abadi et al., CCS 2016), and the generator meets the critic."
+    ),
+    Kind.PATE_GAN: (
+        "A generator and a student critic (Jordon et al., ICLR 2019). Teachers on disjoint parts "
+        "of the clips vote which samples are real; the student learns the noisy winners, and the "
+        "generator meets the student alone."
+    ),
+}
+_UNITS = {
+    Kind.AAE_PRIVATE: (
+        "Unit: one clip that is there or not. For one clip that is exchanged for another, it is at "
+        "most twice ε."
+    ),
+    Kind.DP_GAN: (
+        "Unit: one clip that is there or not. For one clip that is exchanged for another, it is at "
+        "most twice ε."
+    ),
+    Kind.PATE_GAN: (
+        "Unit: one clip that is exchanged for another, which may change all votes of one teacher, "
+        "two counts of every query by one each (Δ² = 2)."
+    ),
+}
+
+
+def report(trained: Trained, found: Fidelity | None, why: str) -> str:
+    """In words, as Markdown."""
+    request, origin = trained.request, trained.generator.origin
+    learned = "sensitive" if trained.sensitive else "public"
+    lines = [
+        "# A generator of sound",
+        "",
+        f"**{origin.text[0].upper()}{origin.text[1:]}.**",
+        "",
+        f"{_HOW[request.kind]} It learned from {trained.clips} {learned} clips, the loudest second "
+        f"of each, in {request.size.steps} steps of {request.size.batch}.",
+        "",
+        "## Who saw what",
+        "",
+        *_seen(trained),
+        "",
+        "## What it costs",
+        "",
+        *_cost(trained),
+        "",
+        "## What samples are worth",
+        "",
+        NOISE,
+        "",
+        _distance(found, why),
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def _seen(trained: Trained) -> list[str]:
+    if not trained.sensitive:
+        return ["Only public sound was read, so anybody may have the generator and its samples."]
+    lines = [
+        "- The clips were read on this machine; neither they nor their spectrograms are in any "
+        "file of this folder.",
+    ]
+    if trained.noise is None:
+        return [
+            *lines,
+            "- The generator's weights and samples depend on every clip, without noise: **whoever "
+            "has them may find out what was in the clips. Treat both as you treat the clips.**",
+        ]
+    return [
+        *lines,
+        "- While the training ran, its folder `work` held weights and the secret of its noise, "
+        "which are as sensitive as the clips; it is gone now.",
+        "- The generator's file and its samples may be published at the price below.",
+        f"- {_PUBLIC}",
+    ]
+
+
+def _cost(trained: Trained) -> list[str]:
+    origin, request = trained.generator.origin, trained.request
+    if not trained.sensitive:
+        return ["Nothing: no sensitive clip was met."]
+    if trained.noise is None:
+        return ["There is no ε: no noise was added."]
+    counted = (
+        "all answers composed, by the library dp-accounting"
+        if request.kind is Kind.PATE_GAN
+        else "all steps composed as Poisson-sampled Gaussian noise, by the privacy loss "
+        "distributions of the library dp-accounting"
+    )
+    return [
+        f"ε = {origin.epsilon:g} at δ = {origin.delta:g}: {counted}. {_UNITS[request.kind]}",
+        "",
+        trained.noise.words,
+        "",
+        f"{_SEVERAL} {_TRUST}",
+    ]
+
+
+def _distance(found: Fidelity | None, why: str) -> str:
+    if found is None:
+        return why
+    return (
+        f"Fréchet distance of samples from public sound: {found.generated}; of public sound from "
+        f"public sound: {found.real} (sets of {found.size}, {found.dimensions} dimensions; "
+        f"intervals over random halves of the same clips). {why[0].upper()}{why[1:]}. Generated "
+        "sound of sensitive clips need not be near public sound: a distance says that it is other, "
+        "not that it is worse."
+    )
