@@ -8,6 +8,7 @@ may move: to another class, wherever the clip is replaced or left out.
 from __future__ import annotations
 
 import enum
+import functools
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -91,6 +92,7 @@ def ensemble(
     return Ensemble(tuple(found), classes)
 
 
+@functools.lru_cache(maxsize=256)
 def scale(noise: Noise, epsilon: float, delta: float, queries: int) -> float:
     """Of the noise on every count, in votes; 0 for none.
 

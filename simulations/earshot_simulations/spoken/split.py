@@ -117,13 +117,26 @@ def open_split(
     )
 
 
+@dataclass(frozen=True)
+class Sounds:
+    """Pictures of public sound and what it is.
+
+    Attributes:
+        pictures: float32 (sounds, frames, bands) in [-1, 1].
+        names: what each is, in words.
+    """
+
+    pictures: NDArray[np.float32]
+    names: tuple[str, ...]
+
+
 def open_sounds(
     data: Path,
     cache: Path | None = None,
     progress: Progress = lambda done, total: None,
     settings: SpectrogramSettings = SMALL,
-) -> NDArray[np.float32]:
-    """Pictures of all seconds of public sound, float32 (seconds, frames, bands).
+) -> Sounds:
+    """All seconds of public sound that are not silent.
 
     Args:
         data: folder of sound with a folder for each source.
@@ -135,10 +148,13 @@ def open_sounds(
         DatasetError: no such folder, or no sound in it.
         UnreadableFileError: a file does not decode.
     """
-    sounds = waveforms(folder.load(data), cache, progress, settings.rate).all()
-    return log_mel(
-        np.concatenate([audio.seconds(sound, rate=settings.rate) for sound in sounds]), settings
+    found = folder.load(data)
+    waves = waveforms(found, cache, progress, settings.rate).all()
+    parts = [audio.seconds(wave, rate=settings.rate) for wave in waves]
+    names = tuple(
+        str(clip.label) for clip, part in zip(found.clips, parts, strict=True) for _ in part
     )
+    return Sounds(log_mel(np.concatenate(parts), settings), names)
 
 
 def _clips(

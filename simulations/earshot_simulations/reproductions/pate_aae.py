@@ -1,0 +1,98 @@
+"""PATE-AAE (Yang et al., Interspeech 2021), Table 1 and Figure 5, on spoken digits."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import numpy as np
+
+from earshot_models.commands.progress import Progress
+from earshot_simulations.generation import public_embedding
+from earshot_simulations.generation.public_embedding import PublicEmbedding
+from earshot_simulations.reproductions import pate_aae_note, pate_aae_picture
+from earshot_simulations.reproductions.outcome import Outcome
+from earshot_simulations.reproductions.pate_aae_rows import Found, averaged
+from earshot_simulations.spoken.split import Split, open_sounds, open_split
+from earshot_simulations.spoken.study import Cell, Size, Study
+from earshot_simulations.spoken.systems import Makers, System
+
+NAME = "pate-aae"
+
+_DIGITS, _SOUNDS = "fsdd", "free_sounds"
+
+
+def opened(
+    data: Path,
+    work: Path,
+    size: Size,
+    progress: Progress,
+    speaker: str | None = None,
+    makers: Makers | None = None,
+    recipe: str = "",
+) -> Study:
+    """The study of a folder's digits, with everything that can be refused refused.
+
+    Args:
+        data: folder that holds `fsdd` and `free_sounds`.
+        work: folder of what is kept.
+        size: how much is trained and asked.
+        progress: told what is done.
+        speaker: the public one; the first by name where None.
+        makers: of the generators; those of `spoken.generators` where None.
+        recipe: how these train, in words; needed with makers of one's own.
+
+    Raises:
+        DatasetError, InvalidInputError, InvalidParametersError: see `open_split`, `Study`.
+    """
+
+    def told(done: int, total: int) -> None:
+        progress("reading sound", done, total)
+
+    split = open_split(data / _DIGITS, speaker, work / "sound", told)
+    size.check(len(split.private))
+    if makers is None:
+        from earshot_simulations.spoken import generators
+
+        own = generators.Recipe(teachers=generators.critics(size.teachers))
+        makers, recipe = generators.makers(own), own.described
+    embedding = _embedding(data / _SOUNDS, split, work, told)
+    return Study(split, embedding, size, makers, recipe, work, progress)
+
+
+def reproduce(study: Study, seeds: int) -> Outcome:
+    """Every system under every budget, so many times.
+
+    Args:
+        study: what to measure.
+        seeds: repetitions, each with its own teachers, generators and noise.
+    """
+    cells: list[Cell] = []
+    references: list[Cell] = []
+    for seed in range(1, seeds + 1):
+        references.append(study.references(seed))
+        for done, system in enumerate(System, start=1):
+            cells += study.cells(system, seed)
+            study.progress(f"systems, seed {seed}", done, len(System))
+    found = Found(cells, references, averaged(cells))
+    shown = {
+        (system, epsilon): study.pictures(system, epsilon, 1)
+        for system in System
+        for epsilon in pate_aae_picture.shown(study.size.epsilons)
+    }
+    return Outcome(
+        NAME,
+        found.table,
+        lambda path: pate_aae_picture.draw(found, study.size, shown, path),
+        pate_aae_note.note(found, study),
+    )
+
+
+def _embedding(
+    data: Path, split: Split, work: Path, told: Callable[[int, int], None]
+) -> PublicEmbedding:
+    """Fitted on public sound and on the public speaker's digits."""
+    sounds = open_sounds(data, work / "sound", told)
+    digits = [f"digit {split.classes[label]}" for label in split.public.labels]
+    pictures = np.concatenate([sounds.pictures, split.public.pictures])
+    return public_embedding.kept(work, pictures, [*sounds.names, *digits])
