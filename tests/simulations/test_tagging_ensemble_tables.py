@@ -9,9 +9,13 @@ import numpy as np
 import pytest
 from sklearn.metrics import average_precision_score, precision_score
 from support.tagging_folder import write_tagging_folder
+from typer.testing import CliRunner
 
+from earshot_models.datasets.dataset import DatasetError
 from earshot_models.tagging.mel_power import MelSettings
 from earshot_protocol.errors import InvalidParametersError
+from earshot_simulations.commands import reproduce_audioset
+from earshot_simulations.commands.reproduce import app
 from earshot_simulations.reproductions import audioset_ensemble, audioset_recipes
 from earshot_simulations.reproductions.audioset_ensemble_orderings import (
     CONFIRMED,
@@ -277,3 +281,22 @@ def test_work_is_checked(folder: Path, tmp_path: Path) -> None:
         Work(tiny(folder, tmp_path), 0)
     with pytest.raises(InvalidParametersError, match="jobs=0"):
         Work(tiny(folder, tmp_path), processes=0)
+
+
+@pytest.mark.parametrize("name", list(reproduce_audioset.COMMANDS))
+@pytest.mark.parametrize(
+    ("options", "error", "said"),
+    [
+        (["--data", "nowhere"], DatasetError, "nowhere"),
+        (["--seeds", "0"], InvalidParametersError, "seeds=0"),
+        (["--processes", "0"], InvalidParametersError, "jobs=0"),
+    ],
+)
+def test_commands_name_what_is_wrong_before_anything_is_trained(
+    name: str, options: list[str], error: type[Exception], said: str, tmp_path: Path
+) -> None:
+    call = [name, "--out", str(tmp_path / "out"), "--teachers", "linear", *options]
+    result = CliRunner().invoke(app, call)
+    assert isinstance(result.exception, error)
+    assert said in str(result.exception)
+    assert not list(tmp_path.rglob("ensemble-*"))

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
-from earshot_models.tagging import tagger_file
-from earshot_models.tagging.evidence import best_thresholds, gathered
+from earshot_models.tagging import publishing
+from earshot_models.tagging.examples import Examples
+from earshot_models.tagging.tagger_file import Cost
 from earshot_models.tagging.training import Tagger
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.privacy.mechanisms import Unit
@@ -46,9 +47,6 @@ def publish(work: Work, table: Sequence[Row], path: Path) -> None:
     given, student, mixed = taught(work.study, work.teaching, lesson, work.reported[0])
     if not isinstance(student, Tagger):
         raise InvalidParametersError("teachers: only networks can be published, not linear ones")
-    on_validation = student.probabilities(mixed.validation.power())
-    thresholds = best_thresholds(mixed.validation.truth, on_validation)
-    on_tests = student.probabilities(mixed.test.power())
     mechanism = (
         f"votes of {TEACHERS} teachers against a threshold ({' + '.join(filter(None, setting))}), "
         f"their {MOST} largest outputs each, noise of variance {NOISE:g} per teacher"
@@ -56,20 +54,23 @@ def publish(work: Work, table: Sequence[Row], path: Path) -> None:
         + f", {given.asked:,} queries asked; holds of noise that is secret, which a simulation's "
         "is not"
     )
-    card = tagger_file.Card(
-        network=student.workshop.settings.network,
-        labels=student.labels,
-        mel=work.study.mel,
-        level=LEVEL,
-        thresholds=tuple(map(float, thresholds)),
+    cost = Cost(
+        epsilon=float(given.costs["replaced"]),
+        delta=DELTA,
+        unit=Unit.REPLACED_PHONE,
+        mechanism=mechanism,
+    )
+    validation, test = (
+        Examples.of(part.power(), part.truth) for part in (mixed.validation, mixed.test)
+    )
+    publishing.publish(
+        student,
+        work.study.mel,
+        LEVEL,
+        validation,
+        test,
+        cost,
         stated_by="earshot reproduce audioset-student",
         trained=f"on {len(given.numbers):,} answers about mixtures of public sound",
-        cost=tagger_file.Cost(
-            epsilon=float(given.costs["replaced"]),
-            delta=DELTA,
-            unit=Unit.REPLACED_PHONE,
-            mechanism=mechanism,
-        ),
-        evidence=gathered(mixed.test.truth, on_tests, thresholds),
+        path=path,
     )
-    tagger_file.save(student, card, path)
