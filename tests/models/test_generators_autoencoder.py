@@ -21,7 +21,7 @@ from earshot_models.generators.origin import NOT_PRIVATE, PUBLIC, private
 from earshot_models.generators.settings import Network, Settings
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 
-TINY = Settings(width=16, latent=3, steps=12, batch=8, critic_width=8)
+TINY = Settings(Network.DENSE, width=16, latent=3, steps=12, batch=8, critic_width=8)
 
 
 def same_bits(one: Any, other: Any) -> bool:

@@ -27,11 +27,11 @@ from earshot_models.generators.pate_gan import (
     train_pate_gan,
 )
 from earshot_models.generators.randomness import Randomness
-from earshot_models.generators.settings import Settings
+from earshot_models.generators.settings import Network, Settings
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_protocol.voting.winners import ConfidentGNMax, GNMax, LNMax
 
-TINY = Settings(width=8, latent=2, batch=6, critic_width=8, critic_steps=2, steps=4)
+TINY = Settings(Network.DENSE, width=8, latent=2, batch=6, critic_width=8, critic_steps=2, steps=4)
 TEAM = Ensemble(teachers=3, width=4, batch=2)
 ORIGIN = private(3.0, 1e-5, "clip")
 

@@ -29,10 +29,10 @@ from earshot_models.generators.private_training import (
     noised,
 )
 from earshot_models.generators.randomness import Randomness
-from earshot_models.generators.settings import Settings
+from earshot_models.generators.settings import Network, Settings
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 
-TINY = Settings(width=8, latent=2, batch=4, critic_width=8, critic_steps=2)
+TINY = Settings(Network.DENSE, width=8, latent=2, batch=4, critic_width=8, critic_steps=2)
 TRAINING = PrivateTraining(noise=0.7, rate=0.4, norm=0.05, steps=6)
 ORIGIN = private(3.0, 1e-5, "clip")
 

@@ -29,7 +29,8 @@ class Settings:
         network: what encoder and decoder are made of; critics of samples have the encoder's trunk.
         width: units of the dense layers; convolutions have a quarter as many channels, in
             `Network.PAPER` as many. The critics of samples have `critic_width`.
-        latent: numbers that a sample is made from; 128 in Yang et al. (Interspeech 2021).
+        latent: numbers that a sample is made from; 128 in Yang et al. (Interspeech 2021). Some
+            hundred clips do not fill so many: an autoencoder's samples are then averages.
         steps: of training; they are fixed before, so that a budget is.
         batch: samples in a step, on average where they are drawn by Poisson sampling.
         rate: of Adam, for the autoencoder or the generator.
@@ -47,9 +48,9 @@ class Settings:
         InvalidParametersError: a number is out of range.
     """
 
-    network: Network = Network.DENSE
+    network: Network = Network.CONV
     width: int = 256
-    latent: int = 128
+    latent: int = 16
     steps: int = 2000
     batch: int = 64
     rate: float = 1e-3
