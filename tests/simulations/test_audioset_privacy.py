@@ -207,7 +207,7 @@ def test_a_seed_that_was_measured_is_not_measured_again(tmp_path: Path) -> None:
     with pytest.raises(KeyboardInterrupt):
         reproduce(Plan(ensemble, "Made up.", "key", tmp_path, 2))
     outcome = reproduce(Plan(ensemble, "Made up.", "key", tmp_path, 2))
-    assert asked == [0, 1, 1]
+    assert asked == [1, 2, 2]
     assert "Made up." in outcome.note
     reproduce(Plan(ensemble, "Made up.", "key", tmp_path, 2))
     assert len(asked) == 3

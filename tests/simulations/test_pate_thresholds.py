@@ -16,6 +16,7 @@ from scipy import stats
 
 from earshot_client.command import main
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
+from earshot_protocol.keyed_randomness import keyed
 from earshot_protocol.privacy.composition import composed_epsilon
 from earshot_protocol.privacy.events import RenyiCurve, SkellamSum
 from earshot_protocol.privacy.mechanisms import Unit
@@ -26,7 +27,6 @@ from earshot_protocol.voting.teacher_ballots import NONE
 from earshot_server.accounting.votes import muschiol
 from earshot_server.accounting.votes.bits import bit_divergence
 from earshot_simulations.pate.interface import Kind, Purchase
-from earshot_simulations.pate.keyed import keyed
 from earshot_simulations.pate.mechanisms import THRESHOLDS, Mechanism, Name
 from earshot_simulations.pate.prospects import prospects, shares, table
 from earshot_simulations.pate.tallies import Counter, Sums, tally
@@ -318,3 +318,30 @@ def test_a_budget_that_buys_no_query_is_refused_before_any_vote_is_counted(
     more = ("--sigma", 3, "--epsilon", 1, "--delta", "1e-3", "--out", out / "other")
     assert earshot(monkeypatch, *words, *more) == 2
     assert "must be numbers of votes by commas" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("name", THRESHOLDS)
+def test_a_cost_by_votes_is_published_once_with_its_noise(
+    name: Name, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    votes, out = tmp_path / "votes.npy", tmp_path / "out"
+    there = np.random.default_rng(2).random((60, 4)) < 0.5
+    np.save(votes, np.tile(np.where(there, 0.97, 0.01), (200, 1, 1)))
+    command: tuple[Any, ...] = (
+        *("pate", "label", votes, "--mechanism", name.value, "--sigma", 9, "--epsilon", 20),
+        *("--threshold", 120, "--check-sigma", 12, "--delta", "1e-4", "--winners", 4),
+        *(("--grid", "60,140", "--scale", 25) if name is Name.GRID else ()),
+        *("--votes-cost", "dependent", "--out", out),
+    )
+    assert earshot(monkeypatch, *command) == 0
+    figures = json.loads((out / "result.json").read_text())
+    published = figures["data_dependent"]
+    assert (published["method"], published["delta"]) == ("dependent", 1e-4)
+    assert published["epsilon"] >= 0
+    assert 0 < published["publishing"] <= 0.1 * 20 * (1 + 1e-9)
+    assert earshot(monkeypatch, *command) == 0
+    assert json.loads((out / "result.json").read_text())["data_dependent"] == published
+    exact = [word if word != "dependent" else "exact" for word in command]
+    capsys.readouterr()
+    assert earshot(monkeypatch, *exact[:-1], tmp_path / "other") == 2
+    assert "and dependent ones against thresholds" in capsys.readouterr().err

@@ -11,17 +11,23 @@ import math
 from collections.abc import Mapping
 
 import numpy as np
+import numpy.typing as npt
 
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.privacy.conversions import renyi_epsilons
 from earshot_protocol.voting.teacher_ballots import NONE
+from earshot_protocol.voting.thresholds import ThresholdVoting
 from earshot_protocol.voting.winners import ConfidentGNMax, GNMax
 from earshot_server.accounting.votes import costs, releases, smooth
+from earshot_server.accounting.votes.threshold_smooth import release_costs
+from earshot_simulations.pate import threshold_rules
 from earshot_simulations.pate.budgets import Budget
 from earshot_simulations.pate.central import Central
 from earshot_simulations.pate.interface import Tally
 from earshot_simulations.pate.labelling import Labelled
-from earshot_simulations.pate.mechanisms import Name
+from earshot_simulations.pate.mechanisms import THRESHOLDS, Name
+
+Numbers = npt.NDArray[np.float64]
 
 _CONVERSION = 0.5
 """Of the budget's ε: what the order leaves to ln(1/δ)/(λ − 1)."""
@@ -75,18 +81,17 @@ def publish(
         InvalidParametersError: no such bound holds for this tally, or none that can be published.
     """
     aggregator, wanted = check(cost, tally), plan(budget)
-    asked = len(labelled.outcomes)
-    votes = tally.voters.among(range(asked)).counts(tally.weights)
-    voted = labelled.outcomes != NONE
-    method = costs.Method(cost.value)
-    each = costs.query_divergences(aggregator, votes, [wanted.order], method, voted=voted)
-    spent = float((each.asked + each.answered).sum())
-    teachers = tally.voters.teachers
-    sensitivities = (
-        smooth.exact_sensitivities(aggregator, votes, voted, wanted.order, teachers)
-        if cost is Cost.EXACT
-        else smooth.local_sensitivities(aggregator, votes, voted, wanted.order, teachers)
-    )
+    if isinstance(aggregator, GNMax | ConfidentGNMax):
+        spent, sensitivities = _of_one_winner(cost, aggregator, tally, labelled, wanted.order)
+    else:
+        asked = tally.voters.among(range(len(labelled.outcomes)))
+        spent, sensitivities = release_costs(
+            aggregator,
+            aggregator.votes(asked.predictions / asked.steps),
+            (labelled.outcomes != NONE).any(axis=1),
+            wanted.order,
+            budget.unit,
+        )
     secret = releases.smooth_sensitivity(sensitivities, wanted.beta)
     shown = releases.published(spent, wanted._replace(sensitivity=secret)) + wanted.divergence
     found = renyi_epsilons(np.array([shown]), np.array([wanted.order]), budget.delta)
@@ -102,6 +107,24 @@ def publish(
     }
 
 
+def _of_one_winner(
+    cost: Cost,
+    aggregator: GNMax | ConfidentGNMax,
+    tally: Central,
+    labelled: Labelled,
+    order: float,
+) -> tuple[float, Numbers]:
+    """What was spent, and how far a neighbour's cost can be, by distance."""
+    votes = tally.voters.among(range(len(labelled.outcomes))).counts(tally.weights)
+    voted = labelled.outcomes != NONE
+    each = costs.query_divergences(
+        aggregator, votes, [order], costs.Method(cost.value), voted=voted
+    )
+    near = smooth.exact_sensitivities if cost is Cost.EXACT else smooth.local_sensitivities
+    sensitivities = near(aggregator, votes, voted, order, tally.voters.teachers)
+    return float((each.asked + each.answered).sum()), sensitivities
+
+
 def check_noise(cost: Cost, tally: Tally, budget: Budget) -> None:
     """Refuse what `publish` would refuse, before anything is asked.
 
@@ -109,12 +132,12 @@ def check_noise(cost: Cost, tally: Tally, budget: Budget) -> None:
         InvalidParametersError: no such bound holds, or σ is too small for it.
     """
     aggregator, wanted = check(cost, tally), plan(budget)
-    if cost is Cost.DEPENDENT:
+    if cost is Cost.DEPENDENT and isinstance(aggregator, GNMax | ConfidentGNMax):
         unanimous = np.eye(1, tally.mechanism.classes)
         smooth.local_sensitivities(aggregator, unanimous, np.ones(1, bool), wanted.order, 1)
 
 
-def check(cost: Cost, tally: Tally) -> GNMax | ConfidentGNMax:
+def check(cost: Cost, tally: Tally) -> GNMax | ConfidentGNMax | ThresholdVoting:
     """The aggregator whose cost can be published so.
 
     Raises:
@@ -126,10 +149,12 @@ def check(cost: Cost, tally: Tally) -> GNMax | ConfidentGNMax:
             "against which only the noise protects"
         )
     own = tally.mechanism
+    if own.name in THRESHOLDS and cost is Cost.DEPENDENT:
+        return threshold_rules.voting(own, tally.voters.teachers)
     if own.name not in (Name.GNMAX, Name.CONFIDENT) or own.largest_weight != 1:
         raise InvalidParametersError(
             f"{cost} costs can be published for {Name.GNMAX} and {Name.CONFIDENT} without weights, "
-            f"not for {own.name}"
+            f"and {Cost.DEPENDENT} ones against thresholds, not for {own.name}"
         )
     if cost is Cost.EXACT and own.classes != 2:
         raise InvalidParametersError(

@@ -96,9 +96,14 @@ class Plan:
         checks.share("threshold", self.threshold)
         Budget(self.epsilon, self.delta, Unit.PHONE, self.phones * self.mixtures)
 
+    @property
+    def numbers(self) -> range:
+        """The seeds: from 1, as 0 is what this was built with."""
+        return range(1, self.seeds + 1)
+
     def cryptography(self, seed: int) -> bool:
         """Whether the ballots of this crowd go through a sum with real cryptography."""
-        return self.real is None or seed < self.real
+        return self.real is None or seed <= self.real
 
     @property
     def participants(self) -> Participants:
@@ -132,7 +137,7 @@ class Plan:
 
 def reproduce(plan: Plan) -> Outcome:
     """Both tallies, side by side; what a seed gave is kept and read again."""
-    rows = [row for seed in range(plan.seeds) for row in _of_seed(plan, seed)]
+    rows = [row for seed in plan.numbers for row in _of_seed(plan, seed)]
     tallies = dict.fromkeys(str(row["tally"]) for row in rows)
     averaged: list[Row] = []
     for name in tallies:
@@ -172,7 +177,7 @@ def measure(plan: Plan, seed: int) -> Iterator[Row]:
     study = Study(plan.data, plan.work, size)
 
     def told(done: int, total: int) -> None:
-        plan.progress(f"crowd {seed + 1} of {plan.seeds}: phones learn", done, total)
+        plan.progress(f"crowd {seed} of {plan.seeds}: phones learn", done, total)
 
     people = crowd(study.material(seed), plan.phones, progress=told)
     cast = ballots(people.probabilities, plan.most)
@@ -309,8 +314,8 @@ def _note(plan: Plan, rows: Sequence[Row], averaged: Sequence[Row]) -> str:
     efforts = "\n".join(
         f"- Crowd {row['seed']}: {float(row['cpu_seconds']):.0f} s of CPU in all, of them "
         f"{float(row['server_cpu_seconds']):.0f} the server's; a phone "
-        f"{float(row['phone_cpu_ms']):.0f} ms, {float(row['kb_up']):.0f} kB up and "
-        f"{float(row['kb_down']):.0f} kB down; {row['survivors']} phones stayed."
+        f"{float(row['phone_cpu_ms']):.1f} ms, {float(row['kb_up']):.0f} kB up and "
+        f"{float(row['kb_down']):.1f} kB down; {row['survivors']} phones stayed."
         for row in real
     )
     gone = f"{plan.sums.vanishing:.0%}"

@@ -9,6 +9,7 @@ from typing import Any
 from earshot_simulations.reproductions.audioset_printed import ADAPTIVE
 from earshot_simulations.reproductions.audioset_settings import CHECK_NOISES
 from earshot_simulations.reproductions.audioset_statements import SOUND
+from earshot_simulations.reproductions.comparison import plain_logarithmic
 from earshot_simulations.reproductions.outcome import Row
 
 Rows = Sequence[Row]
@@ -30,7 +31,7 @@ def draw(rows: Rows, path: Path) -> None:
     panels = figure.subplots(2, 3)
     _right(panels[0][0], rows)
     _costs(panels[0][1], rows, "claimed", "ε of 1,000 answers, as claimed (5.13b, 5.14b, 5.15b)")
-    _costs(panels[0][2], rows, SOUND, "the same, soundly: exact outcomes, teacher left out, v = 3")
+    _costs(panels[0][2], rows, SOUND, "the same, soundly: exact outcomes, left out, v = 3")
     _traded(panels[1][0], rows)
     for axis, threshold in ((panels[1][1], "0.4"), (panels[1][2], ADAPTIVE)):
         _distribution(axis, rows, threshold)
@@ -48,8 +49,8 @@ def _right(axis: Any, rows: Rows) -> None:
         colour = _SHADES[table][-1]
         _line(axis, curve, "macro_f1_printed", colour, ":", f"{_WITH_CHECK[table]}, σ_c .6")
     axis.set(title="macro F1 of answers (5.13a to 5.15a)", xlabel="σ_e", ylabel="macro F1")
-    axis.set_ylim(0)
-    axis.legend(fontsize=7, ncols=2)
+    axis.set_ylim(0, 1.4 * axis.get_ylim()[1])
+    axis.legend(fontsize=7, ncols=2, loc="upper center")
 
 
 def _costs(axis: Any, rows: Rows, column: str, title: str) -> None:
@@ -60,6 +61,9 @@ def _costs(axis: Any, rows: Rows, column: str, title: str) -> None:
             label = f"{_WITH_CHECK[table]}, σ_c {noise:g}"
             _line(axis, _curve(rows, table, None, noise), column, shade, ":", label)
     axis.set(title=title, xlabel="σ_e", ylabel="ε at δ = 10⁻⁸", yscale="log")
+    ticks = (25, 50, 100, 200, 400, 800)
+    axis.set_yticks(ticks, list(map(str, ticks)))
+    axis.minorticks_off()
     axis.legend(fontsize=7, ncols=2)
 
 
@@ -70,9 +74,9 @@ def _traded(axis: Any, rows: Rows) -> None:
             label = f"{threshold}, {'as claimed' if costs == 'claimed' else 'soundly'}"
             points = [(float(row[costs]), float(row[f"macro_f1_{name}"])) for row in curve]
             axis.plot(*zip(*points, strict=True), line, color=colour, marker=".", label=label)
-    axis.set(title="F1 against ε of 1,000 answers (5.13c)", xlabel="ε", xscale="log")
-    axis.set(ylabel="macro F1")
-    axis.legend(fontsize=7, ncols=2)
+    axis.set(title="F1 against ε of 1,000 answers (5.13c)", xlabel="ε", ylabel="macro F1")
+    plain_logarithmic(axis, (25, 50, 100, 200, 400, 800))
+    axis.legend(fontsize=7, loc="lower right")
 
 
 def _distribution(axis: Any, rows: Rows, threshold: str) -> None:

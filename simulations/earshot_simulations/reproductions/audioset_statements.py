@@ -7,7 +7,12 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple
 
 from earshot_simulations.reproductions.audioset_printed import ADAPTIVE, Setting
-from earshot_simulations.reproductions.audioset_settings import GRID, NOISES, PUBLIC
+from earshot_simulations.reproductions.audioset_settings import (
+    CHECK_NOISES,
+    GRID,
+    NOISES,
+    PUBLIC,
+)
 from earshot_simulations.reproductions.outcome import Row
 from earshot_simulations.sweeps.estimate import Estimate, estimate
 
@@ -150,17 +155,19 @@ def statements(rows: Rows) -> list[Found]:
                 ),
             )
         )
-    listed.append(
-        found(
-            "Adaptive + .6 is the cheapest at the least noise (5.15)",
-            "σ_e .1 / the cheapest of .2 to .5, σ_c .6",
-            None,
-            LESS,
-            lambda seed, name: (
-                seed.curve("5.15", ADAPTIVE, name)[0] / min(seed.curve("5.15", ADAPTIVE, name)[1:])
-            ),
+    for check_noise in CHECK_NOISES:
+        listed.append(
+            found(
+                "Adaptive + .6 is the cheapest at the least noise (5.15)",
+                f"σ_e .1 / the cheapest of .2 to .5, σ_c {check_noise:g}",
+                None,
+                LESS,
+                lambda seed, name, c=check_noise: (  # type: ignore[misc]
+                    seed.curve("5.15", ADAPTIVE, name, c)[0]
+                    / min(seed.curve("5.15", ADAPTIVE, name, c)[1:])
+                ),
+            )
         )
-    )
     for threshold in ("0.2", "0.4", "0.6", ADAPTIVE):
         listed.append(
             found(
@@ -225,9 +232,10 @@ class _Seed:
         """Of a row of Table 5.4."""
         return float(self._table[threshold, check][column])
 
-    def curve(self, figure: str, threshold: str, column: str) -> list[float]:
-        """By σ_e; with a check of σ_c = .6."""
-        check = "" if figure == "5.13" else 0.6
+    def curve(
+        self, figure: str, threshold: str, column: str, check: float | str = ""
+    ) -> list[float]:
+        """By σ_e; with a check of this σ_c."""
         return [float(self._curves[figure, threshold, check, noise][column]) for noise in NOISES]
 
 
@@ -237,21 +245,21 @@ class Cheapest(NamedTuple):
     Attributes:
         setting: th_e and th_c.
         epsilon: what it costs.
-        second: the next.
+        second: the next; None if there is no other.
         ratio: of the second to it, seed by seed.
     """
 
     setting: Setting
     epsilon: Estimate
-    second: Setting
-    ratio: Estimate
+    second: Setting | None
+    ratio: Estimate | None
 
     def __str__(self) -> str:
-        return (
-            f"**{named(self.setting)}**, ε = {self.epsilon.mean:.0f}"
-            + ("" if self.epsilon.wide is None else f" ± {self.epsilon.wide:.0f}")
-            + f", before {named(self.second)}, which costs {_said(self.ratio)} times as much"
-        )
+        wide = "" if self.epsilon.wide is None else f" ± {self.epsilon.wide:.0f}"
+        said = f"**{named(self.setting)}**, ε = {self.epsilon.mean:.0f}{wide}"
+        if self.second is None or self.ratio is None:
+            return f"{said}, the only one"
+        return f"{said}, before {named(self.second)}, which costs {_said(self.ratio)} times as much"
 
 
 def named(setting: Setting) -> str:
@@ -278,6 +286,8 @@ def cheapest(
         for setting in PUBLIC
         if among(setting) and not (column == "claimed" and setting[0] == GRID)
     }
-    first, second = sorted(costs, key=lambda setting: sum(costs[setting]))[:2]
+    first, second, *_ = *sorted(costs, key=lambda setting: sum(costs[setting])), None
+    if second is None:
+        return Cheapest(first, estimate(costs[first]), None, None)
     ratios = [b / a for a, b in zip(costs[first], costs[second], strict=True)]
     return Cheapest(first, estimate(costs[first]), second, estimate(ratios))

@@ -88,7 +88,9 @@ def threshold_divergences(
             answer = np.broadcast_to(_gaussian(voting.deviation, chosen, changed), asked.shape)
             if method is Method.DEPENDENT:
                 log_q = log_other_gap(table, voting.deviation)
-                answer = dependent_divergence(log_q, _ratio(voting.deviation, changed), chosen)
+                answer = dependent_divergence(
+                    log_q, threshold_ratio(voting.deviation, changed), chosen
+                )
     return Divergences(asked, answer)
 
 
@@ -170,14 +172,34 @@ def log_other_gap(votes: Numbers, deviation: float) -> Numbers:
     Raises:
         InvalidInputError: votes on one label.
     """
-    from scipy.special import log_ndtr
+    first, second = widest_gaps(votes)
+    return log_chance(first - second, deviation, votes.shape[1])
 
+
+def widest_gaps(votes: Numbers) -> tuple[Numbers, Numbers]:
+    """The widest gap between sorted votes and the next, each (queries,); see `log_other_gap`.
+
+    Raises:
+        InvalidInputError: votes on one label.
+    """
     labels = votes.shape[1]
     if labels < 2:
         raise InvalidInputError("votes on one label have no gap: must be on two at least")
     gaps = np.sort(np.diff(np.sort(votes, axis=1), axis=1), axis=1)
-    second = gaps[:, -2] if labels > 2 else -gaps[:, -1]
-    beyond = 2 * np.exp(log_ndtr(-(gaps[:, -1] - second) / (4 * deviation)))
+    return gaps[:, -1], gaps[:, -2] if labels > 2 else -gaps[:, -1]
+
+
+def log_chance(clear: Numbers, deviation: float, labels: int) -> Numbers:
+    """The bound of `log_other_gap` for a widest gap that is so much wider than the next.
+
+    Args:
+        clear: d₁ − d₂, (queries,).
+        deviation: σ.
+        labels: L.
+    """
+    from scipy.special import log_ndtr
+
+    beyond = 2 * np.exp(log_ndtr(-clear / (4 * deviation)))
     with np.errstate(divide="ignore"):
         return _log_any(labels * np.log1p(-np.minimum(beyond, 1.0)))
 
@@ -202,7 +224,7 @@ def _fixed(
         return np.broadcast_to(usual, (len(table), len(orders)))
     if method is Method.DEPENDENT:
         log_q = log_other_labels(table, threshold, deviation)
-        found = dependent_divergence(log_q, _ratio(deviation, changed), orders)
+        found = dependent_divergence(log_q, threshold_ratio(deviation, changed), orders)
         return np.minimum(found, usual)
     # A neighbour changes so many labels, each by one vote at most: those that cost most.
     found = np.empty((len(table), len(orders)))
@@ -218,6 +240,6 @@ def _gaussian(deviation: float, orders: Numbers, changed: int) -> Numbers:
     return orders * changed / (2 * deviation**2)
 
 
-def _ratio(deviation: float, changed: int) -> float:
+def threshold_ratio(deviation: float, changed: int) -> float:
     """σ/Δ as Theorem 6 has it, where λ over its square is λΔ²/2σ²."""
     return deviation * math.sqrt(2.0 / changed)

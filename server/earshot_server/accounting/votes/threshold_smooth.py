@@ -1,0 +1,138 @@
+"""How far what votes against thresholds cost can change with a teacher, near the votes there were.
+
+As `votes.smooth` has it for one winner: bounds for every query, added up, and smoothed only then
+(`votes.releases`). One teacher changes every sum by one vote at most, so k teachers change by k how
+far a label is from its threshold, and q, which grows as labels come near, with it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from earshot_protocol import checks
+from earshot_protocol.privacy.mechanisms import Unit
+from earshot_protocol.voting.multi_winner import checked_label_votes
+from earshot_protocol.voting.thresholds import AdaptiveThreshold, GNThreshold, ThresholdVoting
+from earshot_server.accounting.votes.bits import bit_divergence
+from earshot_server.accounting.votes.dependent import dependent_divergence, log_other_answer
+from earshot_server.accounting.votes.outcomes import checked_orders
+from earshot_server.accounting.votes.thresholds import (
+    changed_labels,
+    grid_divergence,
+    log_chance,
+    log_other_labels,
+    threshold_ratio,
+    widest_gaps,
+)
+
+Numbers = npt.NDArray[np.float64]
+
+_LEAST = -200.0
+"""ln q below which the cost is that of this q."""
+_CELLS = 20_000
+"""Of ln q, in each of which the cost is the largest up to its end: so it never falls with q."""
+
+
+class Costs(NamedTuple):
+    """Of all queries together.
+
+    Attributes:
+        spent: what they cost, by a bound that never falls with q; to be published with noise.
+        sensitivities: LS_d for d = 0, 1, …, teachers, (teachers + 1,).
+    """
+
+    spent: float
+    sensitivities: Numbers
+
+
+def release_costs(
+    voting: ThresholdVoting,
+    votes: npt.NDArray[np.number],
+    answered: npt.NDArray[np.bool_],
+    order: float,
+    unit: Unit = Unit.REPLACED_PHONE,
+) -> Costs:
+    """What queries cost by Theorem 6, made monotone, and how far a neighbour's cost can be from it.
+
+    With q_d for labels that are d votes nearer to their threshold (farther, where d is negative),
+    votes that are d teachers away and their neighbours cost something from c(q_{−d−1}) to
+    c(q_{d+1}): the difference is a bound, and so is it one teacher further for a neighbour.
+
+    Args:
+        voting: the rule, with the noise that was really added.
+        votes: s of every query that was asked, (queries, labels).
+        answered: which were answered, bool (queries,): public, so the same for neighbours.
+        order: λ of the divergence that is to be published.
+        unit: what neighbours differ in.
+
+    Raises:
+        InvalidInputError: votes out of range.
+        InvalidParametersError: an order of 1 or less, or more winners than labels.
+    """
+    table = checked_label_votes(votes, voting.teachers)
+    checked_orders([order])
+    passed = np.asarray(answered, dtype=np.bool_)
+    changed = changed_labels(voting, table.shape[1], unit)
+    ratio = threshold_ratio(voting.deviation, changed)
+    adaptive = isinstance(voting, AdaptiveThreshold)
+    usual = order / ratio**2 if adaptive else changed * float(bit_divergence(
+        voting.deviation, [order])[0])  # fmt: skip
+    answer = _Monotone(ratio, order, usual)
+    parts: list[Callable[[float], Numbers]] = [
+        lambda moved: answer.cost(_log_q(voting, table[passed], moved))
+    ]
+    if voting.check is not None:
+        limit, deviation = voting.check.threshold, voting.check.deviation
+        bit = float(bit_divergence(deviation, [order])[0])
+        check = _Monotone(np.sqrt(2.0) * deviation, order, bit)
+        most = np.abs(table.max(axis=1) - limit)
+        parts.append(
+            lambda moved: check.cost(
+                log_other_answer(np.maximum(most - moved, 0.0), 0.0, deviation)
+            )
+        )
+    fixed = 0.0
+    if not isinstance(voting, GNThreshold | AdaptiveThreshold):
+        fixed = float(grid_divergence(voting.scale, [order])[0]) * int(passed.sum())
+    distances = np.arange(checks.whole("teachers", voting.teachers) + 1.0)
+    found = np.zeros(len(distances))
+    for part in parts:
+        for place, distance in enumerate(distances[:-1]):
+            found[place] += (part(distance + 1) - part(-distance - 1)).sum()
+        found[-1] += part(np.inf).sum()  # where all teachers differ votes are any votes
+    return Costs(fixed + float(sum(part(0.0).sum() for part in parts)), found)
+
+
+def _log_q(voting: ThresholdVoting, votes: Numbers, moved: float) -> Numbers:
+    """Ln of q where every label is so many votes nearer to its threshold, (queries,)."""
+    if isinstance(voting, AdaptiveThreshold):
+        first, second = widest_gaps(votes)
+        # Two gaps of two sums each: four votes of a teacher move.
+        clear = np.maximum(first - second - 4 * moved, 0.0)
+        return log_chance(clear, voting.deviation, votes.shape[1])
+    limits = (voting.threshold,) if isinstance(voting, GNThreshold) else voting.grid
+    each = [
+        log_other_labels(np.maximum(np.abs(votes - limit) - moved, 0.0), 0.0, voting.deviation)
+        for limit in limits
+    ]
+    worst: Numbers = np.max(each, axis=0)
+    return worst
+
+
+class _Monotone:
+    """Theorem 6 at one order as steps that never fall with q."""
+
+    def __init__(self, ratio: float, order: float, usual: float) -> None:
+        self._ends = np.linspace(_LEAST, 0.0, _CELLS + 1)
+        found = dependent_divergence(self._ends, ratio, [order])[:, 0]
+        self._costs = np.maximum.accumulate(np.minimum(found, usual))
+
+    def cost(self, log_q: Numbers) -> Numbers:
+        """Of each q."""
+        places = np.searchsorted(self._ends, np.minimum(log_q, 0.0))
+        found: Numbers = self._costs[places]
+        return found
