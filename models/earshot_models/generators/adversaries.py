@@ -49,9 +49,14 @@ def started(shape: Shape, settings: Settings, generator: np.random.Generator) ->
     """Before the first step."""
     decoder = initialized(functools.partial(Decoder, shape, settings), generator)
     critic = initialized(functools.partial(SampleCritic, shape, settings), generator)
-    decoder_memory = jax.jit(decoder_optimizer(settings).init)(decoder)
-    critic_memory = jax.jit(critic_optimizer(settings).init)(critic)
-    return State(decoder, critic, decoder_memory, critic_memory, decoder)
+    memories = _memories(decoder, critic, settings)
+    return State(decoder, critic, memories[0], memories[1], decoder)
+
+
+@functools.partial(jax.jit, static_argnames=("settings",))
+def _memories(decoder: Decoder, critic: SampleCritic, settings: Settings) -> tuple[Any, Any]:
+    """Of optimizers; one program for all trainings, as attacks train many."""
+    return decoder_optimizer(settings).init(decoder), critic_optimizer(settings).init(critic)
 
 
 def decoder_optimizer(settings: Settings) -> Any:

@@ -203,7 +203,7 @@ class Teachers:
             self._randomness.generator("teachers"),
             self._ensemble.teachers,
         )
-        return Team(critics, jax.jit(optax.adam(self._ensemble.rate, b1=0.5).init)(critics))
+        return Team(critics, _memory(critics, self._ensemble))
 
     def taught(self, team: Team, public: adversaries.State, name: str, left: float) -> Team:
         """The teachers after a step, each on clips of its part and on samples.
@@ -241,6 +241,11 @@ def counts(critics: SampleCritic, shown: Any, halves: bool) -> NDArray[np.int64]
     bars = np.median(words, axis=1, keepdims=True) if halves else 0.0
     real = (words > bars).sum(axis=0)
     return np.stack([len(words) - real, real], axis=1).astype(np.int64)
+
+
+@functools.partial(jax.jit, static_argnames=("ensemble",))
+def _memory(critics: SampleCritic, ensemble: Ensemble) -> Any:
+    return optax.adam(ensemble.rate, b1=0.5).init(critics)
 
 
 @jax.jit

@@ -17,6 +17,12 @@ from earshot_protocol.privacy.local_mechanisms import (
 )
 from earshot_protocol.privacy.mechanisms import BallotSum, Mechanism, VectorSum
 from earshot_protocol.voting.vote_sums import VoteSum
+from earshot_simulations.auditing.attacked_generators import (
+    ATTACKED,
+    audit_generators,
+    generator_faults,
+    printed_generators,
+)
 from earshot_simulations.auditing.ballots import BALLOT_SUM
 from earshot_simulations.auditing.curator import CURATOR, audit_curator
 from earshot_simulations.auditing.curator_faults import curator_faults
@@ -90,12 +96,15 @@ def _printed(effort: Effort) -> Iterator[Result]:
     yield from audit_printed()
     yield from curator_printed()
     yield from audit_printed_scale()
+    if effort.trials > USUAL.trials:  # it trains two dozen generators at length
+        yield from printed_generators(effort.seed)
 
 
 def _faults(effort: Effort) -> Iterator[Result]:
     yield from audit_faults(effort.trials, effort.seed)
     yield from curator_faults(effort.trials, effort.seed)
     yield from gradient_faults(effort.draws, effort.seed)
+    yield from generator_faults(effort.seed)
 
 
 SUBJECTS: dict[str, Callable[[Effort], Iterator[Result]]] = {
@@ -105,6 +114,7 @@ SUBJECTS: dict[str, Callable[[Effort], Iterator[Result]]] = {
     THRESHOLDS: lambda effort: audit_thresholds(effort.draws, effort.seed),
     CURATOR: lambda effort: audit_curator(effort.trials, effort.seed),
     TRAINING: lambda effort: audit_training(5 * effort.draws, effort.seed),
+    ATTACKED: lambda effort: audit_generators(effort.seed),
     WHOLE_PHASES: lambda effort: audit_phases(),
     SAMPLERS: lambda effort: audit_samplers(effort.draws, effort.seed),
     SECURE_SUM: lambda effort: audit_secrets(),

@@ -32,6 +32,7 @@ TITLES = {
     "thresholds": "Votes against thresholds, by a curator and by secure sums",
     "curator-votes": "Votes with one winner, by a curator, and owners' budgets",
     "noisy-gradients": "Generators trained by noisy gradients",
+    "attacked-generators": "Generators, attacked from their samples alone",
     "phases": "Whole phases, all of their steps together",
     "samplers": "The samplers of noise",
     "secure-sum": "The secrets of the secure sum",

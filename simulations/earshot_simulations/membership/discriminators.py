@@ -11,11 +11,15 @@ import numpy as np
 
 from earshot_simulations.membership.game import Game, Numbers, Played, flat
 
+_LEAST = 100
+"""Samples that are looked at, of many; as many as there are other records, if these are more."""
+
 
 def discriminator(game: Game, played: Played) -> Numbers:
     """How surely a discriminator takes a record for a sample, (trials, records)."""
     records, reference = flat(game.records), flat(game.reference)
-    return np.stack([_sureness(samples, reference, records) for samples in played.samples])
+    most = max(len(reference), _LEAST)
+    return np.stack([_sureness(each[:most], reference, records) for each in played.samples])
 
 
 def _sureness(samples: Numbers, reference: Numbers, records: Numbers) -> Numbers:

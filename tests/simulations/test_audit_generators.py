@@ -1,0 +1,64 @@
+"""Generators under attack in an audit: what passes, what fails, and that attacks see something."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from earshot_simulations.auditing import attacked_generators
+from earshot_simulations.auditing.findings import Finding, Role
+from earshot_simulations.membership.game import learned_from
+from earshot_simulations.membership.planted import repeating
+from earshot_simulations.membership.suite import ATTACKS, Report, attacked
+
+
+@pytest.fixture(scope="module")
+def report() -> Report:
+    few = {name: ATTACKS[name] for name in ("nearest sample", "samples within a radius")}
+    game = attacked_generators.pictures(0, trials=20)
+    return attacked(repeating, game, 1.0, 1e-5, confidence=0.99, attacks=few)
+
+
+def test_what_is_shown_of_a_generator_stands_beside_what_is_stated(report: Report) -> None:
+    product, fault, printed = (
+        attacked_generators.attack_finding("it", report, role)
+        for role in (Role.PRODUCT, Role.FAULT, Role.PRINTED)
+    )
+    assert report.chosen.shown > 1
+    assert (product.verdict, fault.verdict, printed.verdict) == (
+        "BROKEN", "caught", "claim is wrong"
+    )  # fmt: skip
+    assert product.measured.low == report.chosen.shown
+    assert product.method.trials == 10
+    assert product.method.confidence == 0.99
+    hidden = replace(report, chosen=replace(report.chosen, shown=0.4))
+    kept = attacked_generators.attack_finding("it", hidden)
+    assert kept.verdict == "holds"
+    assert attacked_generators.attack_finding("it", hidden, Role.FAULT).verdict == "MISSED"
+
+
+def test_canaries_are_unlike_all_others_and_trainings_alike_in_size() -> None:
+    game = attacked_generators.pictures(3)
+    assert set(np.unique(game.records[:12])) == {-1.0, 1.0}
+    assert np.abs(game.records[12:]).max() < 1
+    flat = game.records.reshape(len(game.records), -1)
+    assert np.unique(flat, axis=0).shape == flat.shape
+    sizes = {len(learned_from(game, np.arange(24) < won)) for won in (0, 5, 24)}
+    assert sizes == {100}
+
+
+@pytest.mark.slow
+def test_a_pate_gan_passes_attacks_that_find_what_repeats_its_records() -> None:
+    found, power = attacked_generators.audit_generators(1)
+    assert isinstance(found, Finding)
+    assert found.verdict == power.verdict == "holds"
+    (repeated,) = attacked_generators.generator_faults(1)
+    assert repeated.verdict == "caught"
+
+
+@pytest.mark.slow
+def test_an_autoencoder_without_noise_is_not_as_private_as_its_labels() -> None:
+    (found,) = attacked_generators.printed_generators(0)
+    assert found.verdict == "claim is wrong"
