@@ -24,7 +24,8 @@ from earshot_simulations.auditing.losses import (
 )
 from earshot_simulations.auditing.printed import laplace_shares_epsilon
 from earshot_simulations.auditing.samplers import discrete_gaussian_law, discrete_laplace_law
-from earshot_simulations.auditing.sampling import CONFIDENCE, clopper_pearson, sampled_epsilon
+from earshot_simulations.auditing.sampling import CONFIDENCE, sampled_epsilon
+from earshot_simulations.membership.proportions import clopper_pearson
 
 STEP = 1e-5
 ROUNDING = 1e-15

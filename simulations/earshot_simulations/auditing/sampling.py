@@ -8,25 +8,11 @@ import numpy as np
 
 from earshot_simulations.auditing.laws import Numbers
 from earshot_simulations.auditing.losses import Bracket
+from earshot_simulations.membership.proportions import clopper_pearson
 
 CONFIDENCE = 1 - 1e-6
 """That a bound holds; an audit of a hundred of them is wrong once in ten thousand runs."""
 _THRESHOLDS = 50
-
-
-def clopper_pearson(hits: int, trials: int, error: float) -> tuple[float, float]:
-    """Bounds on a probability, each of them wrong with at most probability `error`.
-
-    Args:
-        hits: trials in which the event happened.
-        trials: all of them.
-        error: of either bound.
-    """
-    from scipy.stats import beta
-
-    low = float(beta.ppf(error, hits, trials - hits + 1)) if hits else 0.0
-    high = float(beta.isf(error, hits + 1, trials - hits)) if hits < trials else 1.0
-    return low, high
 
 
 def sampled_epsilon(losses: Numbers, neighbours: Numbers, delta: float) -> Bracket:

@@ -16,8 +16,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from earshot_simulations.auditing.sampling import clopper_pearson
 from earshot_simulations.membership.game import Coins, Numbers
+from earshot_simulations.membership.proportions import clopper_pearson
 
 SHARES = (0.0, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.35, 0.5)
 """Of all coins, which may be guessed won, and likewise lost."""
