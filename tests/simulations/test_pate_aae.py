@@ -98,7 +98,15 @@ def study(split: Split, tmp_path: Path) -> Callable[..., tuple[Study, Makers]]:
 
     def make(size: Size = SMALL) -> tuple[Study, Makers]:
         makers = Makers([])
-        own = Study(split, embedding, size, makers.all(), "echoes.", tmp_path / "work", quiet)
+        own = Study(
+            split,
+            embedding,
+            size,
+            makers.all(),
+            dict.fromkeys(System, "echoes"),
+            tmp_path / "work",
+            quiet,
+        )
         return own, makers
 
     return make
@@ -170,15 +178,18 @@ def test_cells_are_kept_and_a_killed_study_goes_on(
         Budget(0.025, 5e-5), Budget(50.0, 5e-5),
     ]  # fmt: skip
     # A run that was killed before the last cell makes that one alone.
-    (last,) = tmp_path.glob("work/*/dp-gan-100-1.json")
+    (last,) = tmp_path.glob("work/*/dp-gan-*-100-1.json")
     last.unlink()
     second, makers = study()
     assert second.cells(System.DP_GAN, 1) == seen
     assert len(makers.orders) == 1
     assert second.pictures(System.DP_GAN, 0.05, 1).shape == (6, FRAMES, BANDS)
     # Cells of other sizes, or of another recipe, are others.
-    for other in (study(replace(SMALL, queries=20))[0], replace(second, recipe="others.")):
-        assert not list((tmp_path / "work" / other._identity).iterdir())
+    others, makers = study(replace(SMALL, queries=20))
+    assert others.cells(System.DP_GAN, 1) != seen
+    anew, makers = study()
+    replace(anew, recipes={System.DP_GAN: "others"}).cells(System.DP_GAN, 1)
+    assert len(makers.orders) == 2
 
 
 def test_a_generator_that_spends_nothing_is_trained_once(

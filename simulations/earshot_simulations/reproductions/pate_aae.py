@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 
 import numpy as np
@@ -29,7 +29,7 @@ def opened(
     progress: Progress,
     speaker: str | None = None,
     makers: Makers | None = None,
-    recipe: str = "",
+    recipes: Mapping[System, str] | None = None,
 ) -> Study:
     """The study of a folder's digits, with everything that can be refused refused.
 
@@ -40,7 +40,7 @@ def opened(
         progress: told what is done.
         speaker: the public one; the first by name where None.
         makers: of the generators; those of `spoken.generators` where None.
-        recipe: how these train, in words; needed with makers of one's own.
+        recipes: how these train, in words; needed with makers of one's own.
 
     Raises:
         DatasetError, InvalidInputError, InvalidParametersError: see `open_split`, `Study`.
@@ -51,13 +51,13 @@ def opened(
 
     split = open_split(data / _DIGITS, speaker, work / "sound", told)
     size.check(len(split.private))
-    if makers is None:
+    if makers is None or recipes is None:
         from earshot_simulations.spoken import generators
 
         own = generators.Recipe(teachers=generators.critics(size.teachers))
-        makers, recipe = generators.makers(own), own.described
+        makers, recipes = generators.makers(own), own.described
     embedding = _embedding(data / _SOUNDS, split, work, told)
-    return Study(split, embedding, size, makers, recipe, work, progress)
+    return Study(split, embedding, size, makers, recipes, work, progress)
 
 
 def reproduce(study: Study, seeds: int) -> Outcome:

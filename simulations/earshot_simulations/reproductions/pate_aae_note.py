@@ -58,7 +58,9 @@ of {split.speaker} are public; {len(split.test):,} clips of the private speakers
 learns from, test. {size.teachers} teachers learn from {len(split.private) // size.teachers} private
 clips each, of raw log-mel pictures, and vote on K = {size.queries} generated clips; students learn
 from these and from the answers. {_seeds(found)} All that was chosen was chosen on
-{split.speaker}'s clips. δ = {size.delta:g} in all. Generators: {study.recipe}
+{split.speaker}'s clips. δ = {size.delta:g} in all. Generators:
+
+{_recipes(study)}
 
 A budget is for one private clip that is there or not: it changes one teacher, whose vote may move
 to another class. A generator that learns from private clips (AAE by DP-SGD, PATE-GAN, DP-GAN) gets
@@ -133,6 +135,13 @@ From ε = 1 on it depends on K, which the paper does not give; equation 8 has as
 - Distances are of a {NOTE}. But they are distances from
   the private clips, measured by an experimenter: they are no private release.
 """
+
+
+def _recipes(study: Study) -> str:
+    words = {recipe: [] for recipe in study.recipes.values()}  # type: dict[str, list[str]]
+    for system, recipe in study.recipes.items():
+        words[recipe].append(str(system))
+    return "\n".join(f"- *{'*, *'.join(names)}*: {recipe}." for recipe, names in words.items())
 
 
 def _seeds(found: Found) -> str:

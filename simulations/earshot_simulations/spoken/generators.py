@@ -26,8 +26,9 @@ from earshot_simulations.spoken.systems import Budget, Makers, Order, System
 _UNIT = "clip"
 
 _OPEN = Settings(network=Network.CONV, latent=16, steps=2000)
-_NOISY = replace(_OPEN, width=64, critic_width=64, steps=400)
-_VOTED = replace(_OPEN, width=64, critic_width=64, steps=300, batch=16)
+_NOISY = replace(_OPEN, width=64, critic_width=64, steps=400, rate=5e-3, critic_rate=2e-3)
+_JUDGED = replace(_NOISY, rate=2e-3)
+_VOTED = replace(_OPEN, width=64, critic_width=64, steps=500, batch=16)
 _TEACHERS = Ensemble()
 
 
@@ -37,7 +38,8 @@ class Recipe:
 
     Attributes:
         open: settings of what is trained without noise.
-        noisy: of what learns from noisy gradients; `batch` of its clips, on average, in a step.
+        noisy: of an autoencoder that learns from noisy gradients; `batch` clips on average a step.
+        judged: of a generator whose critic does.
         norm: to which gradients are clipped.
         voted: of what learns from votes.
         teachers: of critics.
@@ -45,21 +47,33 @@ class Recipe:
 
     open: Settings = _OPEN
     noisy: Settings = _NOISY
+    judged: Settings = _JUDGED
     norm: float = 1.0
     voted: Settings = _VOTED
     teachers: Ensemble = _TEACHERS
 
     @property
-    def described(self) -> str:
-        """For notes."""
-        return (
-            f"{self.open.network.value} networks of width {self.open.width}, "
-            f"{self.open.latent} latent numbers. AAE without noise: {self.open.steps:,} steps of "
-            f"{self.open.batch} clips. By noisy gradients (AAE, DP-GAN): {self.noisy.steps:,} "
-            f"steps, {self.noisy.batch} clips each on average (Poisson), gradients clipped to "
-            f"{self.norm:g}. PATE-GAN: {self.voted.steps:,} steps, {queries(self.voted):,} answers "
-            f"of {self.teachers.teachers} critics by GNMax."
+    def described(self) -> dict[System, str]:
+        """For notes, and to tell cells of other recipes apart."""
+        open = f"{_network(self.open)}, {self.open.steps:,} steps of {self.open.batch} clips"
+        noisy, judged = (
+            f"{_network(own)}, {own.steps:,} steps of {own.batch} clips on average (Poisson), "
+            f"gradients clipped to {self.norm:g}"
+            for own in (self.noisy, self.judged)
         )
+        voted = (
+            f"{_network(self.voted)}, {self.voted.steps:,} steps, {queries(self.voted):,} answers "
+            f"by GNMax of {self.teachers.teachers} critics of width {self.teachers.width}"
+        )
+        words = {System.PATE_GAN: voted, System.PRIVATE: noisy, System.DP_GAN: judged}
+        return {system: words.get(system, open) for system in System}
+
+
+def _network(settings: Settings) -> str:
+    return (
+        f"{settings.network.value} networks of width {settings.width}, {settings.latent} latent "
+        f"numbers, Adam at {settings.rate:g} and {settings.critic_rate:g}"
+    )
 
 
 def critics(teachers: int) -> Ensemble:
@@ -96,16 +110,16 @@ def _public(recipe: Recipe, order: Order) -> Generator:
 def _private(recipe: Recipe, order: Order) -> Generator:
     budget = _given(order)
     return train_private_autoencoder(
-        order.split.private.pictures, recipe.noisy, _training(recipe, order), _origin(budget),
-        seed=order.seed, progress=order.progress, checkpoint=order.checkpoint,
+        order.split.private.pictures, recipe.noisy, _training(recipe.noisy, recipe.norm, order),
+        _origin(budget), seed=order.seed, progress=order.progress, checkpoint=order.checkpoint,
     )  # fmt: skip
 
 
 def _dp_gan(recipe: Recipe, order: Order) -> Generator:
     budget = _given(order)
     return train_dp_gan(
-        order.split.private.pictures, recipe.noisy, _training(recipe, order), _origin(budget),
-        seed=order.seed, progress=order.progress, checkpoint=order.checkpoint,
+        order.split.private.pictures, recipe.judged, _training(recipe.judged, recipe.norm, order),
+        _origin(budget), seed=order.seed, progress=order.progress, checkpoint=order.checkpoint,
     )  # fmt: skip
 
 
@@ -119,10 +133,10 @@ def _pate_gan(recipe: Recipe, order: Order) -> Generator:
     )  # fmt: skip
 
 
-def _training(recipe: Recipe, order: Order) -> PrivateTraining:
+def _training(settings: Settings, norm: float, order: Order) -> PrivateTraining:
     clips = len(order.split.private)
-    noise = _noise(_given(order), clips, recipe.noisy)
-    return PrivateTraining(noise, recipe.noisy.batch / clips, recipe.norm, recipe.noisy.steps)
+    noise = _noise(_given(order), clips, settings)
+    return PrivateTraining(noise, settings.batch / clips, norm, settings.steps)
 
 
 @functools.lru_cache(maxsize=64)

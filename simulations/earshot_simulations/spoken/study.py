@@ -10,7 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -97,7 +97,7 @@ class Study:
         embedding: in which distances are measured.
         size: how much is trained and asked.
         makers: of the generators.
-        recipe: how these train, in words; cells of another one are others.
+        recipes: how each trains, in words; cells of another one are others.
         folder: that keeps cells.
         progress: told what is done.
 
@@ -109,7 +109,7 @@ class Study:
     embedding: PublicEmbedding
     size: Size
     makers: Makers
-    recipe: str
+    recipes: Mapping[System, str]
     folder: Path
     progress: Progress
 
@@ -126,11 +126,11 @@ class Study:
         A generator that spends nothing is the same under all of them, and trained once.
         """
         if not system.spends:
-            name = f"{_slug(system)}-{seed}"
+            name = self._name(system, None, seed)
             return self._kept(name, lambda: self._measured(system, seed, self.size.epsilons, name))
         found = []
         for epsilon in self.size.epsilons:
-            name = f"{_slug(system)}-{epsilon:g}-{seed}"
+            name = self._name(system, epsilon, seed)
 
             def make(epsilon: float = epsilon, name: str = name) -> list[Cell]:
                 return self._measured(system, seed, (epsilon,), name)
@@ -140,7 +140,7 @@ class Study:
 
     def pictures(self, system: System, epsilon: float, seed: int) -> NDArray[np.float32]:
         """Some samples of a system whose cells were measured, (samples, frames, bands)."""
-        name = f"{_slug(system)}-{epsilon:g}-{seed}" if system.spends else f"{_slug(system)}-{seed}"
+        name = self._name(system, epsilon if system.spends else None, seed)
         with self._path(name).with_suffix(".npy").open("rb") as file:
             return np.asarray(np.load(file, allow_pickle=False), dtype=np.float32)
 
@@ -258,6 +258,11 @@ class Study:
         found: list[Cell] = json.loads(path.read_text(encoding="utf-8"))
         return found
 
+    def _name(self, system: System, epsilon: float | None, seed: int) -> str:
+        recipe = hashlib.sha256(self.recipes[system].encode()).hexdigest()[:8]
+        budget = "" if epsilon is None else f"-{epsilon:g}"
+        return f"{system.name.lower().replace('_', '-')}-{recipe}{budget}-{seed}"
+
     def _path(self, name: str) -> Path:
         return self.folder / self._identity / f"{name}.json"
 
@@ -267,7 +272,6 @@ class Study:
         split = self.split
         about = [
             _VERSION,
-            self.recipe,
             split.speaker,
             split.classes,
             self.size.teachers,
@@ -288,10 +292,6 @@ def _share(votes: NDArray[np.float64]) -> NDArray[np.float64]:
     """Of the teachers, that vote as most do: (queries,)."""
     most: NDArray[np.float64] = votes.max(axis=1) / votes.sum(axis=1)
     return most
-
-
-def _slug(system: System) -> str:
-    return system.name.lower().replace("_", "-")
 
 
 def _number(seed: int, use: int) -> int:
