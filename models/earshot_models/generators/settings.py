@@ -40,8 +40,8 @@ class Settings:
         adversarial: weight of the critic's word against the reconstruction's, in an autoencoder.
         dropout: share of the latent numbers that a decoder loses in training.
         smoothing: a critic is told that real samples are real with 1 less this.
-        jitter: deviation of the noise on what critics of samples are shown, at the first step; it
-            falls to none along a line.
+        jitter: deviation of the smooth noise on what critics of samples are shown, at the first
+            step; it falls to none along a line. See `adversaries.smooth`.
         averaging: share that the published weights, an average over steps, keep of what they were.
 
     Raises:
