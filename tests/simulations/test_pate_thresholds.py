@@ -196,6 +196,8 @@ def test_the_printed_cost_stands_beside_and_is_less() -> None:
         for row in rows:
             assert row["as_printed"] == claimed_epsilon(adaptive, both, 1e-6)
             assert row["as_printed"] < row["epsilon"]  # type: ignore[operator]
+    with pytest.raises(InvalidParametersError, match="buys no query: one costs ε = "):
+        table(ready, shares(None, 50, 1e-4), None)
     other = prospects(Counter.CENTRAL, Mechanism(Name.BINARY, 5, 40.0), 1e-6, np.ones(50, np.int64))
     assert table(other, shares(None, 50), 10)[0]["as_printed"] is None
 

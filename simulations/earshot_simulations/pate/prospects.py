@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from earshot_protocol import checks
-from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_protocol.privacy.composition import composed_epsilon
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.randomness import RandomBytes
@@ -160,6 +160,8 @@ def claimed(made: Prospects, queries: int) -> float | None:
     own = made.tally.mechanism
     if own.name not in THRESHOLDS:
         return None
+    if not queries:
+        return 0.0
     return claimed_epsilon(own, made.bought(queries), made.delta)
 
 
@@ -170,7 +172,11 @@ def _nobody_votes(*names: object) -> RandomBytes:
 def table(
     made: Prospects, sharing: Sequence[Share], queries: int | None
 ) -> list[dict[str, str | int | float | None]]:
-    """What each group pays in each unit, for so many queries or for as many as all can pay for."""
+    """What each group pays in each unit, for so many queries or for as many as all can pay for.
+
+    Raises:
+        InvalidParametersError: a number of queries out of range, or a budget that buys none.
+    """
     if queries is not None:
         checks.whole("queries", queries, 1, MOST_QUERIES)
     rows: list[dict[str, str | int | float | None]] = []
@@ -191,4 +197,10 @@ def table(
             }
             for each in sharing
         ]
+    if not any(row["queries"] for row in rows):
+        least = min(made.cost(1, unit, each.weight) for unit in UNITS for each in sharing)
+        raise InvalidParametersError(
+            f"the budget buys no query: one costs ε = {least:.3g} at least, at δ = {made.delta:g}; "
+            "it must be more, or the noise larger"
+        )
     return rows
