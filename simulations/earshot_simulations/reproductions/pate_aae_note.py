@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+import numpy as np
+
 from earshot_simulations.auditing.printed_scale import (
     added_epsilon,
     measured_epsilon,
@@ -91,7 +93,7 @@ same generated clips give with the votes' own answers.
 
 {_accuracies(found)}
 
-Chance is {1 / len(split.classes):.2f}. {_chance(found, study.size.epsilons)}
+{_chance(found, len(split.classes))}
 
 Their accuracy is {", ".join(f"{name} {each:.2f} %" for name, each in theirs.ACCURACY.items())} at
 ε = 100, and {_theirs_ahead()}.
@@ -219,16 +221,26 @@ def _order() -> tuple[Noise, ...]:
     return Noise.GAUSSIAN, Noise.LAPLACE, Noise.PRINTED, Noise.NONE
 
 
-def _chance(found: Found, epsilons: Sequence[float]) -> str:
-    """Said plainly of budgets of 0.1 and less."""
-    small = [epsilon for epsilon in epsilons if epsilon <= 0.1]
-    rows = [row for row in found.table if row["epsilon"] in small]
+def _chance(found: Found, classes: int) -> str:
+    """Said plainly of budgets of 0.1 and less, for all that keeps them."""
+    chance, name = 1 / classes, ACCURACIES[Noise.GAUSSIAN]
+    rows = [
+        row
+        for row in found.table
+        if float(row["epsilon"]) <= 0.1 and row["system"] != System.PRINTED
+    ]
     if not rows:
-        return ""
-    best = max(rows, key=lambda row: float(row[ACCURACIES[Noise.GAUSSIAN]]))
+        return f"Chance is {chance:.2f}."
+    best = max(rows, key=lambda row: float(row[name]))
+    held = sum(
+        abs(float(row[name]) - chance) <= float(row[f"{name}_interval_95"] or 0.0) for row in rows
+    )
+    guessing = float(np.mean([float(row[name]) for row in rows])) < 1.5 * chance
     return (
-        "**At ε of 0.1 and less, students that keep the budget are guessing**: the best of them is "
-        f"{best['system']} at ε {best['epsilon']:g} with {said(best, ACCURACIES[Noise.GAUSSIAN])}."
+        f"Chance is {chance:.2f}. **At ε of 0.1 and less, students that keep the budget are "
+        f"{'guessing' if guessing else 'better than chance'}**: {held} of {len(rows)} intervals "
+        f"hold chance; the best is {best['system']} at ε {best['epsilon']:g} with "
+        f"{said(best, name)}."
     )
 
 
