@@ -246,7 +246,7 @@ def tiny(folder: Path, cache: Path) -> Study:
 def test_everything_is_written_and_the_second_time_nothing_is_done_again(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    work = Work(tiny(folder, tmp_path / "cache"), 2, LINEAR)
+    work = Work(tiny(folder, tmp_path / "cache"), 1, LINEAR)
     outcome = audioset_ensemble.reproduce(work)
     files = write(outcome, tmp_path / "out")
     assert sorted(path.name for path in files) == sorted(files_of(audioset_ensemble.NAME))
@@ -261,7 +261,7 @@ def test_everything_is_written_and_the_second_time_nothing_is_done_again(
     assert again.note == outcome.note
     assert list(again.rows) == list(outcome.rows)
     with pytest.raises(AssertionError, match="measured again"):
-        audioset_ensemble.reproduce(replace(work, seeds=3))
+        audioset_ensemble.reproduce(replace(work, seeds=2))
 
 
 @pytest.mark.slow
@@ -269,7 +269,9 @@ def test_recipes_differ_in_one_thing_each(folder: Path, tmp_path: Path) -> None:
     work = Work(tiny(folder, tmp_path / "cache"), 1, replace(NETWORKS, steps=3))
     rows = audioset_recipes.of_seed(work, 1)
     assert [row["recipe"] for row in rows] == list(audioset_recipes.RECIPES)
-    assert len({row["mAP"] for row in rows}) == len(rows)
+    assert len({row["mAP"] for row in rows[:-1]}) == len(rows) - 1
+    # Before validation was looked at for the first time there is nothing to adapt to.
+    assert rows[-1]["mAP"] == rows[0]["mAP"]
     gains = audioset_recipes.gains(rows)
     assert gains[0].ours == estimate([float(rows[0]["mAP"]) - float(rows[1]["mAP"])])
     assert rows[0]["most_over_least"] != rows[2]["most_over_least"]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -127,7 +128,8 @@ def _gains(axis: Any, gains: Sequence[Ordering]) -> None:
     means = [each.ours.mean for each in gains]
     axis.errorbar(means, places, xerr=[each.ours.wide or 0.0 for each in gains], fmt="o", capsize=3)
     axis.axvline(0, color="grey", linewidth=1)
-    axis.set_yticks(places, [f"{each.said}\n{each.what}" for each in gains], fontsize=7)
+    labels = [fill(f"{each.said}: {each.what}", 30) for each in gains]
+    axis.set_yticks(places, labels, fontsize=7)
     axis.set(title="parts of the recipe (5.7 to 5.11)", xlabel="difference")
 
 

@@ -126,7 +126,9 @@ def prepared(
         folder = study.cache / name
         ensemble = _Ensemble(study, teachers, seed, teaching, folder)
         ensemble.train(trained, processes, progress)
-        _gather(study, seed, folder, path)
+        if not path.is_file():  # two runs may train the same one
+            _gather(study, seed, folder, path)
+        shutil.rmtree(folder, ignore_errors=True)
     with np.load(path) as kept:
         sides = (
             Scored(kept[f"{side.name}_probabilities"], kept[f"{side.name}_truth"])
@@ -157,7 +159,6 @@ class _Ensemble:
         from joblib import Parallel, delayed
 
         material(self.study, self.seed)  # wrong sound is named here, and powers are kept
-        self.folder.mkdir(parents=True, exist_ok=True)
         at_once = _AT_ONCE[self.teaching.kind]
         due = [
             range(first, min(first + at_once, teachers))
@@ -185,7 +186,8 @@ class _Ensemble:
             entropy = [self.seed, self.teachers, number]
             chance = int(np.random.SeedSequence(entropy).generate_state(1)[0] >> 1)
             found.append(school.asked(school.taught(own.power(), own.truth, chance)))
-        new = self._file(numbers.start).with_suffix(".new.npy")
+        new = self._file(numbers.start).with_suffix(f".{os.getpid()}.new.npy")
+        self.folder.mkdir(parents=True, exist_ok=True)  # another run may be done with it
         np.save(new, np.stack(found), allow_pickle=False)
         os.replace(new, self._file(numbers.start))
         return len(numbers)
@@ -201,7 +203,7 @@ def _school(study: Study, seed: int, teaching: Teaching) -> School:
 
 
 def _gather(study: Study, seed: int, folder: Path, path: Path) -> None:
-    """All teachers in one file, by sides; then theirs are removed."""
+    """All teachers in one file, by sides."""
     whole = np.concatenate([np.load(each) for each in sorted(folder.glob("?????.npy"))])
     mixed = material(study, seed)
     parts = (mixed.validation, mixed.queries, mixed.test)
@@ -212,4 +214,3 @@ def _gather(study: Study, seed: int, folder: Path, path: Path) -> None:
     new = path.with_suffix(".new.npz")
     np.savez(new, allow_pickle=False, **arrays)
     os.replace(new, path)
-    shutil.rmtree(folder)

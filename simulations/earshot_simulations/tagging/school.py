@@ -131,7 +131,7 @@ class School:
         return self._scale.features(self._power)
 
 
-@lru_cache(maxsize=4)
+@lru_cache(maxsize=8)
 def _workshop(shape: tuple[int, int], labels: tuple[str, ...], teaching: Teaching) -> Workshop:
     """Building a network takes longer than to train it, so it is built once in each process."""
     # As many processes train as there are cores.
