@@ -191,6 +191,7 @@ def test_noisy_gradients_cost_no_more_than_the_budget_by_the_accountant(
     pictures, settings, training, origin = given.arguments
     assert len(pictures) == CLIPS
     assert (settings.steps, settings.batch) == (3, 4)
+    assert settings.width == 64, "of the recipe: fewer weights, less noise"
     assert (training.rate, training.steps, training.norm) == (4 / CLIPS, 3, 1.0)
     spent = training_epsilon(training.noise, training.rate, training.steps, 1e-3)
     assert 7.9 < spent <= 8

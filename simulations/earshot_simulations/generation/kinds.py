@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_protocol.privacy.mechanisms import Unit
-from earshot_simulations.generation import budgets
+from earshot_simulations.generation import budgets, recipes
 from earshot_simulations.pate.mechanisms import Name
 
 
@@ -28,7 +28,7 @@ class Kind(enum.StrEnum):
 
 @dataclass(frozen=True)
 class Size:
-    """Of a training.
+    """Of a training; `DEFAULTS` has what a recipe has.
 
     Attributes:
         steps: how many.
@@ -39,13 +39,13 @@ class Size:
     batch: int
 
 
-DEFAULTS = {
-    Kind.AAE: Size(2000, 64),
-    Kind.AAE_PRIVATE: Size(1000, 128),
-    Kind.DP_GAN: Size(1000, 128),
-    Kind.PATE_GAN: Size(300, 64),
+RECIPES = {
+    Kind.AAE: recipes.OPEN,
+    Kind.AAE_PRIVATE: recipes.NOISY,
+    Kind.DP_GAN: recipes.JUDGED,
+    Kind.PATE_GAN: recipes.VOTED,
 }
-"""Chosen on public sound."""
+DEFAULTS = {kind: Size(recipe.steps, recipe.batch) for kind, recipe in RECIPES.items()}
 
 _DP_SGD = (Kind.AAE_PRIVATE, Kind.DP_GAN)
 

@@ -14,7 +14,8 @@ from earshot_simulations.generation.frechet import Fidelity
 from earshot_simulations.generation.kinds import Kind
 from earshot_simulations.generation.page import Listening, Sound
 from earshot_simulations.generation.public_embedding import EmbeddingSettings
-from earshot_simulations.generation.run import NORM, Trained
+from earshot_simulations.generation.recipes import NORM
+from earshot_simulations.generation.run import Trained
 from earshot_simulations.learning.files import replace_file
 
 if TYPE_CHECKING:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +13,7 @@ from earshot_simulations.generation import clips as sound
 from earshot_simulations.generation import kinds
 from earshot_simulations.generation.clips import Clips
 from earshot_simulations.generation.kinds import Kind, Noise, Request
+from earshot_simulations.generation.recipes import NORM
 from earshot_simulations.pate.mechanisms import Name
 
 if TYPE_CHECKING:
@@ -23,8 +24,6 @@ if TYPE_CHECKING:
 WORK = "work"
 """Folder, in --out, of a training under way; as secret as the clips, and gone afterwards."""
 _CHECKPOINT = "training"
-NORM = 1.0
-"""To which a clip's gradient is clipped."""
 
 
 @dataclass(frozen=True)
@@ -171,6 +170,4 @@ def _trained(
 
 
 def _settings(request: Request) -> Settings:
-    from earshot_models.generators.settings import Settings
-
-    return Settings(steps=request.size.steps, batch=request.size.batch)
+    return replace(kinds.RECIPES[request.kind], steps=request.size.steps, batch=request.size.batch)

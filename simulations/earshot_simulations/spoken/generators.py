@@ -16,19 +16,15 @@ from earshot_models.generators.generator import Generator
 from earshot_models.generators.pate_gan import Ensemble, queries, train_pate_gan
 from earshot_models.generators.private_autoencoder import train_private_autoencoder
 from earshot_models.generators.private_training import PrivateTraining
-from earshot_models.generators.settings import Network, Settings
+from earshot_models.generators.settings import Settings
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.voting.winners import GNMax
-from earshot_simulations.generation import budgets
+from earshot_simulations.generation import budgets, recipes
 from earshot_simulations.pate.mechanisms import Name
 from earshot_simulations.spoken.systems import Budget, Makers, Order, System
 
 _UNIT = "clip"
 
-_OPEN = Settings(network=Network.CONV, latent=16, steps=2000)
-_NOISY = replace(_OPEN, width=64, critic_width=64, steps=400, rate=5e-3, critic_rate=2e-3)
-_JUDGED = replace(_NOISY, rate=2e-3)
-_VOTED = replace(_OPEN, width=64, critic_width=64, steps=500, batch=16)
 _TEACHERS = Ensemble()
 
 
@@ -45,11 +41,11 @@ class Recipe:
         teachers: of critics.
     """
 
-    open: Settings = _OPEN
-    noisy: Settings = _NOISY
-    judged: Settings = _JUDGED
-    norm: float = 1.0
-    voted: Settings = _VOTED
+    open: Settings = recipes.OPEN
+    noisy: Settings = recipes.NOISY
+    judged: Settings = recipes.JUDGED
+    norm: float = recipes.NORM
+    voted: Settings = recipes.VOTED
     teachers: Ensemble = _TEACHERS
 
     @property
