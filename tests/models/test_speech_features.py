@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from earshot_models.generators.spectrogram import SMALL, log_mel
-from earshot_models.teachers.speech_features import PAPER, mfcc
+from earshot_models.generators.speech_features import PAPER, mfcc
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 
 
