@@ -33,14 +33,14 @@ ATTACKED = "attacked-generators"
 UNIT = "clip, replaced"
 EPSILON = 2.0
 """That is stated of the generators, and kept by one of them."""
-PRINTED_EPSILON = 1.0
-"""One of those that a paper states of a generator."""
+PRINTED_EPSILON = 0.1
+"""One of those that a paper states of one and the same generator, from 0.01 to 100."""
 CONFIDENCE = 0.999
 """With δ of 10⁻⁵ for each of hundreds of coins no bound could be much surer."""
 _DELTA = 1e-5
 _SIDE = 4
 _CANARIES, _RECORDS, _ALWAYS, _REFERENCE = 12, 24, 76, 80
-_TRIALS, _FEWER_TRIALS, _SAMPLES = 40, 24, 250
+_TRIALS, _FEWER_TRIALS, _SAMPLES = 40, 30, 250
 _TEACHERS = 50
 
 
