@@ -76,6 +76,7 @@ def files(
     return paths
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("int8", "least"), [(False, 1 - 1e-6), (True, 0.999)])
 def test_a_phone_embeds_as_the_training_does(
     files: dict[bool, Path],

@@ -29,6 +29,7 @@ def same_bits(one: Any, other: Any) -> bool:
     return all(np.array_equal(a, b) for a, b in pairs)
 
 
+@pytest.mark.slow
 def test_samples_are_clips_of_the_law_that_was_learned() -> None:
     clips = moving_bands(200)
     settings = replace(TINY, steps=600, batch=32, rate=3e-3, width=32)
@@ -46,6 +47,7 @@ def test_samples_are_clips_of_the_law_that_was_learned() -> None:
     assert samples.std(axis=0).mean() > 0.5 * clips.std(axis=0).mean()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("network", list(Network))
 def test_each_network_makes_clips_of_odd_sizes(network: Network) -> None:
     clips = moving_bands(6, (5, 7))

@@ -28,6 +28,7 @@ def same_bits(one: Any, other: Any) -> bool:
     return all(np.array_equal(a, b) for a, b in pairs)
 
 
+@pytest.mark.slow
 def test_samples_come_to_lie_where_clips_do() -> None:
     clips = moving_bands(100)
     settings = replace(TINY, steps=300, batch=32, rate=3e-3, critic_rate=3e-3)

@@ -81,7 +81,7 @@ def textbook(
     return total
 
 
-@pytest.mark.parametrize("system", ["autoencoder", "gan"])
+@pytest.mark.parametrize("system", [pytest.param("autoencoder", marks=pytest.mark.slow), "gan"])
 def test_a_step_is_the_sum_of_clipped_gradients(system: str) -> None:
     clips = moving_bands(7)
     training = replace(TRAINING, noise=1e-9, rate=0.6)

@@ -172,6 +172,7 @@ def test_a_url_that_is_none_is_refused_and_not_repeated(url: str) -> None:
     assert PASSWORD not in str(caught.value)
 
 
+@pytest.mark.slow
 def test_a_read_only_database_is_named_and_works_when_it_is_not(
     empty: Database, own_url: str
 ) -> None:

@@ -73,6 +73,7 @@ def test_the_target_is_far_from_all_that_is_heard() -> None:
         assert population.geometry is Geometry.SPHERICAL
 
 
+@pytest.mark.slow
 def test_poisoned_and_stuffed_a_place_that_nobody_heard_is_published(peace: Run) -> None:
     run = under(poisoning=0.05, ballot_stuffing=0.05)
     assert run.adversary is not None

@@ -117,6 +117,7 @@ def test_real_steps_leave_of_a_clip_what_is_said() -> None:
     assert abs(np.corrcoef(seen.there.T)[0, 1]) < 0.1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "setting", noisy_gradients.SETTINGS, ids=lambda each: f"ε={each.epsilon:g}"
 )

@@ -324,6 +324,7 @@ def test_answers_have_the_noise_that_the_sum_has() -> None:
     assert answers.mean() == pytest.approx(expected, abs=0.04)
 
 
+@pytest.mark.slow
 def test_students_stand_beside_private_training(
     mixtures: Mixtures, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

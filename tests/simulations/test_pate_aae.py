@@ -125,6 +125,7 @@ def test_a_budget_is_split_where_a_generator_spends() -> None:
         Budget(0.0, 1e-5)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.1, 10.0])
 def test_noise_keeps_the_budget_but_for_the_printed_one(epsilon: float) -> None:
     queries, delta = 200, 1e-5
@@ -168,6 +169,7 @@ def test_answers_without_noise_break_ties_by_lot_and_with_it_are_noisy() -> None
             answered(noise, votes, 0.0, np.random.default_rng(2))
 
 
+@pytest.mark.slow
 def test_cells_are_kept_and_a_killed_study_goes_on(
     study: Callable[..., tuple[Study, Makers]], split: Split, tmp_path: Path
 ) -> None:

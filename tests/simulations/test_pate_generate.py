@@ -79,6 +79,7 @@ def published(public: Path, tmp_path_factory: pytest.TempPathFactory) -> Path:
     return out
 
 
+@pytest.mark.slow
 def test_a_generator_from_public_sound_says_so_and_how_far_its_samples_are(
     published: Path,
 ) -> None:
@@ -171,6 +172,7 @@ def untrained() -> Any:
     return made
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["aae-private", "dp-gan"])
 def test_noisy_gradients_cost_no_more_than_the_budget_by_the_accountant(
     kind: str,

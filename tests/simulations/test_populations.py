@@ -61,6 +61,7 @@ def nearest_mean_accuracy(population: Population) -> float:
     return float(np.mean(distances.argmin(axis=1) == new.scenes))
 
 
+@pytest.mark.slow
 def test_every_population_keeps_its_word(make: Maker) -> None:
     with make() as population:
         for phone in range(population.phones):

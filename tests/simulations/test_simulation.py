@@ -65,6 +65,7 @@ def ideal() -> Run:
     return simulate(dataclasses.replace(CROWD, summation=Summation.IDEAL))
 
 
+@pytest.mark.slow
 def test_somebody_vanishes_in_every_step(real: Run) -> None:
     dropouts = draw_dropouts(CROWD.parameters(Blobs(200, 60, 4, 0.5, SEED)), SEED)
     assert all(dropouts.values())
