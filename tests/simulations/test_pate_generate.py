@@ -203,7 +203,7 @@ def test_noisy_gradients_cost_no_more_than_the_budget_by_the_accountant(
     report = (out / "report.md").read_text()
     assert "ε = 8 at δ = 0.001" in report
     assert f"{training.noise:.4g}" in report
-    assert "twice ε" in report
+    assert "Two clips of one person have ε = 16 at δ = 1 – that is, nothing" in report
 
 
 @pytest.mark.parametrize("mechanism", ["gnmax", "lnmax"])

@@ -143,7 +143,8 @@ def render(listening: Listening) -> str:
 
 _ABOUT = (
     "A picture shows time from left to right and pitch from low to high. Its loudest place has "
-    f"most colour, what is {_RANGE:g} dB softer has none; colours of two pictures do not compare."
+    f"most colour, what is {_RANGE:g} dB softer or hardly there has none; colours of two pictures "
+    "do not compare."
 )
 
 
@@ -196,11 +197,13 @@ def _picture(name: str, samples: NDArray[np.float32], rate: int) -> Picture:
 
 
 def _colour(seen: NDArray[np.float32], settings: SpectrogramSettings) -> NDArray[np.float64]:
-    """From 0 to 1: a picture's own loudest has all colour, what is `_RANGE` softer none."""
+    """From 0 to 1: all for a picture's own loudest, none for what is `_RANGE` softer, or hardly."""
     span = settings.ceiling - settings.floor
-    below = (seen.max() - seen) / 2 * span
-    colour = np.clip(1 - below / _RANGE, 0, 1)
-    return np.asarray(np.where(seen > -1, colour, 0.0), dtype=np.float64)
+    above = (seen.astype(np.float64) + 1) / 2 * span
+    most = above.max()
+    least = max(0.0, most - _RANGE)
+    colour: NDArray[np.float64] = np.clip((above - least) / max(most - least, 1e-9), 0, 1)
+    return colour
 
 
 def _described(

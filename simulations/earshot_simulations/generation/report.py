@@ -2,18 +2,24 @@
 
 from __future__ import annotations
 
+import math
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from earshot_models.generators.origin import Origin
+
 from earshot_simulations.generation.frechet import Fidelity
 from earshot_simulations.generation.kinds import Kind
 from earshot_simulations.generation.result import NOISE
 from earshot_simulations.generation.run import Trained
 
+_LITTLE = 0.01
+"""A δ from which nobody is protected."""
 _PUBLIC = (
     "The number of clips, the settings of the training and the scale of spectrograms are public: "
     "none of them was chosen by looking at the clips."
-)
-_SEVERAL = (
-    "A clip is what is protected, not a person: who is heard in k clips is protected by up to k "
-    "times ε. Another training on the same clips costs as much again."
 )
 _TRUST = (
     "The figures are the word of whoever ran this training: nothing in the generator's file proves "
@@ -39,15 +45,12 @@ _HOW = {
         "generator meets the student alone."
     ),
 }
+_THERE = (
+    "Unit: one clip that is there or not. One that is exchanged for another counts as two of these."
+)
 _UNITS = {
-    Kind.AAE_PRIVATE: (
-        "Unit: one clip that is there or not. For one clip that is exchanged for another, it is at "
-        "most twice ε."
-    ),
-    Kind.DP_GAN: (
-        "Unit: one clip that is there or not. For one clip that is exchanged for another, it is at "
-        "most twice ε."
-    ),
+    Kind.AAE_PRIVATE: _THERE,
+    Kind.DP_GAN: _THERE,
     Kind.PATE_GAN: (
         "Unit: one clip that is exchanged for another, which may change all votes of one teacher, "
         "two counts of every query by one each (Δ² = 2)."
@@ -124,8 +127,24 @@ def _cost(trained: Trained) -> list[str]:
         "",
         trained.noise.words,
         "",
-        f"{_SEVERAL} {_TRUST}",
+        f"{_several(origin)} {_TRUST}",
     ]
+
+
+def _several(origin: Origin) -> str:
+    """What a budget is worth for those who are heard more than once: the group's ε and δ.
+
+    k clips have k·ε at (e^(kε) − 1)/(e^ε − 1)·δ (Vadhan, The Complexity of Differential Privacy,
+    2017, Lemma 2.2).
+    """
+    epsilon, delta = origin.epsilon or 0.0, origin.delta or 0.0
+    two = math.exp(min(0.0, math.log(delta) + float(np.logaddexp(0.0, epsilon))))
+    worth = " – that is, nothing is promised" if two > _LITTLE else ""
+    return (
+        "A clip is what is protected, not a person. Two clips of one person have "
+        f"ε = {2 * epsilon:g} at δ = {two:.2g}{worth}; more clips are protected still less. "
+        "Another training on the same clips is paid for again."
+    )
 
 
 def _distance(found: Fidelity | None, why: str) -> str:
