@@ -12,7 +12,8 @@ NOISY = replace(OPEN, width=64, critic_width=64, steps=400, rate=5e-3, critic_ra
 """Of an autoencoder that learns from noisy gradients: fewer weights, so less noise."""
 JUDGED = replace(NOISY, rate=2e-3)
 """Of a generator whose critic learns from noisy gradients."""
-VOTED = replace(OPEN, width=64, critic_width=64, steps=500, batch=16)
-"""Of a generator that learns from votes: `batch` samples are voted on in a step."""
+VOTED = replace(OPEN, width=64, critic_width=64, steps=600, batch=16, critic_rate=2e-3, jitter=1.0)
+"""Of a generator that learns from votes: `batch` samples are voted on in a step. Critics are shown
+much noise, for votes on samples alone teach nothing."""
 NORM = 1.0
 """To which a clip's gradient is clipped."""

@@ -134,8 +134,8 @@ From ε = 1 on it depends on K, which the paper does not give; equation 8 has as
 - Intervals are Student's at 95 % over seeds (parts, generators, noise); the test's
   {len(split.test)} clips are the same for all. One standard error of these is
   {100 * (0.25 / len(split.test)) ** 0.5:.1f} points at 50 %, and it is in none of the intervals.
-- Distances are of a {NOTE}. But they are distances from
-  the private clips, measured by an experimenter: they are no private release.
+- Distances are measured with the private clips, by an experimenter: they are no private release
+  ({NOTE}).
 """
 
 

@@ -56,11 +56,11 @@ def draw(
         distance.plot(list(own), list(own.values()), ":", color=_COLOURS[system])
     real = float(np.mean([float(row["fid_real"]) for row in found.table]))
     distance.axhline(real, color="black", linewidth=1)
-    distance.set_title("Fréchet distance to private clips (dotted: theirs, another embedding)")
+    distance.set_title("Fréchet distance to private clips\ndotted: theirs, in another embedding")
     distance.set_yscale("log")
     for axis, noise, words in (
-        (gaussian, Noise.GAUSSIAN, "students of GNMax, the budget kept"),
-        (printed, Noise.PRINTED, "students at scale K/2ε, as printed"),
+        (gaussian, Noise.GAUSSIAN, "GNMax within the budget"),
+        (printed, Noise.PRINTED, "LNMax at scale K/2ε, as printed"),
     ):
         _curves(axis, found.table, ACCURACIES[noise])
         for name, style in (("central", "--"), ("public", ":")):
@@ -68,7 +68,7 @@ def draw(
             axis.axhline(level, color="black", linestyle=style, linewidth=1, label=name)
         axis.axhline(0.1, color="black", linewidth=0.5)
         axis.set_ylim(0, 1)
-        axis.set_title(f"accuracy, {words}; K = {size.queries}")
+        axis.set_title(f"accuracy of students, K = {size.queries}\n{words}")
     gaussian.legend(fontsize=8)
     _grid(below, samples)
     figure.savefig(path, dpi=100)

@@ -57,9 +57,11 @@ class Recipe:
             f"gradients clipped to {self.norm:g}"
             for own in (self.noisy, self.judged)
         )
+        judged += f", critics shown slow waves of noise, {self.judged.jitter:g} at first"
         voted = (
             f"{_network(self.voted)}, {self.voted.steps:,} steps, {queries(self.voted):,} answers "
-            f"by GNMax of {self.teachers.teachers} critics of width {self.teachers.width}"
+            f"by GNMax of {self.teachers.teachers} critics of width {self.teachers.width}, shown "
+            f"slow waves of noise, {self.voted.jitter:g} at first"
         )
         words = {System.PATE_GAN: voted, System.PRIVATE: noisy, System.DP_GAN: judged}
         return {system: words.get(system, open) for system in System}
