@@ -14,11 +14,11 @@ from earshot_models.commands.progress import shown
 from earshot_simulations.commands import reproduce_audioset, reproduce_digits, reproduce_votes
 from earshot_simulations.commands.reproduce_audioset_phones import audioset_phones
 from earshot_simulations.commands.reproduce_audioset_privacy import audioset_privacy
+from earshot_simulations.commands.reproducing import SHARED, Out, Overwrite, resumable, written
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
-    from earshot_simulations.reproductions.outcome import Outcome
 
 app = typer.Typer(add_completion=False)
 
@@ -33,16 +33,10 @@ _FIGURES = {
     "phone-unit": "What a phone's own ε buys: discovery by secure sum, by ε and by phones.",
 }
 """Those of `reproductions.figures`, and what they show."""
-_SHARED_SOUND = Path("../shared/data/esc10")
-_SHARED_VOTES = Path("../shared/data/pate_votes")
+_SHARED_SOUND = SHARED / "esc10"
+_SHARED_VOTES = SHARED / "pate_votes"
 
 Data = Annotated[Path, typer.Option(help="Folder of the labelled data set that is measured.")]
-Out = Annotated[
-    Path, typer.Option(help="New folder for the CSV, the picture and the Markdown note.")
-]
-Overwrite = Annotated[
-    bool, typer.Option("--overwrite", help="Replace these files where --out has them.")
-]
 Cache = Annotated[Path | None, typer.Option(help="Folder that keeps decoded sound between runs.")]
 
 
@@ -81,7 +75,7 @@ def linear_accuracy(
     prepare_folder(out, files_of("liebenow-9.1"), overwrite, resumes=["encoders"])
     with shown() as progress:
         outcome = liebenow_9_1.reproduce(dataset, others, out / "encoders", recipe, cache, progress)
-    _write(outcome, out)
+    written(outcome, out)
 
 
 @app.command("liebenow-9.2")
@@ -105,7 +99,7 @@ def embedding_space(
     prepare_folder(out, files_of("liebenow-9.2"), overwrite)
     with shown() as progress:
         outcome = liebenow_9_2.reproduce(dataset, whose, cache, progress)
-    _write(outcome, out)
+    written(outcome, out)
 
 
 @app.command("papernot-table-1")
@@ -133,7 +127,7 @@ def published_votes(
     prepare_folder(out, files_of(papernot_table_1.NAME), overwrite)
     with shown() as progress:
         outcome = papernot_table_1.reproduce(votes, seeds, progress=progress)
-    _write(outcome, out)
+    written(outcome, out)
 
 
 def _figure(name: str) -> Callable[..., None]:
@@ -183,14 +177,10 @@ def _figure(name: str) -> Callable[..., None]:
         size = replace(figure.full if full else figure.soon, **chosen)
         processes = check_processes("jobs", jobs)
         prepare_folder(out, files_of(name), overwrite, resumes=[FILE])
-        try:
-            with shown() as progress:
-                setup = Setup(size, out / FILE, sound, encoder, processes, progress)
-                outcome = figure.make(setup, full)
-        except KeyboardInterrupt:
-            print(f"what is done is in {out / FILE}; the same command goes on from there")
-            raise typer.Exit(130) from None
-        _write(outcome, out)
+        with resumable(out / FILE) as progress:
+            setup = Setup(size, out / FILE, sound, encoder, processes, progress)
+            outcome = figure.make(setup, full)
+        written(outcome, out)
 
     return make
 
@@ -251,27 +241,16 @@ def _personal(name: str) -> Callable[..., None]:
         whole("students", students)
         prepare_folder(out, files_of(name), overwrite, resumes=["votes"])
         folder = votes or out / "votes"
-        try:
-            with shown() as progress:
-                work = Work(subject, ensembles, folder, number, full, progress)
-                if name == personal.LABELS:
-                    outcome = personal.labels(work)
-                else:
-                    outcome = personal.accuracy(work, students)
-        except KeyboardInterrupt:
-            print(f"what is done is in {folder}; the same command goes on from there")
-            raise typer.Exit(130) from None
-        _write(outcome, out)
+        with resumable(folder) as progress:
+            work = Work(subject, ensembles, folder, number, full, progress)
+            if name == personal.LABELS:
+                outcome = personal.labels(work)
+            else:
+                outcome = personal.accuracy(work, students)
+        written(outcome, out)
 
     return make
 
 
 for _name, _help in _PERSONAL.items():
     app.command(_name, help=_help)(_personal(_name))
-
-
-def _write(outcome: Outcome, folder: Path) -> None:
-    from earshot_simulations.reproductions.outcome import write
-
-    for path in write(outcome, folder):
-        print(path)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import replace
 from enum import StrEnum
 from importlib import import_module
 from pathlib import Path
@@ -12,11 +13,15 @@ from typing import Annotated
 import typer
 
 from earshot_models.commands.output import prepare_folder
-from earshot_models.commands.progress import shown
-
-_WORK = "work"
-"""Folder, in --out, of ensembles and of what was measured of each seed."""
-_SHARED = Path("../shared/data")
+from earshot_simulations.commands.reproducing import (
+    SHARED,
+    WORK,
+    Out,
+    Overwrite,
+    Sounds,
+    resumable,
+    written,
+)
 
 COMMANDS = {
     "audioset-ensemble": "Ensembles that name all that sounds: 10, 20, 50 teachers and a baseline.",
@@ -36,12 +41,8 @@ def command(name: str) -> Callable[..., None]:
     """The command that makes one of `COMMANDS`."""
 
     def make(
-        out: Annotated[
-            Path, typer.Option(help="New folder for the CSV, the picture and the Markdown note.")
-        ],
-        data: Annotated[
-            Path, typer.Option(help="Folder that holds esc10, fsdd and perhaps free_sounds.")
-        ] = _SHARED,
+        out: Out,
+        data: Sounds = SHARED,
         teachers: Annotated[
             Teachers, typer.Option(help="Small networks, or linear ones in a tenth of the time.")
         ] = Teachers.SMALL,
@@ -54,32 +55,27 @@ def command(name: str) -> Callable[..., None]:
         processes: Annotated[int, typer.Option(help="That train.")] = 2,
         cache: Annotated[
             Path | None,
-            typer.Option(help=f"Folder that keeps ensembles between runs; by default OUT/{_WORK}."),
+            typer.Option(help=f"Folder that keeps ensembles between runs; by default OUT/{WORK}."),
         ] = None,
-        overwrite: Annotated[
-            bool, typer.Option("--overwrite", help="Replace these files where --out has them.")
-        ] = False,
+        overwrite: Overwrite = False,
     ) -> None:
         os.environ.setdefault("TF_CPP_MIN_LOG_LEVEL", "3")
         from earshot_simulations.reproductions.audioset_work import Work
-        from earshot_simulations.reproductions.outcome import files_of, write
+        from earshot_simulations.reproductions.outcome import files_of
         from earshot_simulations.tagging.school import Kind, Teaching
         from earshot_simulations.tagging.study import Study
 
-        folder = cache or out / _WORK
+        folder = cache or out / WORK
         reproduction = import_module(f"earshot_simulations.reproductions.{name.replace('-', '_')}")
-        with shown() as progress:
-            study, teaching = Study(data, folder), Teaching(Kind(teachers.value))
-            count = seeds if seeds is not None else 10 if full else 5
-            work = Work(study, count, teaching, processes, full, out, progress)
-            prepare_folder(out, (*files_of(name), *reproduction.FILES), overwrite, resumes=[_WORK])
-            folder.mkdir(parents=True, exist_ok=True)
-            try:
-                outcome = reproduction.reproduce(work)
-            except KeyboardInterrupt:
-                print(f"what is done is in {folder}; the same command goes on from there")
-                raise typer.Exit(130) from None
-        for path in (*write(outcome, out), *(out / each for each in reproduction.FILES)):
+        study, teaching = Study(data, folder), Teaching(Kind(teachers.value))
+        count = seeds if seeds is not None else 10 if full else 5
+        work = Work(study, count, teaching, processes, full, out)
+        prepare_folder(out, (*files_of(name), *reproduction.FILES), overwrite, resumes=[WORK])
+        folder.mkdir(parents=True, exist_ok=True)
+        with resumable(folder) as progress:
+            outcome = reproduction.reproduce(replace(work, progress=progress))
+        written(outcome, out)
+        for path in (out / each for each in reproduction.FILES):
             if path.is_file():
                 print(path)
 

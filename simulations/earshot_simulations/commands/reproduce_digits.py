@@ -8,21 +8,22 @@ from typing import Annotated
 import typer
 
 from earshot_models.commands.output import prepare_folder
-from earshot_models.commands.progress import shown
+from earshot_simulations.commands.reproducing import (
+    SHARED,
+    WORK,
+    Out,
+    Overwrite,
+    resumable,
+    written,
+)
 
 NAME = "pate-aae"
 HELP = "Private students of generated spoken digits, by generator and ε."
 
-_WORK = "work"
-"""Folder, in --out, of what was measured of each cell."""
-_SHARED = Path("../shared/data")
-
 
 def command(
-    out: Annotated[
-        Path, typer.Option(help="New folder for the CSV, the picture and the Markdown note.")
-    ],
-    data: Annotated[Path, typer.Option(help="Folder that holds fsdd and free_sounds.")] = _SHARED,
+    out: Out,
+    data: Annotated[Path, typer.Option(help="Folder that holds fsdd and free_sounds.")] = SHARED,
     speaker: Annotated[
         str | None,
         typer.Option(help="Whose clips are public; by default of the first speaker by name."),
@@ -38,29 +39,22 @@ def command(
     delta: Annotated[float, typer.Option(help="Of every budget.")] = 1e-5,
     work: Annotated[
         Path | None,
-        typer.Option(help=f"Folder that keeps cells between runs; by default OUT/{_WORK}."),
+        typer.Option(help=f"Folder that keeps cells between runs; by default OUT/{WORK}."),
     ] = None,
-    overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace these files where --out has them.")
-    ] = False,
+    overwrite: Overwrite = False,
 ) -> None:
     """Run it, or go on where it was stopped."""
     from earshot_protocol import checks
     from earshot_simulations.reproductions import pate_aae
-    from earshot_simulations.reproductions.outcome import files_of, write
+    from earshot_simulations.reproductions.outcome import files_of
     from earshot_simulations.spoken.study import EPSILONS, Size
 
     count = checks.whole("seeds", seeds)
     size = Size(teachers, queries, delta=delta, epsilons=tuple(epsilon or EPSILONS))
-    prepare_folder(out, files_of(NAME), overwrite, resumes=[_WORK])
-    folder = work or out / _WORK
+    prepare_folder(out, files_of(NAME), overwrite, resumes=[WORK])
+    folder = work or out / WORK
     folder.mkdir(parents=True, exist_ok=True)
-    try:
-        with shown() as progress:
-            study = pate_aae.opened(data, folder, size, progress, speaker)
-            outcome = pate_aae.reproduce(study, count)
-    except KeyboardInterrupt:
-        print(f"what is done is in {folder}; the same command goes on from there")
-        raise typer.Exit(130) from None
-    for path in write(outcome, out):
-        print(path)
+    with resumable(folder) as progress:
+        study = pate_aae.opened(data, folder, size, progress, speaker)
+        outcome = pate_aae.reproduce(study, count)
+    written(outcome, out)
