@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from pathlib import Path
 from typing import Any
 
@@ -226,3 +227,37 @@ def test_joining_and_leaving_at_once_leaves_no_hole(server: Server, database: Da
     assert indices == list(range(record(database, phase).joined))
     left = database.query("SELECT count(*) FROM members WHERE mod(phone, 2) = 1")
     assert left == [(0,)]
+
+
+def waiting(database: Database, count: int) -> None:
+    """Return once so many wait for a lock."""
+    deadline = time.monotonic() + 30
+    while database.query("SELECT count(*) FROM pg_locks WHERE NOT granted") != [(count,)]:
+        assert time.monotonic() < deadline
+        time.sleep(0.01)
+
+
+def test_whoever_was_renumbered_while_it_waited_leaves_no_hole(
+    server: Server, database: Database
+) -> None:
+    """Two leave at once; the first one's number goes to the second, whose own is then another."""
+    registry, erasure = Registry(database), Erasure(database)
+    phase = server.start(PARAMETERS)
+    phones = [registry.enrol(bytes([number]) * 32, bytes(16), 100) for number in range(1, 7)]
+    assert [registry.join(phase, phone) for phone in phones] == [0, 1, 2, 3, 4, 5]
+    leaving = [
+        threading.Thread(target=erasure.erase, args=(phones[place], "somebody", "erase phone"))
+        for place in (1, 5)
+    ]
+    with database.transaction() as connection:
+        connection.execute("SELECT FROM gatherings WHERE phase = %s FOR UPDATE", (phase,))
+        for started, thread in enumerate(leaving, start=1):
+            thread.start()
+            waiting(database, started)
+    for thread in leaving:
+        thread.join()
+    assert sorted(database.query("SELECT phone, index FROM members")) == [
+        (phones[0], 0), (phones[2], 2), (phones[3], 3), (phones[4], 1),
+    ]  # fmt: skip
+    assert record(database, phase).joined == 4
+    assert registry.join(phase, registry.enrol(bytes([9]) * 32, bytes(16), 100)) == 4

@@ -59,10 +59,16 @@ class Erasure:
 
 def _leave_gatherings(connection: Connection, phone: int) -> None:
     """Let the phone that joined last take the number, which nobody was told yet."""
-    places = connection.execute(
-        "SELECT phase, index, joined - 1 FROM members JOIN gatherings g USING (phase)"
-        " WHERE phone = %s AND ended IS NULL FOR UPDATE OF g",
+    locked = connection.execute(
+        "SELECT phase FROM members JOIN gatherings g USING (phase)"
+        " WHERE phone = %s AND ended IS NULL ORDER BY phase FOR UPDATE OF g",
         (phone,),
+    ).fetchall()
+    # Asked only now: whoever held the locks may have given this phone another number.
+    places = connection.execute(
+        "SELECT phase, index, joined - 1 FROM members JOIN gatherings USING (phase)"
+        " WHERE phone = %s AND phase = ANY(%s)",
+        (phone, [phase for (phase,) in locked]),
     ).fetchall()
     for phase, index, last in places:
         connection.execute("DELETE FROM members WHERE phase = %s AND phone = %s", (phase, phone))

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from typing import Any, NamedTuple
 
 import msgspec
@@ -352,9 +353,13 @@ def _again_if_raced(query: Callable[[], list[tuple[Any, ...]]]) -> list[tuple[An
 
     No rows where it is erased at the same time.
     """
+    with suppress(errors.UniqueViolation):
+        return _none_if_erased(query)
+    return _none_if_erased(query)
+
+
+def _none_if_erased(query: Callable[[], list[tuple[Any, ...]]]) -> list[tuple[Any, ...]]:
     try:
         return query()
     except errors.ForeignKeyViolation:
         return []
-    except errors.UniqueViolation:
-        return query()
