@@ -9,7 +9,7 @@ from earshot_protocol.errors import InvalidParametersError
 
 
 def resnet(blocks, labels, bands):
-    """Weights of a ResNet on one channel, as torchvision has it, and the thesis's head."""
+    """Weights of a ResNet on one channel, as torchvision has it, and Muschiol's head."""
     total = 2 * bands  # the moving mean and deviation of each band
     total += 7 * 7 * 64 + 4 * 64
     before = 64

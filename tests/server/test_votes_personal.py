@@ -1,4 +1,4 @@
-"""Budgets of their own: the tables of the thesis, and nobody beyond what it has."""
+"""Budgets of their own: the tables of Mühl (2021), and nobody beyond what it has."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What votes against thresholds cost: the table of the thesis, its theorem, and real neighbours."""
+"""What votes against thresholds cost: the table of Muschiol, its theorem, and real neighbours."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ from earshot_server.accounting.votes.thresholds import (
 ORDERS = np.array([1.2, 2.0, 5.0, 20.0])
 TEACHERS = 50
 DEVIATION = math.sqrt(0.3 * TEACHERS)
-"""The thesis's noise: its σ² is a variance, in teachers votes squared."""
+"""Muschiol's noise: its σ² is a variance, in teachers votes squared."""
 
 
 @pytest.mark.parametrize(

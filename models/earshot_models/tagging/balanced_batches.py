@@ -50,7 +50,7 @@ class Cycle:
 class Balanced:
     """Goes round the labels, and round the examples of each.
 
-    Examples without any label take part like those of one label more: the thesis has none, but
+    Examples without any label take part like those of one label more: Muschiol has none, but
     what an ensemble answers may be "none of these", and a student must learn that too.
 
     Args:

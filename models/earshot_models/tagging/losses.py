@@ -29,7 +29,7 @@ def example_weights(
 ) -> NDArray[np.float32]:
     """Adaptive weights (section 5.1.3): examples of labels that are learned badly count for more.
 
-    The thesis gives no formula, and found no gain. Here an example weighs 1 − AP, on average over
+    Muschiol gives no formula, and found no gain. Here an example weighs 1 − AP, on average over
     its labels, AP being their average precision on validation; 1 is the mean over all examples.
 
     Args:

@@ -3,7 +3,7 @@
 All clips are put in a random order, and to them come as many more: each mixed with its neighbour,
 x = β·x₁ + (1 − β)·x₂, and their targets alike. The law of β is not given there; a symmetric Beta
 is usual, Beta(1, 1) without further knowledge (Zhang et al. 2018). What is mixed is by default mel
-power, as two sounds at once add up in power; the thesis mixes logarithms.
+power, as two sounds at once add up in power; Muschiol mixes logarithms.
 """
 
 from __future__ import annotations

@@ -187,7 +187,7 @@ def labels_of_a_sample(queries: int = 100, labels: int = 20, most: int = 3) -> F
     """
     delta = 1e-8
     sigma = math.sqrt(0.3 * 50)
-    # The orders of the thesis begin at 2.
+    # The orders of Muschiol begin at 2.
     orders = np.arange(2.0, 200.0)
     return Finding(
         PRINTED,

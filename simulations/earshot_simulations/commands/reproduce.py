@@ -215,7 +215,7 @@ def _personal(name: str) -> Callable[..., None]:
             typer.Option(help="Folder that keeps teachers' votes between runs; in --out if none."),
         ] = None,
         processes: Annotated[
-            int | None, typer.Option(help="Voting processes of a cell; 5 if none, or the thesis's.")
+            int | None, typer.Option(help="Voting processes of a cell; 5 if none, or Mühl's.")
         ] = None,
         students: Annotated[int, typer.Option(help="Students of a cell.")] = 1,
         teachers: Annotated[int, typer.Option(help="Of an ensemble.")] = 250,

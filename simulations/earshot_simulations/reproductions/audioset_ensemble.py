@@ -102,7 +102,7 @@ def _mean(group: Sequence[Row], place: Row) -> Row:
 
 
 def _theirs(place: Row) -> Row:
-    """What the thesis has there."""
+    """What Muschiol has there."""
     teachers, threshold, check = int(place["teachers"]), str(place["th_e"]), str(place["th_c"])
     if place["table"] == "5.1":
         printed, alone = TABLE_5_1[teachers], ALONE_5_1.get(teachers)

@@ -60,15 +60,15 @@ seeds; orderings by differences of one seed, so that what its mixtures share can
 {_table([row for row in table if row["table"] == "5.1"], _RANKING)}
 
 The threshold of an ensemble is the best of .2, .4, .6 and adaptive by macro F1 on *validation*
-mixtures; the thesis chose it where it scored. A single teacher names what it finds likelier than
-{BY_ITSELF:g} (the thesis does not say).
+mixtures; Muschiol chose it where it scored. A single teacher names what it finds likelier than
+{BY_ITSELF:g} (Muschiol does not say).
 
 ## Table 5.2: thresholds
 
 {_table([row for row in table if row["table"] == "5.2"], _THRESHOLDS)}
 
 **Precision of labels that nobody names.** 0/0 counts as 0 here, so precision falls where ensembles
-fall silent. The thesis does not say what it counts. It reports a precision of .880 at a recall of
+fall silent. Muschiol does not say what it counts. Reported is a precision of .880 at a recall of
 .053 with 50 teachers, and that rare labels are not named at all (Figure A.6); both cannot be unless
 such labels count as 1, or are left out. *If one* counts them as 1, *of named* leaves them out, and
 with either a precision that "rises with more teachers" may be silence that is counted as right.
@@ -78,7 +78,7 @@ with either a precision that "rises with more teachers" may be silence that is c
 {_table([row for row in table if row["table"] == "5.3"], _CHECKED)}
 
 *P / R / F1* are of the answered mixtures. *Baseline there*: of the same mixtures, at its own best
-threshold; the thesis compares with the baseline on everything. *Everything*: of all mixtures, with
+threshold; Muschiol compares with the baseline on everything. *Everything*: of all mixtures, with
 no names where there is no answer. *{HALF}*: the half of all mixtures with the largest m, so that
 all answer equally many; the baseline its own half.
 
@@ -99,7 +99,7 @@ all answer equally many; the baseline its own half.
 """
 
 
-_ORDERING = ("the thesis", "difference", "theirs", "ours", "verdict")
+_ORDERING = ("Muschiol", "difference", "theirs", "ours", "verdict")
 _RANKING = {
     "teachers": "teachers",
     "mAP": "mAP",

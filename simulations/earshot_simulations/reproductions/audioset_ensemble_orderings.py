@@ -29,7 +29,7 @@ class Ordering(NamedTuple):
     """A statement, and a difference that is above zero if it is true.
 
     Attributes:
-        said: by the thesis.
+        said: by Muschiol.
         what: is compared.
         theirs: the difference in its tables; None where it has no numbers.
         ours: the difference, seed by seed.
@@ -56,7 +56,7 @@ class Ordering(NamedTuple):
         """Of the note's table."""
         wide = "" if self.ours.wide is None else f" ± {self.ours.wide:.3f}"
         return {
-            "the thesis": self.said,
+            "Muschiol": self.said,
             "difference": self.what,
             "theirs": "–" if self.theirs is None else f"{self.theirs:+.3f}",
             "ours": f"{self.ours.mean:+.3f}{wide}",

@@ -1,4 +1,4 @@
-"""Tables 5.1 to 5.3 of Muschiol (2021) as a picture, ours beside the thesis's."""
+"""Tables 5.1 to 5.3 of Muschiol (2021) as a picture, ours beside Muschiol's."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ def _ranking(axis: Any, table: Sequence[Row]) -> None:
             label=column,
         )
         printed = [TABLE_5_1[size].ranking[column] for size in _SIZES]
-        axis.plot(places, printed, "x:", color=colour, label=f"{column}, the thesis's")
+        axis.plot(places, printed, "x:", color=colour, label=f"{column}, Muschiol's")
     axis.set_xticks(places, _NAMES)
     axis.set(title="of averaged votes (5.1)", xlabel="teachers", ylim=(0, 1))
     axis.legend(fontsize=8)
@@ -90,7 +90,7 @@ def _by_threshold(axis: Any, table: Sequence[Row], place: int, column: str, titl
             axis.plot(places, ones, "--", color=colour, alpha=0.6)
     axis.set_xticks(places, _NAMES)
     axis.set(title=title, xlabel="teachers", ylim=(0, 1 if column == "P" else None))
-    axis.plot([], [], "x:", color="grey", label="the thesis's")
+    axis.plot([], [], "x:", color="grey", label="Muschiol's")
     if column == "P":
         axis.plot([], [], "--", color="grey", label="never named counts 1")
     axis.legend(fontsize=8)
@@ -114,7 +114,7 @@ def _checked(axis: Any, table: Sequence[Row]) -> None:
             label=label,
         )
     printed = [TABLE_5_3[size, "0.2", check][2] for size, check in cells]
-    axis.plot(places - 0.25, printed, "kx", label="the thesis's ensemble")
+    axis.plot(places - 0.25, printed, "kx", label="Muschiol's ensemble")
     axis.set_xticks(places, [f"{size}\nth_c {check}" for size, check in cells], fontsize=8)
     axis.set(title="macro F1 with a check, th_e 0.2 (5.3)")
     axis.legend(fontsize=8)

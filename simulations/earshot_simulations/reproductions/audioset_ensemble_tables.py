@@ -22,7 +22,7 @@ CHECKS = ("0.4", "0.6")
 HALF = "half"
 """In the place of th_c: as many are answered by every ensemble, those of the largest m."""
 BY_ITSELF = 0.5
-"""Above it a teacher by itself names a label; the thesis does not say which it took."""
+"""Above it a teacher by itself names a label; Muschiol does not say which was taken."""
 
 Three = tuple[float, float, float]
 """Precision, recall and F1, macro means."""
@@ -107,7 +107,7 @@ TABLE_5_3: Mapping[tuple[int, str, str], Three] = {
 def measured(ensemble: Callable[[int], EnsembleScores]) -> Iterator[Row]:
     """All three tables on the ensembles of one seed, on test mixtures.
 
-    The best threshold of each is chosen on validation mixtures (the thesis chose it where it
+    The best threshold of each is chosen on validation mixtures (Muschiol chose it where it
     scored). Rows of Table 5.3 have the baseline on the same answered mixtures, at its best
     threshold, and what becomes of all mixtures where those unanswered have no names.
 
@@ -168,7 +168,7 @@ def named(scored: Scored, threshold: str) -> Named:
 
 
 def best_threshold(validation: Scored) -> str:
-    """Of the thesis's thresholds the one with the best macro F1 there."""
+    """Of Muschiol's thresholds the one with the best macro F1 there."""
     found = {
         threshold: scores(validation.truth, named(validation, threshold)).macro_f1
         for threshold in THRESHOLDS

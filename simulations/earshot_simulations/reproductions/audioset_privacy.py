@@ -110,7 +110,7 @@ def _of_seed(plan: Plan, seed: int) -> list[Row]:
 
 
 def averages(rows: Sequence[Row]) -> list[Row]:
-    """Means over seeds, with half of their 95 % intervals, and what the thesis prints beside."""
+    """Means over seeds, with half of their 95 % intervals, and what Muschiol prints beside."""
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
         bucket = row["q"] if row["table"] == "5.16" else ""
@@ -235,7 +235,7 @@ answer and of the checks that an answer takes. Intervals are Student's at 95 % o
 
 {_table(averaged)}
 
-*Ours* is by the thesis's accounting: Theorems 12 to 14 with n = 3, orders from 2, its conversion,
+*Ours* is by Muschiol's accounting: Theorems 12 to 14 with n = 3, orders from 2, its conversion,
 and its adaptive threshold from votes without noise. *Holds*: a teacher left out, its three largest
 outputs alone count (v = 3), noise before the adaptive threshold, a threshold from a grid of
 {", ".join(f"{share:g}" for share in SHARES)} by Gumbel noise of {GUMBEL:g} votes, the best order,

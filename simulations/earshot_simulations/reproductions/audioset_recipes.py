@@ -25,7 +25,7 @@ RECIPES: Mapping[str, Mapping[str, bool]] = {
 }
 NAME = "audioset-recipes"
 OF = 10
-"""The thesis shows teachers of its ensemble of ten."""
+"""Muschiol shows teachers of its ensemble of ten."""
 _FEW, _MORE = 2, 10
 """Teachers that are trained by each recipe, and with all that takes long."""
 _BATCHES, _BATCH = 1000, 32

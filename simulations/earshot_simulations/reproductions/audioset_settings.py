@@ -105,7 +105,7 @@ def measure(
     """Every setting of Table 5.4 and of Figures 5.13 to 5.16 on one ensemble.
 
     Args:
-        ensemble: with 50 teachers, as the thesis has them.
+        ensemble: with 50 teachers, as Muschiol has them.
         seed: of the noise.
         progress: told what is next.
     """
@@ -167,7 +167,7 @@ def _claimed(
     seed: int,
     answers: int,
 ) -> Row:
-    """As the thesis accounts for it, with its own rule and all outputs of the teachers."""
+    """As Muschiol accounts for it, with its own rule and all outputs of the teachers."""
     own = rule(setting, noise, check_noise)._replace(teachers=ensemble.teachers)
     generator = np.random.default_rng([seed, 0])
     passed = np.ones(len(ensemble.votes), dtype=np.bool_)
@@ -221,7 +221,7 @@ def sound(
     answers: int,
     everything: bool = False,
 ) -> Row:
-    """ε that holds at the thesis's δ, by the best order, with v outputs of a teacher.
+    """ε that holds at Muschiol's δ, by the best order, with v outputs of a teacher.
 
     Args:
         ensemble: that is asked.

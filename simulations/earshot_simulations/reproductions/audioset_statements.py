@@ -25,7 +25,7 @@ class Found(NamedTuple):
     """A statement and what came of it.
 
     Attributes:
-        said: by the thesis.
+        said: by Muschiol.
         what: a ratio of two ε, or of two F1.
         theirs: from its tables; None where it has no numbers.
         claimed: of ours by its accounting, seed by seed.

@@ -92,7 +92,7 @@ def _name(lesson: Lesson) -> str:
 
 
 def averaged(rows: Sequence[Row]) -> list[Row]:
-    """Means over seeds with half of their 95 % intervals, and the thesis's beside them."""
+    """Means over seeds with half of their 95 % intervals, and Muschiol's beside them."""
     groups: dict[tuple[Any, ...], list[Row]] = {}
     for row in rows:
         groups.setdefault(tuple(row[name] for name in _PLACE), []).append(row)

@@ -52,7 +52,7 @@ THEIRS: Mapping[tuple[Any, ...], tuple[float, float, float]] = {
 """mAP, macro and micro F1 of Table 5.4, 2,000 and 5,000 samples, where our fewer and more stand."""
 
 
-_ORDERING = ("the thesis", "difference", "theirs", "ours", "verdict")
+_ORDERING = ("Muschiol", "difference", "theirs", "ours", "verdict")
 
 
 def orderings(rows: Sequence[Row]) -> list[Ordering]:
@@ -189,7 +189,7 @@ reach: orderings and differences can be compared, scores cannot.
 
 {TEACHERS} teachers answer with noise of σ_e = .3 and σ_c = .6 (variances in votes², times the
 number of teachers: 3.9 and 5.5 votes). A student learns from the first n answered queries, n =
-{few} and {many} for the thesis's 2,000 and 5,000; where a check answers too few of
+{few} and {many} for Muschiol's 2,000 and 5,000; where a check answers too few of
 {work.study.size.queries:,}, from as many as there are. Students are stopped, and their thresholds
 chosen, by validation mixtures with their labels, which are public here.
 
@@ -210,7 +210,7 @@ twenty labels. What noise must be for an ε that protects, and how many teachers
 
 {markdown_table(cells, list(shown))}
 
-ε at δ = 10⁻⁸. *Claimed*, *by noise* and *q* are the thesis's accounting, which does not hold. *Left
+ε at δ = 10⁻⁸. *Claimed*, *by noise* and *q* are Muschiol's accounting, which does not hold. *Left
 out* and *replaced*: a teacher who is left out, or whose one mixture is exchanged, by the noise of
 rules that hold: noise before a gap is looked for, or a threshold from a public grid; of a teacher
 only its {MOST} largest outputs count. "0.2" *soundly* differs from "0.2" *as printed* in that
@@ -222,12 +222,12 @@ themselves.
 - Their students see 153 labels through answers that name few of them (their macro F1 is below half
   of their micro F1); ours see twenty.
 - Adaptive thresholds name one label at least: with them silence is never an answer.
-- The thesis stops training, and chooses thresholds, on the test set.
+- Muschiol stops training, and chooses thresholds, on the test set.
 """
 
 
 def draw(table: Sequence[Row], path: Path) -> None:
-    """MAP by setting, ours beside the thesis's; and mAP against ε, as claimed and as it holds."""
+    """MAP by setting, ours beside Muschiol's; and mAP against ε, as claimed and as it holds."""
     from matplotlib.figure import Figure
 
     figure = Figure(figsize=(16, 5.5), layout="constrained")

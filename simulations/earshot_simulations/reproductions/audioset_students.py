@@ -29,7 +29,7 @@ TEACHERS = 50
 NOISE, CHECK_NOISE = 0.3, 0.6
 """σ_e and σ_c of Table 5.4."""
 SAMPLES = (800, 2000)
-"""Answers that students learn from; as far apart as the thesis's 2,000 and 5,000."""
+"""Answers that students learn from; as far apart as Muschiol's 2,000 and 5,000."""
 PRINTED, SOUND, TRUE = "as printed", "soundly", "true labels"
 CHECKS = ("", "0.4", "0.6")
 
@@ -141,7 +141,7 @@ def _soundly(setting: Setting, ensemble: Ensemble, seed: int) -> Asked:
 
 
 def _costs(lesson: Lesson, ensemble: Ensemble, asked: int, passed: NDArray[np.bool_]) -> Row:
-    """ε at the thesis's δ: as claimed, or by the noise of rules that hold."""
+    """ε at Muschiol's δ: as claimed, or by the noise of rules that hold."""
     if lesson.rule == PRINTED:
         own = rule(lesson.setting, NOISE, CHECK_NOISE)._replace(teachers=ensemble.teachers)
         claimed = muschiol.claim(own, ensemble.votes[:asked], passed)
@@ -174,7 +174,7 @@ def taught(
 def measured(study: Study, teaching: Teaching, lesson: Lesson, seed: int) -> Row:
     """What a student learned, on test mixtures.
 
-    Its threshold is the best of the thesis's by macro F1 on validation mixtures.
+    Its threshold is the best of Muschiol's by macro F1 on validation mixtures.
     """
     given, student, mixed = taught(study, teaching, lesson, seed)
     likely = {

@@ -92,7 +92,7 @@ class Work:
         tagger = "logistic regressions on the mean and deviation of each band"
         if self.teaching.kind is Kind.SMALL:
             tagger = (
-                "small convolutional networks, trained by the thesis's recipe (balanced batches, "
+                "small convolutional networks, trained by Muschiol's recipe (balanced batches, "
                 "mixup), stopped early and chosen by mAP on validation mixtures"
             )
         return (

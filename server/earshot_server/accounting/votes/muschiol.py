@@ -6,7 +6,7 @@ threshold of votes without noise jumps with one of them (Definition 11); and cos
 orders that end at λ = 2 from below, which are sound but not the best. What does hold is in
 `votes.thresholds`.
 
-The thesis's σ_e and σ_c are variances of noise on the average of M teachers, times M: on sums of
+Muschiol's σ_e and σ_c are variances of noise on the average of M teachers, times M: on sums of
 votes they are variances of σM, as its tables come out with them and with nothing else.
 """
 
@@ -96,7 +96,7 @@ class Rule(NamedTuple):
     Attributes:
         threshold: th_e, a share of the teachers; None for the adaptive one.
         check: th_c, likewise; None for no check.
-        noise: σ_e, as the thesis has it.
+        noise: σ_e, as Muschiol has it.
         check_noise: σ_c, likewise.
         teachers: M.
     """
