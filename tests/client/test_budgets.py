@@ -284,6 +284,7 @@ def test_a_release_is_weighed_again_when_it_leaves(stricter: Policy) -> None:
     assert phone(store).answer(mask) is not None
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(
     st.lists(

@@ -187,7 +187,7 @@ def test_the_policy_is_the_apps(open_client: Callable[..., Client]) -> None:
         assert "at least 1000" in client.visit().detail
 
 
-@pytest.mark.parametrize("first", [0, 1])
+@pytest.mark.parametrize("first", [pytest.param(0, marks=pytest.mark.slow), 1])
 def test_a_server_that_never_stops_asking_is_left_for_a_while(
     open_client: Callable[..., Client], first: int
 ) -> None:

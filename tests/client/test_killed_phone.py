@@ -47,6 +47,7 @@ def test_nothing_leaves_unpaid_and_nothing_is_paid_or_released_twice(
     assert seen.paid >= len(releasing)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("fault", "found"),
     [

@@ -7,7 +7,6 @@ import os
 import sqlite3
 import stat
 import subprocess
-import sys
 from collections.abc import Callable
 from contextlib import closing
 from datetime import date
@@ -15,6 +14,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
+from support.command import earshot
 from support.parameters import statistics_parameters
 
 from earshot_client import LostLedgerError, recover_ledger
@@ -39,14 +39,7 @@ STATISTICS = statistics_parameters(contacts=4, epsilon=0.25)
 
 
 def run(*words: object) -> subprocess.CompletedProcess[str]:
-    program = "from earshot_client.command import main; main()"
-    return subprocess.run(  # noqa: S603
-        [sys.executable, "-c", program, "ledger", *map(str, words)],
-        capture_output=True,
-        text=True,
-        check=False,
-        timeout=120,
-    )
+    return earshot("ledger", *words)
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
+from support.command import earshot
 from support.parameters import learning_parameters
 from support.phone_server import HangUp, PhoneServer, Reply, problem, serving
 from support.policies import without_budget
@@ -389,7 +390,7 @@ def test_it_asks_on_the_terminal(tmp_path: Path, sound: Path) -> None:
 def test_a_mistake_is_one_line_and_exit_status_two(
     tmp_path: Path, words: tuple[str, ...], said: str
 ) -> None:
-    seen = run("--data", tmp_path, *words)
+    seen = earshot("phone", "--data", tmp_path, *words)
     assert (seen.returncode, seen.stdout) == (2, "") or "heard" in seen.stdout
     assert seen.stderr.startswith("earshot: ")
     assert said in seen.stderr

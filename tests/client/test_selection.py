@@ -160,6 +160,7 @@ def test_loss_on_neighbours_is_at_most_epsilon(method: SelectionMethod, epsilon:
     assert (widest <= epsilon * (1 + 1e-9)) == isinstance(event, BoundedRange)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("method", METHODS)
 def test_two_choices_cost_no_more_than_their_event(method: SelectionMethod) -> None:
     """The Rényi divergence of what the choices release, against the phone's closed forms."""
@@ -207,6 +208,7 @@ def test_the_noisy_max_of_the_code_loses_at_most_epsilon(monkeypatch: pytest.Mon
 # ------------------------------------------------------------------------------------------- use
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("epsilon", [0.1, 0.9, 3.0])
 def test_permute_and_flip_is_never_worse(epsilon: float) -> None:
     """How far the chosen count is behind the largest, in expectation, for all small counts.

@@ -172,6 +172,7 @@ def test_sound_below_the_rate_of_the_encoder_is_refused_by_the_files_names(tmp_p
     assert seen.stderr.count("\n") == 1
 
 
+@pytest.mark.slow
 def test_what_one_encoder_heard_is_forgotten_under_another_and_the_ledger_is_not(
     trained: Path, sound: Path, tmp_path: Path
 ) -> None:

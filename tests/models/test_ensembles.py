@@ -129,6 +129,7 @@ def test_a_killed_training_leaves_what_was_done(tmp_path, parts):
     assert ensemble.votes(tmp_path, samples, CLASSES, quiet).shape == (1, 90)
 
 
+@pytest.mark.slow
 @pytest.mark.filterwarnings("ignore:__array__ implementation:DeprecationWarning")
 def test_keras_models_are_kept_too(tmp_path, parts):
     samples, labels = line(90)

@@ -108,6 +108,7 @@ def test_the_average_is_over_a_band_higher_and_lower(network: keras.Model) -> No
     np.testing.assert_allclose(averaged, np.mean(views, axis=0), atol=1e-5)
 
 
+@pytest.mark.slow
 def test_each_part_has_its_weight(network: keras.Model) -> None:
     heard = sound(30)
     front_end = LogMel(mask=0.0, seed=0)

@@ -71,6 +71,7 @@ def test_no_loss_moves_networks_of_another() -> None:
     assert not same_bits(whole.encoder, quiet.encoder)
 
 
+@pytest.mark.slow
 def test_first_samples_do_not_depend_on_how_many_are_asked_for() -> None:
     generator = train_autoencoder(moving_bands(8), replace(TINY, steps=1), PUBLIC, 0)
     many = generator.samples(300, 5)

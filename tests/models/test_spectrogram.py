@@ -81,6 +81,7 @@ def test_full_scale_is_the_top_of_the_range_and_twenty_decibels_are_half_of_its_
     assert spectrogram.log_mel(100 * sine(1000, 1.0)[np.newaxis]).max() == 1
 
 
+@pytest.mark.slow
 def test_sound_of_a_picture_has_nearly_that_picture() -> None:
     pictures = spectrogram.log_mel(np.stack([chirp(), sine(440, 0.05)]))
     again = spectrogram.log_mel(spectrogram.sound(pictures))

@@ -71,12 +71,14 @@ def test_it_keeps_the_best_of_what_validation_heard_and_ends_early():
     assert found.mean() == pytest.approx(max(scores), abs=1e-6)
 
 
+@pytest.mark.slow
 def test_without_validation_it_trains_to_the_end():
     tagger = train(tones(80, 0), LABELS, settings=SHORT, seed=3)
     assert tagger.history == ()
     assert right(tagger, tones(100, 2)) > 0.9
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "other",
     [

@@ -93,6 +93,7 @@ def check_opened(server: DeviatingServer, expected: int) -> None:
         np.testing.assert_array_equal(ballot, server.inputs[phone])
 
 
+@pytest.mark.slow
 def test_before_two_stories_opened_every_ballot() -> None:
     """The smallest t, which is the largest too for the smallest k: k/2, as no condition forbids."""
     former = msgspec.structs.replace(PARAMETERS, neighbours=72, threshold=36)

@@ -69,7 +69,11 @@ def test_the_two_settings_are_a_complete_and_a_sparse_graph() -> None:
     assert SPARSE.degree - SPARSE.largest_dropout_count >= SPARSE.threshold
 
 
-@pytest.mark.parametrize("parameters", [COMPLETE, SPARSE], ids=["complete", "sparse"])
+@pytest.mark.parametrize(
+    "parameters",
+    [COMPLETE, pytest.param(SPARSE, marks=pytest.mark.slow)],
+    ids=["complete", "sparse"],
+)
 @shared_fixture
 @given(data=st.data(), restart=st.booleans())
 def test_any_dropouts_within_rho_give_the_exact_sum_of_those_who_stayed(
@@ -172,6 +176,7 @@ def weak_run(current: Sum, gone: Pattern) -> str:  # type: ignore[name-defined] 
     return "exact"
 
 
+@pytest.mark.slow
 def test_a_sum_that_cannot_be_recovered_fails_by_name_and_is_never_wrong(make_sum: MakeSum) -> None:
     chance = random.Random(6)
     outcomes: Counter[str] = Counter()

@@ -167,6 +167,7 @@ def test_a_name_has_at_most_64_characters(server: Server) -> None:
     problem_of(server.order(PHASES, body), 400, "malformed")
 
 
+@pytest.mark.slow
 @settings(max_examples=25)
 @given(st.text(max_size=64))
 def test_whatever_a_name_holds_the_dashboard_shows_it_as_text(name: str) -> None:

@@ -112,6 +112,7 @@ def test_it_is_adopted_after_its_owner_was_killed(folder: Path) -> None:
     await_(lambda: not Path(f"/proc/{first}").exists())
 
 
+@pytest.mark.slow
 def test_a_folder_has_one_owner(folder: Path) -> None:
     with owning_process(folder) as owner:
         assert owner.stdout is not None

@@ -39,6 +39,7 @@ def textbook(places: np.ndarray, votes: np.ndarray, groups: int) -> list[set[int
     return parts
 
 
+@pytest.mark.slow
 @given(
     count=st.integers(1, 25),
     dimensions=st.integers(1, 3),

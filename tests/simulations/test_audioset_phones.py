@@ -106,6 +106,7 @@ def test_noise_is_the_least_that_keeps_the_budget() -> None:
         assert (summed.cost(Unit.PHONE).epsilon <= 1.0) == within
 
 
+@pytest.mark.slow
 def test_both_tallies_count_the_same_ballots(plan: Plan) -> None:
     rows = {str(row["tally"]): row for row in measure(plan, 1)}
     people = made_up(1, 60)

@@ -18,7 +18,7 @@ from earshot_server.accounting.votes import muschiol
 from earshot_server.accounting.votes.bits import bit_divergence
 from earshot_server.accounting.votes.costs import Method, epsilon
 from earshot_server.accounting.votes.thresholds import threshold_divergences
-from earshot_simulations.reproductions import audioset_mixtures
+from earshot_simulations.reproductions import audioset_mixtures, audioset_privacy
 from earshot_simulations.reproductions.audioset_printed import TABLE_5_4, fits, rule
 from earshot_simulations.reproductions.audioset_privacy import NAME, Plan, averages, reproduce
 from earshot_simulations.reproductions.audioset_settings import (
@@ -195,7 +195,14 @@ def test_means_stand_beside_what_is_printed(rows: Any) -> None:
     assert found["grid", "0.6"]["claimed"] == ""
 
 
-def test_a_seed_that_was_measured_is_not_measured_again(tmp_path: Path) -> None:
+def test_a_seed_that_was_measured_is_not_measured_again(
+    rows: list[dict[str, Any]], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(
+        audioset_privacy,
+        "measure",
+        lambda ensemble, seed, told: [row | {"seed": seed} for row in rows if row["seed"] == 3],
+    )
     asked = []
 
     def ensemble(seed: int) -> Ensemble:
@@ -215,6 +222,7 @@ def test_a_seed_that_was_measured_is_not_measured_again(tmp_path: Path) -> None:
         Plan(ensemble, "", "key", tmp_path, 0)
 
 
+@pytest.mark.slow
 def test_the_command_leaves_a_table_a_picture_and_a_note(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -144,7 +144,7 @@ def test_a_planted_fault_that_is_not_seen_fails() -> None:
         faults.one_vote,
         faults.one_vote_too_many,
         lambda: faults.half_the_noise(0),
-        lambda: faults.half_the_sampled_noise(5000, 0),
+        pytest.param(lambda: faults.half_the_sampled_noise(5000, 0), marks=pytest.mark.slow),
     ],
 )
 def test_planted_faults_are_caught(fault: Any) -> None:

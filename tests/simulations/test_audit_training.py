@@ -128,6 +128,7 @@ def test_budgets_are_kept_and_not_wasted(setting: noisy_gradients.Setting) -> No
     assert 0.96 * found.claimed < found.measured.low <= found.proven <= found.claimed
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("tried", noisy_gradients.TRIED, ids=lambda each: f"{each.steps}-steps")
 def test_real_steps_show_less_than_is_proven_and_not_much_less(tried: Tried) -> None:
     found = noisy_gradients.really(tried, TRIALS, 0)

@@ -79,6 +79,7 @@ def test_the_headline_counts_clear_names_and_what_sums_cost_together(by_sums: Ma
     )
 
 
+@pytest.mark.slow
 def test_no_page_speaks_of_a_vote_that_there_is_not(by_sums: MakeRun) -> None:
     beset = by_sums(adversary=Success({"poisoning": 3}, 3, 5.0, 0, published=True, votes=7.5))
     for run in (by_sums(), beset, by_sums(label_votes=None, labels=np.empty(0, np.int64))):
@@ -154,6 +155,7 @@ def test_result_json_has_environments_and_cells(by_sums: MakeRun) -> None:
     assert figures["privacy"]["together"]["replaced phone"]["epsilon"] == pytest.approx(3.08)
 
 
+@pytest.mark.slow
 def test_a_cell_that_came_later_has_no_start(by_sums: MakeRun) -> None:
     run = by_sums()
     assert run.start_centroids is not None

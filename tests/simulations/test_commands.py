@@ -247,6 +247,7 @@ def test_a_mistake_is_one_line_and_exit_status_2_before_any_work(
     assert sorted(path.name for path in tmp_path.iterdir()) == ["empty", "file", "used"]
 
 
+@pytest.mark.slow
 def test_a_run_is_replaced_only_where_that_is_wanted(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

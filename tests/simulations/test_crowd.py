@@ -44,7 +44,9 @@ def by_phones(settings: Settings) -> Discovered:
     return result
 
 
-@pytest.mark.parametrize("sums", [0, 1, 2, 3])
+@pytest.mark.parametrize(
+    "sums", [0, 1, *(pytest.param(sums, marks=pytest.mark.slow) for sums in (2, 3))]
+)
 def test_without_noise_it_is_what_phones_give_one_by_one(sums: int) -> None:
     settings = dataclasses.replace(SETTINGS, sums=sums)
     parameters = settings.parameters(POPULATION)

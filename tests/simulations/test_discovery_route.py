@@ -61,6 +61,7 @@ def essence(run: Run) -> dict[str, object]:
     return told
 
 
+@pytest.mark.slow
 def test_where_few_cells_hear_everything_their_number_grows_and_names_are_no_worse() -> None:
     """Three blobs in thirty cells: far less than half of these hear anything."""
     few = dataclasses.replace(QUIET, cells=30, most_cells=30)
@@ -72,7 +73,9 @@ def test_where_few_cells_hear_everything_their_number_grows_and_names_are_no_wor
     assert result(grew)["global_centroids"] == 50
 
 
-@pytest.mark.parametrize("sums", [0, 1, 2, 3])
+@pytest.mark.parametrize(
+    "sums", [0, 1, *(pytest.param(sums, marks=pytest.mark.slow) for sums in (2, 3))]
+)
 def test_the_ideal_sum_gives_what_the_real_one_gives_bit_for_bit(sums: int) -> None:
     settings = dataclasses.replace(CROWD, sums=sums)
     real = simulate(settings)

@@ -84,7 +84,14 @@ def test_gaussian_noise_is_the_least_that_keeps_the_budget(
     assert gaussian_delta(0.999 * sigma / apart, epsilon) > DELTA
 
 
-@pytest.mark.parametrize(("epsilon", "queries"), [(1.0, 1), (0.1, 30), (3.0, 30)])
+@pytest.mark.parametrize(
+    ("epsilon", "queries"),
+    [
+        (1.0, 1),
+        pytest.param(0.1, 30, marks=pytest.mark.slow),
+        pytest.param(3.0, 30, marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize("unit", [Unit.PHONE, Unit.REPLACED_PHONE])
 def test_laplace_noise_is_nearly_the_least_that_pure_privacy_allows(
     epsilon: float, queries: int, unit: Unit

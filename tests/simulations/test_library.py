@@ -70,6 +70,7 @@ def test_every_name_that_is_exported_is_explained() -> None:
         assert re.search(rf"`{name}\b", TEXT), name
 
 
+@pytest.mark.slow
 def test_simulating_prints_nothing(capfd: pytest.CaptureFixture[str]) -> None:
     seen = []
     simulate(SMALL, lambda what, done, total: seen.append(what))

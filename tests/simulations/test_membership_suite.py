@@ -149,6 +149,7 @@ def test_an_exchanged_record_leaves_as_many_records() -> None:
     assert len(learned_from(game(), coins)) == 20 + 4
 
 
+@pytest.mark.slow
 def test_games_and_verdicts_are_the_same_for_the_same_seed() -> None:
     few = {name: ATTACKS[name] for name in ("nearest sample", "shadow models: moments")}
     one, two = (

@@ -194,6 +194,7 @@ def test_cells_are_kept_and_a_killed_study_goes_on(
     assert len(makers.orders) == 2
 
 
+@pytest.mark.slow
 def test_a_generator_that_spends_nothing_is_trained_once(
     study: Callable[..., tuple[Study, Makers]],
 ) -> None:

@@ -124,6 +124,7 @@ def test_a_published_file_makes_the_same_samples_and_more(
     assert only.read_bytes() != first
 
 
+@pytest.mark.slow
 def test_an_autoencoder_of_sensitive_clips_is_called_not_private_everywhere(
     sensitive: Path, tmp_path: Path, generate: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -172,6 +172,7 @@ def test_blobs_are_round_and_apart(scenes: int) -> None:
     assert len(blobs.labels) == scenes
 
 
+@pytest.mark.slow
 def test_soundscapes_report_progress_and_do_not_depend_on_jobs() -> None:
     seen: list[tuple[int, int]] = []
     one = Soundscapes(40, 8, 2, 0.5, 3, progress=lambda done, total: seen.append((done, total)))
@@ -189,6 +190,7 @@ def test_soundscapes_report_progress_and_do_not_depend_on_jobs() -> None:
         assert seen == []
 
 
+@pytest.mark.slow
 def test_no_two_recordings_are_the_same_sound() -> None:
     with Soundscapes(30, 10, 2, 0.5, 3, dimensions=16) as population:
         points = [population.recordings(phone).points for phone in range(30)]

@@ -78,6 +78,7 @@ def test_as_printed_names_by_next_to_no_noise_what_ours_leaves_unnamed() -> None
     assert float(ours[NAMES] or 0) < 0.5
 
 
+@pytest.mark.slow
 def test_without_labels_the_printed_phase_names_by_chance() -> None:
     settings = replace(QUIET, labelled=0.0, budget=replace_budget(label_vote=0.5))
     named = [float(as_printed(replace(settings, seed=seed))[NAMES] or 0) for seed in range(6)]

@@ -123,6 +123,7 @@ class Deaf:
         return embeddings[:, :dimensions]
 
 
+@pytest.mark.slow
 def test_the_held_out_side_alone_is_heard_worse(
     dataset: Dataset, monkeypatch: pytest.MonkeyPatch
 ) -> None:

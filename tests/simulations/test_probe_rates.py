@@ -134,6 +134,7 @@ def test_a_picture_of_a_space_says_what_its_encoder_misses(tmp_path: Path) -> No
     assert "\n16 files have fewer samples per second than the 16,000 that wide" in outcome.note
 
 
+@pytest.mark.slow
 def test_encoders_that_are_trained_to_hear_more_are_measured_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

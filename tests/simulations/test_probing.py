@@ -90,6 +90,7 @@ def test_what_says_nothing_of_the_class_scores_chance() -> None:
     assert np.abs(np.mean(scores, axis=0) - 1 / CLASSES).max() < 0.06
 
 
+@pytest.mark.slow
 def test_knowing_a_recording_does_not_help_with_another() -> None:
     """An embedding that tells recordings apart, and says nothing else, scores chance."""
     seconds = heard()

@@ -103,6 +103,7 @@ def test_report_is_whole_and_stands_alone(make_run: MakeRun, dimensions: int) ->
     assert "@import" not in document
 
 
+@pytest.mark.slow
 def test_report_is_the_same_every_time(make_run: MakeRun) -> None:
     assert render(make_run(dimensions=16)) == render(make_run(dimensions=16))
 
@@ -238,6 +239,7 @@ def test_long_lists_are_cut_and_say_so(make_run: MakeRun) -> None:
     assert len(document) < 1_000_000
 
 
+@pytest.mark.slow
 def test_large_runs_keep_the_report_small(make_run: MakeRun) -> None:
     random = np.random.default_rng(1)
     many = random.normal(0, 5, (60_000, 2)).astype(np.float32)

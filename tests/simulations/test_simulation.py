@@ -80,6 +80,7 @@ def test_somebody_vanishes_in_every_step(real: Run) -> None:
     assert real.survivors == here == 160
 
 
+@pytest.mark.slow
 def test_the_ideal_sum_gives_what_the_real_one_gives_bit_for_bit(real: Run, ideal: Run) -> None:
     assert essence(real) == essence(ideal)
     assert ["No phone as it comes" in note for note in real.notes] == [True]
@@ -96,6 +97,7 @@ def test_real_cryptography_in_two_processes_gives_the_same_too(real: Run) -> Non
     assert essence(again) == essence(real)
 
 
+@pytest.mark.slow
 def test_another_seed_gives_another_run(ideal: Run) -> None:
     other = simulate(dataclasses.replace(CROWD, summation=Summation.IDEAL, seed=SEED + 1))
     assert other.centroid_votes is not None

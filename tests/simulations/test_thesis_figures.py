@@ -103,6 +103,7 @@ def test_a_figure_is_made_and_its_note_says_what_its_table_says(
     assert (tmp_path / f"{name}.png").read_bytes().startswith(b"\x89PNG")
 
 
+@pytest.mark.slow
 def test_a_second_run_simulates_nothing(
     earshot: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

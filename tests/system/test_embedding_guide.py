@@ -99,6 +99,7 @@ def test_a_visit_needs_an_invitation_and_asks_the_conditions_before_the_network(
     assert visit.seconds > 0
 
 
+@pytest.mark.slow
 def test_the_examples_pass_a_strict_type_checker(tmp_path: Path) -> None:
     files = []
     for number, example in enumerate([*examples(GUIDE), *examples(README)]):

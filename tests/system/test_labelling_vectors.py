@@ -57,6 +57,7 @@ def at_least(value: int, variance: Any) -> Any:
     )
 
 
+@pytest.mark.slow
 def test_p_values() -> None:
     inputs, survivors = TOTALS["inputs"], VECTORS["sums"][0]["honest_survivors"]
     votes, check = (

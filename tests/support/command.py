@@ -1,0 +1,38 @@
+"""`earshot` as its entry point runs it, without a second for another interpreter."""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import os
+import subprocess
+import sys
+from unittest import mock
+
+import pytest
+
+from earshot_client.command import main
+
+
+def earshot(*words: object, **environment: str) -> subprocess.CompletedProcess[str]:
+    """What the command prints, and the status that it ends with; whatever it imports stays.
+
+    Args:
+        words: what stands behind `earshot` on the command line.
+        environment: variables that it finds besides ours.
+    """
+    arguments = [str(word) for word in words]
+    printed, said = io.StringIO(), io.StringIO()
+    with (
+        mock.patch.object(sys, "argv", ["earshot", *arguments]),
+        mock.patch.dict(os.environ, environment),
+        contextlib.redirect_stdout(printed),
+        contextlib.redirect_stderr(said),
+        pytest.raises(SystemExit) as ended,
+    ):
+        main()
+    code = ended.value.code
+    if isinstance(code, str):  # as an interpreter ends
+        said.write(f"{code}\n")
+        code = 1
+    return subprocess.CompletedProcess(arguments, code or 0, printed.getvalue(), said.getvalue())
