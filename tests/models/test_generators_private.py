@@ -213,7 +213,9 @@ Train = Callable[..., Generator]
 SYSTEMS = pytest.mark.parametrize("train", [train_private_autoencoder, train_dp_gan])
 
 
-@SYSTEMS
+@pytest.mark.parametrize(
+    "train", [pytest.param(train_private_autoencoder, marks=pytest.mark.slow), train_dp_gan]
+)
 def test_a_private_generator_makes_clips_and_says_its_price(train: Train) -> None:
     generator = train(moving_bands(9), TINY, TRAINING, ORIGIN)
     assert generator.samples(2, 0).shape == (2, 4, 6)

@@ -53,6 +53,7 @@ def test_vggs_are_those_of_the_table(name, layers):
     assert model.count_params() == vgg(convolutions, 153, *PAPER.shape)
 
 
+@pytest.mark.slow
 def test_downsampling_is_torchvisions():
     # 1001 × 64 → 501 × 32 by the first convolution → 251 × 16 by pooling, then three halvings.
     model = networks.build("resnet18", PAPER.shape, 2)

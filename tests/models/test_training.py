@@ -180,6 +180,7 @@ def test_it_ends_when_retrieval_no_longer_grows_and_keeps_the_best(tmp_path: Pat
     assert len(history) == best + 3 < 20
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("changes", "said"),
     [
@@ -198,6 +199,7 @@ def test_a_checkpoint_of_another_run_is_refused(
     assert (tmp_path / "checkpoint" / "weights.npz").read_bytes() == before
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["weights.npz", "state.json"])
 def test_a_damaged_checkpoint_is_named(name: str, ended: Run, tmp_path: Path) -> None:
     file = tmp_path / "checkpoint" / name

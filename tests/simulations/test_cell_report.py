@@ -108,6 +108,7 @@ def test_costs_stand_in_both_units_with_a_replaced_phone_beside(by_sums: MakeRun
     assert "ε phone, replaced" in words
 
 
+@pytest.mark.slow
 def test_pictures_follow_the_cells(by_sums: MakeRun) -> None:
     run = by_sums()
     alts = re.findall(r'alt="([^"]*)"', render(run))

@@ -81,6 +81,7 @@ def test_each_kind_of_attack_alone_finds_a_generator_that_repeats_its_records(at
     assert report.chosen.evidence.canarys_area.low > 0.7
 
 
+@pytest.mark.slow
 def test_a_generator_that_learned_nothing_passes_and_shows_nothing() -> None:
     report = attacked(lambda records, seed: Public(), game(), 1.0, 1e-6)
     assert report.verdict is Verdict.PASSES

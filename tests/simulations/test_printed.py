@@ -69,6 +69,7 @@ def test_without_noise_both_programs_find_the_same() -> None:
     assert float(printed[ARI_TEST] or 0) > 0.8
 
 
+@pytest.mark.slow
 def test_as_printed_names_by_next_to_no_noise_what_ours_leaves_unnamed() -> None:
     budget = replace_budget(label_vote=0.2)
     settings = replace(QUIET, budget=budget)

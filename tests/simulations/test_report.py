@@ -222,6 +222,7 @@ def test_report_when_nothing_was_found(make_run: MakeRun) -> None:
     assert "7 outliers" in " ".join(attributes.get("alt") or "" for _, attributes in page.elements)
 
 
+@pytest.mark.slow
 def test_every_note_is_shown_once_there_are_many(make_run: MakeRun) -> None:
     notes = tuple(f"phone {number} refused" for number in range(100))
     page = Page(render(make_run(notes=notes)))
