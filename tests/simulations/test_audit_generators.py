@@ -62,3 +62,10 @@ def test_a_pate_gan_passes_attacks_that_find_what_repeats_its_records() -> None:
 def test_an_autoencoder_without_noise_is_not_as_private_as_its_labels() -> None:
     (found,) = attacked_generators.printed_generators(0)
     assert found.verdict == "claim is wrong"
+
+
+@pytest.mark.slow
+def test_a_pate_gan_that_was_warmed_up_on_its_clips_is_caught() -> None:
+    (found,) = attacked_generators.warmed_generators(2026)
+    assert found.verdict == "caught"
+    assert found.claimed == attacked_generators.EPSILON

@@ -8,12 +8,13 @@ they say nothing.
 
 from __future__ import annotations
 
-import functools
 import math
 from collections.abc import Iterator
+from dataclasses import replace
 
 import numpy as np
 
+from earshot_simulations.auditing.attacked_pate_gans import Recipe, pate_gan, warmed_up
 from earshot_simulations.auditing.findings import (
     FAULTS,
     PRINTED,
@@ -54,7 +55,12 @@ def audit_generators(seed: int) -> Iterator[Result]:
         seed: of everything that is drawn.
     """
     report = attacked(
-        pate_gan(EPSILON), pictures(seed), EPSILON, _DELTA, seed=seed, confidence=CONFIDENCE
+        pate_gan(private_recipe(EPSILON)),
+        pictures(seed),
+        EPSILON,
+        _DELTA,
+        seed=seed,
+        confidence=CONFIDENCE,
     )
     words = f"PATE-GAN, {_TEACHERS} teachers, {_RECORDS + _ALWAYS} clips"
     yield attack_finding(words, report)
@@ -76,6 +82,44 @@ def generator_faults(seed: int) -> Iterator[Finding]:
     """
     found = attacked(repeating, pictures(seed), EPSILON, _DELTA, seed=seed, confidence=CONFIDENCE)
     yield attack_finding("a generator that repeats its records", found, Role.FAULT)
+
+
+def warmed_generators(seed: int) -> Iterator[Finding]:
+    """A PATE-GAN with all its noise, warmed up by an autoencoder of the clips that it protects.
+
+    Args:
+        seed: of everything that is drawn.
+    """
+    found = attacked(
+        planted_pate_gan(), few_pictures(seed), EPSILON, _DELTA, seed=seed, confidence=CONFIDENCE
+    )
+    yield attack_finding("a PATE-GAN warmed up on its clips", found, Role.FAULT)
+
+
+def planted_pate_gan() -> Train:
+    """What trains it."""
+    from earshot_models.generators.pate_gan import Ensemble
+    from earshot_models.generators.settings import Network, Settings
+
+    voted = Settings(
+        network=Network.DENSE, width=64, latent=3, critic_width=32, steps=20, batch=8, rate=5e-4,
+        critic_rate=2e-3, averaging=0.9,
+    )  # fmt: skip
+    open = Settings(
+        network=Network.DENSE, width=64, latent=3, critic_width=16, steps=300, batch=_CANARIES,
+        rate=3e-3, critic_rate=3e-3, averaging=0.9,
+    )  # fmt: skip
+    ensemble = Ensemble(_CANARIES // 2, width=16, batch=2)
+    return warmed_up(Recipe(voted, ensemble, EPSILON, _DELTA), open)
+
+
+def few_pictures(seed: int) -> Game:
+    """Canaries alone: of few clips an autoencoder keeps each."""
+    game = pictures(seed)
+    return replace(
+        game, records=game.records[:_CANARIES], always=game.always[:0],
+        instead=None if game.instead is None else game.instead[:_CANARIES],
+    )  # fmt: skip
 
 
 def printed_generators(seed: int) -> Iterator[Finding]:
@@ -129,28 +173,16 @@ def _slopes(count: int, generator: np.random.Generator) -> Records:
     return np.asarray(np.tanh(slopes), dtype=np.float32)
 
 
-@functools.cache
-def pate_gan(epsilon: float) -> Train:
-    """What trains a PATE-GAN with the noise that ε needs."""
-    from earshot_models.generators import origin
-    from earshot_models.generators import pate_gan as system
+def private_recipe(epsilon: float) -> Recipe:
+    """Of the PATE-GAN that is attacked."""
+    from earshot_models.generators.pate_gan import Ensemble
     from earshot_models.generators.settings import Settings
-    from earshot_protocol.voting.winners import GNMax
-    from earshot_simulations.generation import budgets
-    from earshot_simulations.pate.mechanisms import Name
 
     settings = Settings(
         width=32, latent=4, critic_width=32, steps=30, batch=4, rate=3e-3, critic_rate=3e-3,
         jitter=0.1, averaging=0.9,
     )  # fmt: skip
-    ensemble = system.Ensemble(_TEACHERS, width=16, rate=3e-3, batch=4)
-    noise = budgets.pate_gan(epsilon, _DELTA, system.queries(settings), Name.GNMAX)
-    stated = origin.private(epsilon, _DELTA, "clip")
-
-    def train(records: Records, seed: int) -> Sampler:
-        return system.train_pate_gan(records, settings, ensemble, GNMax(noise), stated, seed=seed)
-
-    return train
+    return Recipe(settings, Ensemble(_TEACHERS, width=16, rate=3e-3, batch=4), epsilon, _DELTA)
 
 
 def autoencoder(records: Records, seed: int) -> Sampler:

@@ -22,6 +22,7 @@ from earshot_simulations.auditing.attacked_generators import (
     audit_generators,
     generator_faults,
     printed_generators,
+    warmed_generators,
 )
 from earshot_simulations.auditing.ballots import BALLOT_SUM
 from earshot_simulations.auditing.curator import CURATOR, audit_curator
@@ -105,6 +106,8 @@ def _faults(effort: Effort) -> Iterator[Result]:
     yield from curator_faults(effort.trials, effort.seed)
     yield from gradient_faults(effort.draws, effort.seed)
     yield from generator_faults(effort.seed)
+    if effort.trials > USUAL.trials:  # likewise
+        yield from warmed_generators(effort.seed)
 
 
 SUBJECTS: dict[str, Callable[[Effort], Iterator[Result]]] = {

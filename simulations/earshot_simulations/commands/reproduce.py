@@ -11,7 +11,12 @@ import typer
 
 from earshot_models.commands.output import prepare_folder
 from earshot_models.commands.progress import shown
-from earshot_simulations.commands import reproduce_audioset, reproduce_digits, reproduce_votes
+from earshot_simulations.commands import (
+    reproduce_attacks,
+    reproduce_audioset,
+    reproduce_digits,
+    reproduce_votes,
+)
 from earshot_simulations.commands.reproduce_audioset_phones import audioset_phones
 from earshot_simulations.commands.reproduce_audioset_privacy import audioset_privacy
 from earshot_simulations.commands.reproducing import SHARED, Out, Overwrite, resumable, written
@@ -194,6 +199,7 @@ app.command("audioset-privacy")(audioset_privacy)
 for _name, _help in reproduce_audioset.COMMANDS.items():
     app.command(_name, help=_help)(reproduce_audioset.command(_name))
 app.command(reproduce_digits.NAME, help=reproduce_digits.HELP)(reproduce_digits.command)
+app.command(reproduce_attacks.NAME, help=reproduce_attacks.HELP)(reproduce_attacks.command)
 
 
 _PERSONAL = {
