@@ -16,10 +16,18 @@ import optax
 
 from earshot_models.generators.networks import Decoder, SampleCritic, Shape, initialized
 from earshot_models.generators.settings import Settings
+from earshot_models.generators.start import Start, begun
 from earshot_models.generators.steps import averaged
 
 _MOMENTUM = 0.5
 """Adam's first; games are steadier with little of it (Radford et al. 2016)."""
+
+
+class Networks(NamedTuple):
+    """What learns."""
+
+    decoder: Decoder
+    critic: SampleCritic
 
 
 class State(NamedTuple):
@@ -45,10 +53,22 @@ class Draws(NamedTuple):
     on_sample: Any
 
 
-def started(shape: Shape, settings: Settings, generator: np.random.Generator) -> State:
-    """Before the first step."""
-    decoder = initialized(functools.partial(Decoder, shape, settings), generator)
-    critic = initialized(functools.partial(SampleCritic, shape, settings), generator)
+def started(
+    shape: Shape,
+    settings: Settings,
+    generator: np.random.Generator,
+    start: Start[Networks] | None = None,
+) -> State:
+    """Before the first step.
+
+    Raises:
+        InvalidParametersError: a start that will not do, see `start.begun`.
+    """
+    fresh = Networks(
+        initialized(functools.partial(Decoder, shape, settings), generator),
+        initialized(functools.partial(SampleCritic, shape, settings), generator),
+    )
+    decoder, critic = begun(fresh, start, shape, settings)
     memories = _memories(decoder, critic, settings)
     return State(decoder, critic, memories[0], memories[1], decoder)
 

@@ -34,6 +34,7 @@ from earshot_models.generators.networks import (
 from earshot_models.generators.origin import Origin, refuse_private
 from earshot_models.generators.randomness import Randomness
 from earshot_models.generators.settings import Settings, plain
+from earshot_models.generators.start import Start, begun
 from earshot_models.generators.steps import averaged, taken
 
 
@@ -85,6 +86,25 @@ def train_autoencoder(
             training or a damaged one; or weights that became infinite.
         InvalidParametersError: an origin that claims privacy.
     """
+    learned = start_autoencoder(
+        clips, settings, origin, seed, progress=progress, checkpoint=checkpoint
+    )
+    return Generator(learned.networks.decoder, learned.shape, settings, origin)
+
+
+def start_autoencoder(
+    clips: NDArray[np.floating],
+    settings: Settings,
+    origin: Origin,
+    seed: int,
+    *,
+    progress: Progress | None = None,
+    checkpoint: Path | None = None,
+) -> Start[Networks]:
+    """The same training for all its networks: a private one may start with them if it is public.
+
+    Arguments and errors are those of `train_autoencoder`.
+    """
     refuse_private(origin)
     given = checked.checked_clips(clips)
     about = {
@@ -102,19 +122,30 @@ def train_autoencoder(
         after: State = _step(state, batch, draws(generator, settings.batch, settings), constant)
         return after
 
-    start = started(shape, settings, randomness.generator("weights"))
-    state = taken(start, step, settings.steps, kept, progress)
+    first = started(shape, settings, randomness.generator("weights"))
+    state = taken(first, step, settings.steps, kept, progress)
     kept.erase()
-    return Generator(state.average, shape, settings, origin)
+    networks = state.networks._replace(decoder=state.average)
+    return Start(networks, shape, settings, origin)
 
 
-def started(shape: Shape, settings: Settings, generator: np.random.Generator) -> State:
-    """Before the first step."""
-    networks = Networks(
+def started(
+    shape: Shape,
+    settings: Settings,
+    generator: np.random.Generator,
+    start: Start[Networks] | None = None,
+) -> State:
+    """Before the first step.
+
+    Raises:
+        InvalidParametersError: a start that will not do, see `start.begun`.
+    """
+    fresh = Networks(
         initialized(functools.partial(Encoder, shape, settings), generator),
         initialized(functools.partial(Decoder, shape, settings), generator),
         initialized(functools.partial(LatentCritic, settings), generator),
     )
+    networks = begun(fresh, start, shape, settings)
     memory = jax.jit(optimizer(settings).init)(networks)
     return State(networks, memory, networks.decoder)
 

@@ -30,6 +30,7 @@ from earshot_models.generators.private_training import (
 )
 from earshot_models.generators.randomness import Randomness
 from earshot_models.generators.settings import Settings, plain
+from earshot_models.generators.start import Start, about_start
 from earshot_models.generators.steps import taken
 
 
@@ -39,6 +40,7 @@ def train_dp_gan(
     training: PrivateTraining,
     origin: Origin,
     *,
+    start: Start[adversaries.Networks] | None = None,
     seed: int | None = None,
     progress: Progress | None = None,
     checkpoint: Path | None = None,
@@ -54,6 +56,7 @@ def train_dp_gan(
         "system": "dp-gan", "clips": checked.digest(given), "seed": seed,
         "epsilon": origin.epsilon, "delta": origin.delta, "unit": origin.unit,
         **plain(settings), **{f"training {name}": each for name, each in asdict(training).items()},
+        **about_start(start),
     }  # fmt: skip
     kept = Checkpoint(checkpoint, about, seed)
     randomness = Randomness(kept.secret)
@@ -77,8 +80,8 @@ def train_dp_gan(
         after: State = adversaries.decoder_moved(state, own, constant)
         return after
 
-    start = adversaries.started(shape, settings, randomness.generator("weights"))
-    state = taken(start, step, training.steps, kept, progress)
+    first = adversaries.started(shape, settings, randomness.generator("weights"), start)
+    state = taken(first, step, training.steps, kept, progress)
     kept.erase()
     return Generator(state.average, shape, settings, origin)
 

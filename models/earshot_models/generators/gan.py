@@ -14,12 +14,13 @@ from numpy.typing import NDArray
 from earshot_models.commands.progress import Progress
 from earshot_models.generators import adversaries
 from earshot_models.generators import clips as checked
-from earshot_models.generators.adversaries import Draws, State
+from earshot_models.generators.adversaries import Draws, Networks, State
 from earshot_models.generators.checkpoint import Checkpoint
 from earshot_models.generators.generator import Generator
 from earshot_models.generators.origin import Origin, refuse_private
 from earshot_models.generators.randomness import Randomness
 from earshot_models.generators.settings import Settings, plain
+from earshot_models.generators.start import Start
 from earshot_models.generators.steps import taken
 
 
@@ -35,6 +36,23 @@ def train_gan(
     """A generator from clips that need no protection, or that get none.
 
     Arguments, result and errors are those of `autoencoder.train_autoencoder`.
+    """
+    learned = start_gan(clips, settings, origin, seed, progress=progress, checkpoint=checkpoint)
+    return Generator(learned.networks.decoder, learned.shape, settings, origin)
+
+
+def start_gan(
+    clips: NDArray[np.floating],
+    settings: Settings,
+    origin: Origin,
+    seed: int,
+    *,
+    progress: Progress | None = None,
+    checkpoint: Path | None = None,
+) -> Start[Networks]:
+    """The same training for both networks: a private one may start with them if it is public.
+
+    Arguments and errors are those of `train_gan`.
     """
     refuse_private(origin)
     given = checked.checked_clips(clips)
@@ -58,10 +76,10 @@ def train_gan(
         after: State = adversaries.decoder_moved(state, own, constant)
         return after
 
-    start = adversaries.started(shape, settings, randomness.generator("weights"))
-    state = taken(start, step, settings.steps, kept, progress)
+    first = adversaries.started(shape, settings, randomness.generator("weights"))
+    state = taken(first, step, settings.steps, kept, progress)
     kept.erase()
-    return Generator(state.average, shape, settings, origin)
+    return Start(Networks(state.average, state.critic), shape, settings, origin)
 
 
 @functools.partial(jax.jit, static_argnames=("settings",))

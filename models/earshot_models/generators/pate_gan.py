@@ -37,6 +37,7 @@ from earshot_models.generators.origin import Origin
 from earshot_models.generators.private_training import refuse_unproven
 from earshot_models.generators.randomness import Randomness
 from earshot_models.generators.settings import Settings, plain
+from earshot_models.generators.start import Start, about_start
 from earshot_models.generators.steps import taken
 from earshot_models.teachers.partitions import partitions
 from earshot_protocol import checks
@@ -106,6 +107,7 @@ def train_pate_gan(
     aggregator: Aggregator,
     origin: Origin,
     *,
+    start: Start[adversaries.Networks] | None = None,
     sources: NDArray[np.integer] | None = None,
     seed: int | None = None,
     progress: Progress | None = None,
@@ -122,6 +124,8 @@ def train_pate_gan(
         origin: ε, δ and unit that `queries(settings)` winners cost, as the caller worked it out.
         sources: (clips,), what each stems from; one source's clips are with one teacher. None
             where each clip is a source.
+        start: networks that learned from public clips (`gan.start_gan`), for generator and student;
+            None for random ones.
         seed: in simulations only; None for randomness of the operating system.
         progress: told how many steps are done.
         checkpoint: file that a killed training goes on from; as secret as the clips, and gone
@@ -130,8 +134,9 @@ def train_pate_gan(
     Raises:
         InvalidInputError: clips or sources that are none; a checkpoint of another training or a
             damaged one; or weights that became infinite.
-        InvalidParametersError: more teachers than sources, another aggregator, or an origin that
-            is not private.
+        NotPublicStartError: a start that is not of public sound alone.
+        InvalidParametersError: more teachers than sources, another aggregator, an origin that is
+            not private, or a start of other networks or clips of another shape.
     """
     refuse_unproven(origin)
     if not isinstance(aggregator, LNMax | GNMax):
@@ -145,6 +150,7 @@ def train_pate_gan(
         "epsilon": origin.epsilon, "delta": origin.delta, "unit": origin.unit,
         "aggregator": repr(aggregator), "sources": stems.tolist() if sources is not None else None,
         **plain(settings), **{f"ensemble {name}": each for name, each in asdict(ensemble).items()},
+        **about_start(start),
     }  # fmt: skip
     kept = Checkpoint(checkpoint, about, seed)
     randomness = Randomness(kept.secret)
@@ -170,7 +176,7 @@ def train_pate_gan(
         own = adversaries.draws(generator, settings.batch, shape, settings, left)
         return State(adversaries.decoder_moved(public, own, constant), team)
 
-    public = adversaries.started(shape, settings, randomness.generator("weights"))
+    public = adversaries.started(shape, settings, randomness.generator("weights"), start)
     state = taken(State(public, teachers.started()), step, settings.steps, kept, progress)
     kept.erase()
     return Generator(state.public.average, shape, settings, origin)

@@ -35,6 +35,7 @@ from earshot_models.generators.private_training import (
 )
 from earshot_models.generators.randomness import Randomness
 from earshot_models.generators.settings import Settings, plain
+from earshot_models.generators.start import Start, about_start
 from earshot_models.generators.steps import taken
 
 
@@ -44,6 +45,7 @@ def train_private_autoencoder(
     training: PrivateTraining,
     origin: Origin,
     *,
+    start: Start[Networks] | None = None,
     seed: int | None = None,
     progress: Progress | None = None,
     checkpoint: Path | None = None,
@@ -55,6 +57,8 @@ def train_private_autoencoder(
         settings: of networks; its steps and batch do not count here.
         training: noise, rate, norm and steps.
         origin: ε, δ and unit that `training` costs, as the caller worked it out.
+        start: networks that learned from public clips (`autoencoder.start_autoencoder`); None for
+            random ones.
         seed: in simulations only; None for randomness of the operating system.
         progress: told how many steps are done.
         checkpoint: file that a killed training goes on from; as secret as the clips, and gone
@@ -63,7 +67,9 @@ def train_private_autoencoder(
     Raises:
         InvalidInputError: clips that are none, see `clips.checked_clips`; a checkpoint of another
             training or a damaged one; or weights that became infinite.
-        InvalidParametersError: an origin that is not private.
+        NotPublicStartError: a start that is not of public sound alone.
+        InvalidParametersError: an origin that is not private, or a start of other networks or clips
+            of another shape.
     """
     refuse_unproven(origin)
     given = checked.checked_clips(clips)
@@ -72,6 +78,7 @@ def train_private_autoencoder(
         "system": "private autoencoder", "clips": checked.digest(given), "seed": seed,
         "epsilon": origin.epsilon, "delta": origin.delta, "unit": origin.unit,
         **plain(constant), **{f"training {name}": each for name, each in asdict(training).items()},
+        **about_start(start),
     }  # fmt: skip
     kept = Checkpoint(checkpoint, about, seed)
     randomness = Randomness(kept.secret)
@@ -87,8 +94,8 @@ def train_private_autoencoder(
         return after
 
     shape = (given.shape[1], given.shape[2])
-    start = autoencoder.started(shape, settings, randomness.generator("weights"))
-    state = taken(start, step, training.steps, kept, progress)
+    first = autoencoder.started(shape, settings, randomness.generator("weights"), start)
+    state = taken(first, step, training.steps, kept, progress)
     kept.erase()
     return Generator(state.average, shape, settings, origin)
 
