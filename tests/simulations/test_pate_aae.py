@@ -32,6 +32,7 @@ from earshot_simulations.spoken.systems import Budget, Maker, Order, Samples, Sy
 from earshot_simulations.sweeps.estimate import Estimate
 
 FRAMES, BANDS, CLASSES = 12, 10, 3
+HEARS_NOBODY = (System.PUBLIC, System.PUBLIC_GAN)
 SMALL = Size(teachers=20, queries=40, samples=60, epsilons=(0.05, 100.0), delta=1e-4)
 
 
@@ -76,7 +77,7 @@ class Makers:
     def maker(self, system: System) -> Maker:
         def make(order: Order) -> Samples:
             self.orders.append((system, order))
-            part = order.split.public if system is System.PUBLIC else order.split.private
+            part = order.split.public if system in HEARS_NOBODY else order.split.private
             # Less noise where there is more to spend.
             loud = 0.1 if order.budget is None else min(3.0, 1.0 / order.budget.epsilon)
             return Echo(part.pictures, loud)
@@ -119,7 +120,7 @@ def test_a_budget_is_split_where_a_generator_spends() -> None:
         spent = (0.0, 0.0) if generator is None else (generator.epsilon, generator.delta)
         assert spent[0] + labels.epsilon == pytest.approx(1.0)
         assert spent[1] + labels.delta == pytest.approx(1e-5)
-        free = system in (System.PRINTED, System.PUBLIC)
+        free = system in (System.PRINTED, *HEARS_NOBODY)
         assert (generator is None) == free
     with pytest.raises(InvalidParametersError, match="epsilon"):
         Budget(0.0, 1e-5)
@@ -256,6 +257,8 @@ def test_the_reproduction_writes_a_table_a_picture_and_a_note(
         assert heading in text
     assert "**it is not private**" in text
     assert "students that keep the budget are" in text
+    assert "GAN, public" in text
+    assert text.count("| DP-GAN, from a public start; DP-GAN |") == len(SMALL.epsilons)
     assert picture.stat().st_size > 10_000
 
 
@@ -279,6 +282,9 @@ def test_differences_are_in_pairs_of_a_seed() -> None:
     assert verdict(Estimate(-apart.mean, apart.wide, 3)) == "the other way round"
     assert verdict(Estimate(0.1, 0.2, 3)) == "not told apart"
     assert verdict(Estimate(0.1, None, 1)) == "one seed says nothing"
+    assert [verdict(Estimate(mean, 0.1, 3), "better", "worse") for mean in (1.0, -1.0, 0.05)] == [
+        "better", "worse", "not told apart",
+    ]  # fmt: skip
     assert ratio(cells, System.PRINTED, System.DP_GAN, 1.0) == pytest.approx(20 / 21.2)
     (own, _) = averaged(cells)
     assert own["theirs_fid"] == pate_aae_printed.FID[System.PRINTED][1]

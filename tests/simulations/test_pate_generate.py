@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import shutil
 import sys
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from earshot_models.generators.networks import Decoder
 from earshot_models.generators.origin import Origin
 from earshot_protocol.voting.winners import GNMax, LNMax
 from earshot_server.accounting.dp_sgd import training_epsilon
-from earshot_simulations.generation import budgets
+from earshot_simulations.generation import budgets, recipes, run
 from earshot_simulations.pate.mechanisms import Name
 
 RATE = 8000
@@ -234,6 +235,45 @@ def test_votes_cost_no_more_than_the_budget_over_all_queries(
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("kind", "name", "share"),
+    [
+        ("pate-gan", "train_pate_gan", recipes.voted_share),
+        ("dp-gan", "train_dp_gan", recipes.share),
+    ],
+)
+def test_a_folder_of_public_sound_is_what_a_private_training_starts_with(
+    kind: str,
+    name: str,
+    share: Any,
+    sensitive: Path,
+    public: Path,
+    tmp_path: Path,
+    generate: Any,
+    untrained: Any,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(run, "START", replace(run.START, steps=2))
+    given = [Given(untrained), Given(untrained)]
+    votes = ("--teachers", 12) if kind == "pate-gan" else ()
+    words = ("--kind", kind, "--clips", sensitive, *SMALL, *BUDGET, *votes)
+    for number, (own, folder) in enumerate(zip(given, (("--public", public), ()), strict=True)):
+        monkeypatch.setattr(pate_gan if votes else dp_gan, name, own)
+        assert generate(*words, *folder, "--out", tmp_path / str(number)) == 0
+    started, bare = given
+    start = started.names["start"]
+    assert bare.names["start"] is None
+    assert (start.origin.kind.value, len(start.clips)) == ("public", 60)
+    # It is bought by no other noise, and weighed by it alone.
+    assert started.arguments[2:] == bare.arguments[2:]
+    noise = started.arguments[3].deviation / 12 if votes else started.arguments[2].noise
+    assert start.share == share(noise)
+    said = [(tmp_path / each / "report.md").read_text() for each in "01"]
+    assert "networks that learned 60 public clips" in said[0]
+    assert "networks that learned" not in said[1]
+
+
+@pytest.mark.slow
 def test_a_training_that_was_cut_short_goes_on_and_another_is_refused(
     public: Path,
     published: Path,
@@ -243,17 +283,17 @@ def test_a_training_that_was_cut_short_goes_on_and_another_is_refused(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     from earshot_models.generators import generator_file
-    from earshot_simulations.generation import run
 
     out = tmp_path / "out"
     words = ("--kind", "aae", "--public", public, "--batch", 4, "--samples", 2, "--out", out)
     begun = run._trained
 
-    def cut(plan: Any, clips: Any, origin: Any, seed: int, checkpoint: Path, progress: Any) -> Any:
+    def cut(*given: Any) -> Any:
         def stop(what: str, done: int, total: int, line: str | None = None) -> None:
             raise KeyboardInterrupt
 
-        return begun(plan, clips, origin, seed, checkpoint, stop)
+        *others, _, start = given
+        return begun(*others, stop, start)
 
     monkeypatch.setattr(run, "_trained", cut)
     assert generate(*words, "--steps", 60) == 130

@@ -126,7 +126,7 @@ def start_autoencoder(
     state = taken(first, step, settings.steps, kept, progress)
     kept.erase()
     networks = state.networks._replace(decoder=state.average)
-    return Start(networks, shape, settings, origin)
+    return Start(networks, shape, settings, origin, given)
 
 
 def started(

@@ -20,6 +20,7 @@ from earshot_models.commands.progress import Progress
 from earshot_models.generators import adversaries
 from earshot_models.generators import clips as checked
 from earshot_models.generators.adversaries import Draws, State
+from earshot_models.generators.beside import Beside
 from earshot_models.generators.checkpoint import Checkpoint
 from earshot_models.generators.generator import Generator
 from earshot_models.generators.origin import Origin
@@ -70,10 +71,12 @@ def train_dp_gan(
     gradients = NoisyGradients(
         given, training, adversaries.critic_loss, draws, constant, randomness
     )
+    beside = Beside(start, adversaries.critic_loss, draws, settings.batch, constant, randomness)
 
     def step(state: State, number: int) -> State:
         noisy = gradients.at(number, state.critic, state.decoder)
-        state = _critic_moved(state, noisy, constant)
+        mixed = beside.mixed(number, noisy, state.critic, state.decoder)
+        state = _critic_moved(state, mixed, constant)
         if (number + 1) % settings.critic_steps:
             return state
         own = draws(randomness.generator("generator", number), settings.batch, number)

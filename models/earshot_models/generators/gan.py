@@ -79,7 +79,7 @@ def start_gan(
     first = adversaries.started(shape, settings, randomness.generator("weights"))
     state = taken(first, step, settings.steps, kept, progress)
     kept.erase()
-    return Start(Networks(state.average, state.critic), shape, settings, origin)
+    return Start(Networks(state.average, state.critic), shape, settings, origin, given)
 
 
 @functools.partial(jax.jit, static_argnames=("settings",))

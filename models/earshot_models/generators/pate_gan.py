@@ -29,6 +29,7 @@ from numpy.typing import NDArray
 from earshot_models.commands.progress import Progress
 from earshot_models.generators import adversaries
 from earshot_models.generators import clips as checked
+from earshot_models.generators.beside import Beside
 from earshot_models.generators.checkpoint import Checkpoint
 from earshot_models.generators.clips import Clips
 from earshot_models.generators.generator import Generator
@@ -124,8 +125,8 @@ def train_pate_gan(
         origin: ε, δ and unit that `queries(settings)` winners cost, as the caller worked it out.
         sources: (clips,), what each stems from; one source's clips are with one teacher. None
             where each clip is a source.
-        start: networks that learned from public clips (`gan.start_gan`), for generator and student;
-            None for random ones.
+        start: networks that learned from public clips (`gan.start_gan`), for generator and student,
+            and their share in what the student learns; None for random ones and votes alone.
         seed: in simulations only; None for randomness of the operating system.
         progress: told how many steps are done.
         checkpoint: file that a killed training goes on from; as secret as the clips, and gone
@@ -160,6 +161,12 @@ def train_pate_gan(
     teachers = Teachers(given, parts, settings, ensemble, randomness)
     constant = settings.of_a_step()
 
+    def draws(generator: np.random.Generator, count: int, number: int) -> adversaries.Draws:
+        left = 1 - number / settings.steps
+        return adversaries.draws(generator, count, shape, settings, left)
+
+    beside = Beside(start, adversaries.critic_loss, draws, settings.batch, constant, randomness)
+
     def step(state: State, number: int) -> State:
         public, team = state
         left = 1 - number / settings.steps
@@ -167,13 +174,15 @@ def train_pate_gan(
             team = teachers.taught(team, public, f"{number} {lesson}", left)
         generator = randomness.generator("public", number)
         for lesson in range(settings.critic_steps):
-            own = adversaries.draws(generator, settings.batch, shape, settings, left)
+            own = draws(generator, settings.batch, number)
             shown = _shown(public, own)
             votes = counts(team.critics, shown, ensemble.halves)
             noise = randomness.source("votes", number, lesson)
             winners = aggregator.winners(votes, noise).astype(np.float32)
-            public = _student_moved(public, shown, winners, constant)
-        own = adversaries.draws(generator, settings.batch, shape, settings, left)
+            heard = _heard(public.critic, shown, winners)
+            mixed = beside.mixed(number, heard, public.critic, public.decoder, lesson)
+            public = _student_moved(public, mixed, constant)
+        own = draws(generator, settings.batch, number)
         return State(adversaries.decoder_moved(public, own, constant), team)
 
     public = adversaries.started(shape, settings, randomness.generator("weights"), start)
@@ -279,12 +288,17 @@ def _taught(team: Team, clips: Any, fakes: Any, settings: Settings, ensemble: En
 
 @functools.partial(jax.jit, static_argnames=("settings",))
 def _student_moved(
-    public: adversaries.State, shown: Any, winners: Any, settings: Settings
+    public: adversaries.State, gradients: Any, settings: Settings
 ) -> adversaries.State:
-    """After a step of the student on samples and what the vote says of each, `FAKE` or `REAL`."""
+    return adversaries.critic_moved(public, gradients, settings)
+
+
+@jax.jit
+def _heard(student: SampleCritic, shown: Any, winners: Any) -> Any:
+    """Gradients of the student on samples and what the vote says of each, `FAKE` or `REAL`."""
 
     def loss(critic: SampleCritic) -> jax.Array:
         words = jax.vmap(critic)(shown)
         return jnp.mean(jax.nn.softplus(words) - winners * words)
 
-    return adversaries.critic_moved(public, jax.grad(loss)(public.critic), settings)
+    return jax.grad(loss)(student)

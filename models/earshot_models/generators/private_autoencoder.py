@@ -25,6 +25,7 @@ from earshot_models.commands.progress import Progress
 from earshot_models.generators import autoencoder
 from earshot_models.generators import clips as checked
 from earshot_models.generators.autoencoder import Draws, Networks, State
+from earshot_models.generators.beside import Beside
 from earshot_models.generators.checkpoint import Checkpoint
 from earshot_models.generators.generator import Generator
 from earshot_models.generators.origin import Origin
@@ -54,11 +55,11 @@ def train_private_autoencoder(
 
     Args:
         clips: (clips, frames, bands) in [−1, 1].
-        settings: of networks; its steps and batch do not count here.
+        settings: of networks; its steps do not count here, its batch is the public clips' beside.
         training: noise, rate, norm and steps.
         origin: ε, δ and unit that `training` costs, as the caller worked it out.
-        start: networks that learned from public clips (`autoencoder.start_autoencoder`); None for
-            random ones.
+        start: networks that learned from public clips (`autoencoder.start_autoencoder`), and their
+            share in each step; None for random networks and sensitive clips alone.
         seed: in simulations only; None for randomness of the operating system.
         progress: told how many steps are done.
         checkpoint: file that a killed training goes on from; as secret as the clips, and gone
@@ -88,9 +89,12 @@ def train_private_autoencoder(
         return autoencoder.draws(generator, count, settings)
 
     gradients = NoisyGradients(given, training, _loss, draws, constant, randomness)
+    beside = Beside(start, _loss, draws, settings.batch, constant, randomness)
 
     def step(state: State, number: int) -> State:
-        after: State = _moved(state, gradients.at(number, state.networks, ()), constant)
+        noisy = gradients.at(number, state.networks, ())
+        mixed = beside.mixed(number, noisy, state.networks, ())
+        after: State = _moved(state, mixed, constant)
         return after
 
     shape = (given.shape[1], given.shape[2])

@@ -1,7 +1,9 @@
-"""A start from public sound: weights that no sensitive clip has moved.
+"""A start from public sound: weights that no sensitive clip has moved, and the clips that did.
 
 What a private training begins with is published as it is, as far as noise leaves it, so it must be
-of public sound alone. It changes nothing of what a training costs: neighbours begin alike.
+of public sound alone. It changes nothing of what a training costs: neighbours begin alike, and go
+on beside the same public clips. Those go on being heard because noise would soon drown what a start
+knows: a step of Adam is as long after noise as after sound.
 """
 
 from __future__ import annotations
@@ -13,9 +15,12 @@ from typing import Any, Generic, TypeVar
 import jax
 import numpy as np
 
+from earshot_models.generators import clips as checked
+from earshot_models.generators.clips import Clips
 from earshot_models.generators.networks import Shape
 from earshot_models.generators.origin import Origin, OriginKind
 from earshot_models.generators.settings import Settings, plain
+from earshot_protocol import checks
 from earshot_protocol.errors import InvalidParametersError
 
 Networks = TypeVar("Networks")
@@ -37,17 +42,30 @@ class Start(Generic[Networks]):
         shape: frames and bands of a clip.
         settings: of the networks and their training.
         origin: what they have learned from.
+        clips: these, (clips, frames, bands) in [−1, 1].
+        share: of a private training's gradients that sensitive clips have in what critics and
+            autoencoders learn, through noise or votes; public clips have the rest. It must not
+            depend on sensitive clips; on the noise it may.
+
+    Raises:
+        InvalidParametersError: a share that is none.
     """
 
     networks: Networks
     shape: Shape
     settings: Settings
     origin: Origin
+    clips: Clips
+    share: float = 0.5
+
+    def __post_init__(self) -> None:
+        checks.positive("share", self.share, 1)
 
     @property
     def digest(self) -> str:
-        """A name for exactly these weights."""
-        whole = hashlib.sha256(repr(jax.tree.structure(self.networks)).encode())
+        """A name for exactly these weights and clips, and their share."""
+        form = f"{self.share!r} {checked.digest(self.clips)} {jax.tree.structure(self.networks)}"
+        whole = hashlib.sha256(form.encode())
         for leaf in jax.tree.leaves(self.networks):
             whole.update(repr(leaf.shape).encode() + np.asarray(leaf, "<f4").tobytes())
         return whole.hexdigest()

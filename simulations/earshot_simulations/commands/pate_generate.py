@@ -29,7 +29,7 @@ def generate(
     ] = None,
     public: Annotated[
         Path | None,
-        typer.Option(help="Folder of public sound: what aae learns from, or to compare with."),
+        typer.Option(help="Folder of public sound: aae learns from it, all others start with it."),
     ] = None,
     epsilon: Annotated[
         float | None, typer.Option(help="ε of the whole training, for each clip.")
@@ -53,7 +53,7 @@ def generate(
         int, typer.Option(help="Sounds to make, as WAV files and on a page.")
     ] = _SAMPLES,
     seed: Annotated[
-        int, typer.Option(help="Of samples, and of aae's training; never of noise.")
+        int, typer.Option(help="Of samples, and of what learns public sound; never of noise.")
     ] = 0,
     overwrite: Annotated[
         bool,

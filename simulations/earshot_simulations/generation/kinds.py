@@ -191,3 +191,10 @@ def _of_votes(request: Request, clips: int, epsilon: float, delta: float) -> Noi
         f"{law} {level:.4g} on every count of votes: {teachers} teachers, {request.queries} "
         "queries.",
     )
+
+
+def share(request: Request, noise: Noise) -> float:
+    """Of a step, that sensitive clips have beside public ones; of what is public alone."""
+    if request.kind is Kind.PATE_GAN:
+        return recipes.voted_share(noise.level / noise.most)
+    return recipes.share(noise.level)

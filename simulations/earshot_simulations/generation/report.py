@@ -73,6 +73,7 @@ def report(trained: Trained, found: Fidelity | None, why: str) -> str:
         "## Who saw what",
         "",
         *_seen(trained),
+        *_started(trained),
         "",
         "## What it costs",
         "",
@@ -107,6 +108,16 @@ def _seen(trained: Trained) -> list[str]:
         "which are as sensitive as the clips; it is gone now.",
         "- The generator's file and its samples may be published at the price below.",
         f"- {_PUBLIC}",
+    ]
+
+
+def _started(trained: Trained) -> list[str]:
+    if trained.noise is None or trained.public is None:
+        return []
+    return [
+        f"- The training started with networks that learned {len(trained.public)} public clips, "
+        "and went on hearing these beside the others, the more the more noise there is. That costs "
+        "nothing, and samples may repeat what is public.",
     ]
 
 

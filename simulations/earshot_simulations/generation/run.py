@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from earshot_models.commands.progress import Progress
 from earshot_models.datasets.dataset import Dataset
@@ -13,17 +13,20 @@ from earshot_simulations.generation import clips as sound
 from earshot_simulations.generation import kinds
 from earshot_simulations.generation.clips import Clips
 from earshot_simulations.generation.kinds import Kind, Noise, Request
-from earshot_simulations.generation.recipes import NORM
+from earshot_simulations.generation.recipes import NORM, START, VOTED_STARTED
 from earshot_simulations.pate.mechanisms import Name
 
 if TYPE_CHECKING:
     from earshot_models.generators.generator import Generator
     from earshot_models.generators.origin import Origin
     from earshot_models.generators.settings import Settings
+    from earshot_models.generators.start import Start
 
 WORK = "work"
 """Folder, in --out, of a training under way; as secret as the clips, and gone afterwards."""
 _CHECKPOINT = "training"
+_START = "start"
+"""Checkpoint of what learns public sound first; none of it is secret."""
 
 
 @dataclass(frozen=True)
@@ -55,7 +58,7 @@ class Plan:
         request: what is asked for.
         learned: the clips to learn from.
         sensitive: whether these are.
-        compared: public clips to compare with; None without.
+        compared: public clips to start with and to compare with; None without.
         noise: that keeps the budget; None without.
     """
 
@@ -73,7 +76,7 @@ def planned(request: Request, sensitive: Path | None, public: Path | None) -> Pl
         request: what is asked for.
         sensitive: folder of sensitive clips.
         public: folder of public clips: an `AAE` learns from these or from sensitive ones, for all
-            others they are there to compare with.
+            others they are there to start with and to compare with.
 
     Raises:
         InvalidInputError: folders that are none, or hold too little.
@@ -101,7 +104,8 @@ def train(plan: Plan, folder: Path, progress: Progress, seed: int = 0) -> Traine
         plan: what is trained.
         folder: of the checkpoint; exists.
         progress: told how far it is.
-        seed: of the randomness of an `AAE`; all that adds noise draws it from the operating system.
+        seed: of the randomness of what learns without noise, an `AAE` or a start; all that adds
+            noise draws it from the operating system.
 
     Raises:
         InvalidInputError: sound that cannot be read, is silent, or is there twice.
@@ -119,7 +123,10 @@ def train(plan: Plan, folder: Path, progress: Progress, seed: int = 0) -> Traine
     work = folder / WORK
     work.mkdir(mode=0o700, exist_ok=True)
     origin = _origin(plan.request, plan.sensitive)
-    generator = _trained(plan, clips, origin, seed, work / _CHECKPOINT, progress)
+    start = None
+    if plan.noise is not None and compared is not None:
+        start = _start(plan.request, plan.noise, compared, seed, work / _START, progress)
+    generator = _trained(plan, clips, origin, seed, work / _CHECKPOINT, progress, start)
     known = compared if plan.sensitive else clips
     return Trained(generator, plan.request, len(clips), plan.sensitive, plan.noise, known)
 
@@ -132,8 +139,33 @@ def _origin(request: Request, sensitive: bool) -> Origin:
     return origin.NOT_PRIVATE if sensitive else origin.PUBLIC
 
 
+def _start(
+    request: Request, noise: Noise, public: Clips, seed: int, checkpoint: Path, progress: Progress
+) -> Start[Any]:
+    """Networks that learned public sound, for a private training to go on from.
+
+    A run that was cut short learns them again, the same ones, and then goes on.
+    """
+    from earshot_models.generators import origin
+    from earshot_models.generators.autoencoder import start_autoencoder
+    from earshot_models.generators.gan import start_gan
+
+    def told(what: str, done: int, total: int, line: str | None = None) -> None:
+        progress("learning public sound", done, total, line)
+
+    begin = start_autoencoder if request.kind is Kind.AAE_PRIVATE else start_gan
+    found = begin(public.pictures, START, origin.PUBLIC, seed, progress=told, checkpoint=checkpoint)
+    return replace(found, share=kinds.share(request, noise))
+
+
 def _trained(
-    plan: Plan, clips: Clips, origin: Origin, seed: int, checkpoint: Path, progress: Progress
+    plan: Plan,
+    clips: Clips,
+    origin: Origin,
+    seed: int,
+    checkpoint: Path,
+    progress: Progress,
+    start: Start[Any] | None,
 ) -> Generator:
     from earshot_models.generators.autoencoder import train_autoencoder
     from earshot_models.generators.dp_gan import train_dp_gan
@@ -143,7 +175,7 @@ def _trained(
     from earshot_protocol.voting.winners import GNMax, LNMax
 
     request, noise = plan.request, plan.noise
-    settings = _settings(request)
+    settings = _settings(request, start is not None)
     pictures = clips.pictures
     if noise is None:
         return train_autoencoder(
@@ -159,6 +191,7 @@ def _trained(
             Ensemble(teachers=request.teachers or 0),
             aggregator,
             origin,
+            start=start,
             progress=progress,
             checkpoint=checkpoint,
         )
@@ -166,8 +199,19 @@ def _trained(
         noise.level, request.size.batch / len(clips), NORM, request.size.steps
     )
     learn = train_dp_gan if request.kind is Kind.DP_GAN else train_private_autoencoder
-    return learn(pictures, settings, training, origin, progress=progress, checkpoint=checkpoint)
+    return learn(
+        pictures,
+        settings,
+        training,
+        origin,
+        start=start,
+        progress=progress,
+        checkpoint=checkpoint,
+    )
 
 
-def _settings(request: Request) -> Settings:
-    return replace(kinds.RECIPES[request.kind], steps=request.size.steps, batch=request.size.batch)
+def _settings(request: Request, started: bool) -> Settings:
+    recipe = kinds.RECIPES[request.kind]
+    if started and request.kind is Kind.PATE_GAN:
+        recipe = VOTED_STARTED
+    return replace(recipe, steps=request.size.steps, batch=request.size.batch)

@@ -22,7 +22,18 @@ _COLOURS = {
     System.PRIVATE: "#2ca02c",
     System.PATE_GAN: "#9467bd",
     System.DP_GAN: "#7f7f7f",
+    System.PUBLIC_GAN: "#17becf",
+    System.STARTED_PRIVATE: "#2ca02c",
+    System.STARTED_PATE_GAN: "#9467bd",
+    System.STARTED_DP_GAN: "#7f7f7f",
 }
+_STARTED = (
+    System.PUBLIC_GAN,
+    System.STARTED_PRIVATE,
+    System.STARTED_PATE_GAN,
+    System.STARTED_DP_GAN,
+)
+"""Dashed: those without have the same colours."""
 _SAMPLES = 4
 
 
@@ -48,8 +59,8 @@ def draw(
     """
     from matplotlib.figure import Figure
 
-    figure: Any = Figure(figsize=(14, 12), layout="constrained")
-    above, below = figure.subfigures(2, 1, height_ratios=(1, 1.15))
+    figure: Any = Figure(figsize=(14, 16), layout="constrained")
+    above, below = figure.subfigures(2, 1, height_ratios=(1, 1.9))
     distance, gaussian, printed = above.subplots(1, 3)
     _curves(distance, found.table, "fid")
     for system, own in theirs.FID.items():
@@ -79,11 +90,12 @@ def _curves(axis: Any, table: Sequence[Row], name: str) -> None:
         rows = [row for row in table if row["system"] == system]
         rows.sort(key=lambda row: float(row["epsilon"]))
         # A little beside each other, so that intervals can be told apart.
-        at = [float(row["epsilon"]) * 1.06 ** (place - 2) for row in rows]
+        at = [float(row["epsilon"]) * 1.06 ** (place - 4) for row in rows]
         axis.errorbar(
             at, [float(row[name]) for row in rows],
             yerr=[float(row[f"{name}_interval_95"] or 0.0) for row in rows],
             marker="o", markersize=4, capsize=3, color=_COLOURS[system], label=str(system),
+            linestyle="--" if system in _STARTED else "-",
         )  # fmt: skip
     axis.set_xscale("log")
     axis.set_xlabel("ε, both generator and labels")
@@ -103,6 +115,6 @@ def _grid(figure: Any, samples: Mapping[tuple[System, float], NDArray[np.float32
                     pictures[place].T, origin="lower", aspect="auto", vmin=-1, vmax=1,
                     cmap="magma",
                 )  # fmt: skip
-        row[0].set_ylabel(str(system), fontsize=8)
+        row[0].set_ylabel(str(system).replace(", from", ",\nfrom"), fontsize=8)
     for place, epsilon in enumerate(epsilons):
         axes[0][place * _SAMPLES].set_title(f"samples, ε = {epsilon:g}", loc="left", fontsize=9)

@@ -65,13 +65,13 @@ def ratio(cells: Sequence[Cell], one: System, other: System, epsilon: float) -> 
     return sum(first.values()) / sum(second[seed] for seed in first)
 
 
-def verdict(found: Estimate) -> str:
+def verdict(found: Estimate, above: str = "as theirs", below: str = "the other way round") -> str:
     """Whether a difference is above zero, in words."""
     if found.wide is None:
         return "one seed says nothing"
     if not found.clear:
         return "not told apart"
-    return "as theirs" if found.mean > 0 else "the other way round"
+    return above if found.mean > 0 else below
 
 
 def said(row: Row, name: str, digits: int = 3) -> str:

@@ -7,20 +7,25 @@ sample is made from, are the same for all systems, as in Yang et al. (Interspeec
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Any
 
 from earshot_models.generators import origin
-from earshot_models.generators.autoencoder import train_autoencoder
+from earshot_models.generators.autoencoder import start_autoencoder, train_autoencoder
 from earshot_models.generators.dp_gan import train_dp_gan
+from earshot_models.generators.gan import start_gan
 from earshot_models.generators.generator import Generator
 from earshot_models.generators.pate_gan import Ensemble, queries, train_pate_gan
 from earshot_models.generators.private_autoencoder import train_private_autoencoder
 from earshot_models.generators.private_training import PrivateTraining
 from earshot_models.generators.settings import Settings
+from earshot_models.generators.start import Start
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.voting.winners import GNMax
 from earshot_simulations.generation import budgets, recipes
 from earshot_simulations.pate.mechanisms import Name
+from earshot_simulations.spoken.split import Split
 from earshot_simulations.spoken.systems import Budget, Makers, Order, System
 
 _UNIT = "clip"
@@ -39,6 +44,8 @@ class Recipe:
         norm: to which gradients are clipped.
         voted: of what learns from votes.
         teachers: of critics.
+        start: of public networks that the three may start with; `voted_started` is then what
+            learns from votes.
     """
 
     open: Settings = recipes.OPEN
@@ -47,6 +54,8 @@ class Recipe:
     norm: float = recipes.NORM
     voted: Settings = recipes.VOTED
     teachers: Ensemble = _TEACHERS
+    start: Settings = recipes.START
+    voted_started: Settings = recipes.VOTED_STARTED
 
     @property
     def described(self) -> dict[System, str]:
@@ -58,12 +67,27 @@ class Recipe:
             for own in (self.noisy, self.judged)
         )
         judged += f", critics shown slow waves of noise, {self.judged.jitter:g} at first"
-        voted = (
-            f"{_network(self.voted)}, {self.voted.steps:,} steps, {queries(self.voted):,} answers "
+        voted, voted_started = (
+            f"{_network(own)}, {own.steps:,} steps, {queries(own):,} answers "
             f"by GNMax of {self.teachers.teachers} critics of width {self.teachers.width}, shown "
-            f"slow waves of noise, {self.voted.jitter:g} at first"
+            f"slow waves of noise, {own.jitter:g} at first"
+            for own in (self.voted, self.voted_started)
         )
-        words = {System.PATE_GAN: voted, System.PRIVATE: noisy, System.DP_GAN: judged}
+        start = f"{_network(self.start)}, {self.start.steps:,} steps of {self.start.batch} clips"
+        gan = f"{start}, critics shown slow waves of noise, {self.start.jitter:g} at first"
+        beside = (
+            f"beside public clips, with which sensitive ones share a step by {recipes.SHARED}; "
+            "started with"
+        )
+        words = {
+            System.PATE_GAN: voted,
+            System.PRIVATE: noisy,
+            System.DP_GAN: judged,
+            System.PUBLIC_GAN: gan,
+            System.STARTED_PRIVATE: f"{noisy}; {beside} a public AAE: {start}",
+            System.STARTED_PATE_GAN: f"{voted_started}; {beside} a public GAN: {gan}",
+            System.STARTED_DP_GAN: f"{judged}; {beside} a public GAN: {gan}",
+        }
         return {system: words.get(system, open) for system in System}
 
 
@@ -82,13 +106,54 @@ def critics(teachers: int) -> Ensemble:
 def makers(recipe: Recipe | None = None) -> Makers:
     """Of every system."""
     chosen = recipe or Recipe()
+    starts = _Starts(chosen.start)
     return {
         System.PRINTED: functools.partial(_printed, chosen),
         System.PUBLIC: functools.partial(_public, chosen),
-        System.PRIVATE: functools.partial(_private, chosen),
-        System.PATE_GAN: functools.partial(_pate_gan, chosen),
-        System.DP_GAN: functools.partial(_dp_gan, chosen),
+        System.PRIVATE: functools.partial(_private, chosen, None),
+        System.PATE_GAN: functools.partial(_pate_gan, chosen, None),
+        System.DP_GAN: functools.partial(_dp_gan, chosen, None),
+        System.PUBLIC_GAN: functools.partial(_public_gan, starts),
+        System.STARTED_PRIVATE: functools.partial(_private, chosen, starts.autoencoder),
+        System.STARTED_PATE_GAN: functools.partial(
+            _pate_gan, replace(chosen, voted=chosen.voted_started), starts.gan
+        ),
+        System.STARTED_DP_GAN: functools.partial(_dp_gan, chosen, starts.gan),
     }
+
+
+Starts = Callable[[Order], Start[Any]]
+
+
+class _Starts:
+    """Public networks, one of each kind for all systems and budgets of a seed."""
+
+    def __init__(self, settings: Settings) -> None:
+        self._settings = settings
+        self._kept: dict[str, tuple[Split, int, Start[Any]]] = {}
+
+    def autoencoder(self, order: Order) -> Start[Any]:
+        """Of the public speaker."""
+        return self._found(start_autoencoder, order)
+
+    def gan(self, order: Order) -> Start[Any]:
+        """Of the public speaker."""
+        return self._found(start_gan, order)
+
+    def _found(self, begin: Callable[..., Start[Any]], order: Order) -> Start[Any]:
+        split, seed, start = self._kept.get(begin.__name__, (None, None, None))
+        if start is None or split is not order.split or seed != order.seed:
+            start = begin(
+                order.split.public.pictures, self._settings, origin.PUBLIC, order.seed,
+                progress=order.progress,
+            )  # fmt: skip
+            self._kept[begin.__name__] = order.split, order.seed, start
+        return start
+
+
+def _begun(starts: Starts | None, order: Order, share: float) -> Start[Any] | None:
+    """What a system starts with, beside as many public clips as its noise asks for."""
+    return None if starts is None else replace(starts(order), share=share)
 
 
 def _printed(recipe: Recipe, order: Order) -> Generator:
@@ -105,29 +170,38 @@ def _public(recipe: Recipe, order: Order) -> Generator:
     )  # fmt: skip
 
 
-def _private(recipe: Recipe, order: Order) -> Generator:
-    budget = _given(order)
+def _public_gan(starts: _Starts, order: Order) -> Generator:
+    start = starts.gan(order)
+    return Generator(start.networks.decoder, start.shape, start.settings, start.origin)
+
+
+def _private(recipe: Recipe, starts: Starts | None, order: Order) -> Generator:
+    budget, training = _given(order), _training(recipe.noisy, recipe.norm, order)
     return train_private_autoencoder(
-        order.split.private.pictures, recipe.noisy, _training(recipe.noisy, recipe.norm, order),
-        _origin(budget), seed=order.seed, progress=order.progress, checkpoint=order.checkpoint,
+        order.split.private.pictures, recipe.noisy, training, _origin(budget),
+        start=_begun(starts, order, recipes.share(training.noise)),
+        seed=order.seed, progress=order.progress, checkpoint=order.checkpoint,
     )  # fmt: skip
 
 
-def _dp_gan(recipe: Recipe, order: Order) -> Generator:
-    budget = _given(order)
+def _dp_gan(recipe: Recipe, starts: Starts | None, order: Order) -> Generator:
+    budget, training = _given(order), _training(recipe.judged, recipe.norm, order)
     return train_dp_gan(
-        order.split.private.pictures, recipe.judged, _training(recipe.judged, recipe.norm, order),
-        _origin(budget), seed=order.seed, progress=order.progress, checkpoint=order.checkpoint,
+        order.split.private.pictures, recipe.judged, training, _origin(budget),
+        start=_begun(starts, order, recipes.share(training.noise)),
+        seed=order.seed, progress=order.progress, checkpoint=order.checkpoint,
     )  # fmt: skip
 
 
-def _pate_gan(recipe: Recipe, order: Order) -> Generator:
+def _pate_gan(recipe: Recipe, starts: Starts | None, order: Order) -> Generator:
     budget = _given(order)
     asked = queries(recipe.voted)
     deviation = budgets.pate_gan(budget.epsilon, budget.delta, asked, Name.GNMAX)
+    share = recipes.voted_share(deviation / recipe.teachers.teachers)
     return train_pate_gan(
         order.split.private.pictures, recipe.voted, recipe.teachers, GNMax(deviation),
-        _origin(budget), seed=order.seed, progress=order.progress, checkpoint=order.checkpoint,
+        _origin(budget), start=_begun(starts, order, share),
+        seed=order.seed, progress=order.progress, checkpoint=order.checkpoint,
     )  # fmt: skip
 
 

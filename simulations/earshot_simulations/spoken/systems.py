@@ -29,11 +29,19 @@ class System(enum.StrEnum):
     """A critic that learns from noisy votes of critics on parts of the private clips."""
     DP_GAN = "DP-GAN"
     """A critic that learns from the private clips by noisy gradients."""
+    PUBLIC_GAN = "GAN, public"
+    """Of the public speaker alone: what GANs start with, which costs nobody anything."""
+    STARTED_PRIVATE = "AAE, DP-SGD, from a public start"
+    """Goes on from an autoencoder of the public speaker, and beside that speaker's clips."""
+    STARTED_PATE_GAN = "PATE-GAN, from a public start"
+    """Goes on from the public GAN, and beside the public speaker's clips."""
+    STARTED_DP_GAN = "DP-GAN, from a public start"
+    """As that."""
 
     @property
     def spends(self) -> bool:
         """Whether the generator needs a part of the budget."""
-        return self in (System.PRIVATE, System.PATE_GAN, System.DP_GAN)
+        return self not in (System.PRINTED, System.PUBLIC, System.PUBLIC_GAN)
 
 
 @dataclass(frozen=True)
