@@ -20,12 +20,14 @@ from earshot_models.generators import (
     private_training,
 )
 from earshot_models.generators.autoencoder import start_autoencoder, train_autoencoder
+from earshot_models.generators.beside import Beside
 from earshot_models.generators.checkpoint import OtherTrainingError
 from earshot_models.generators.gan import start_gan, train_gan
 from earshot_models.generators.generator import Generator
 from earshot_models.generators.origin import NOT_PRIVATE, PUBLIC, private
 from earshot_models.generators.pate_gan import Ensemble
 from earshot_models.generators.private_training import NoisyGradients, PrivateTraining
+from earshot_models.generators.randomness import Randomness
 from earshot_models.generators.settings import Network, Settings
 from earshot_models.generators.start import NotPublicStartError, Start
 from earshot_protocol.errors import InvalidParametersError
@@ -213,6 +215,47 @@ def test_a_killed_training_goes_on_from_its_own_start_alone(
     assert not list(tmp_path.iterdir())
 
 
+def distance(moving: Any, clip: Any, own: Any, still: Any, settings: Settings) -> Any:
+    """Its gradient is the place's distance from the clip, and as much as was drawn."""
+    del settings
+    return still * ((moving - clip) ** 2).sum() / 2 + (own * moving).sum()
+
+
+@pytest.mark.parametrize("share", [1.0, 0.3])
+def test_public_clips_have_the_rest_of_a_step(share: float) -> None:
+    start = replace(SYSTEMS[1].start(clips=np.eye(6, dtype=np.float32)[:, None]), share=share)
+    seen: list[Any] = []
+
+    def draws(generator: np.random.Generator, count: int, number: int) -> Any:
+        seen.append((number, generator.standard_normal((count, 1, 6), np.float32)))
+        return seen[-1][1]
+
+    randomness = Randomness(b"k" * 32)
+    beside = Beside(start, distance, draws, 500, TINY, randomness)
+    moving, noisy = np.full((1, 6), 0.5, np.float32), np.arange(6, dtype=np.float32)[None]
+    found = beside.mixed(3, noisy, moving, 2.0)
+    ((number, own),) = seen
+    assert number == 3
+    # Every clip is as likely: what their mean differs from a sixth by is chance of 500 draws.
+    public = 2 * (moving - 1 / 6) + own.mean(axis=0)
+    np.testing.assert_allclose(found, share * noisy + (1 - share) * public, atol=0.2)
+    assert np.abs(np.asarray(found) - share * noisy).max() > 0.2 or share == 1.0
+    np.testing.assert_array_equal(found, beside.mixed(3, noisy, moving, 2.0))
+    if share < 1:
+        assert not np.array_equal(found, beside.mixed(4, noisy, moving, 2.0))
+        assert not np.array_equal(found, beside.mixed(3, noisy, moving, 2.0, lesson=1))
+    # Without a start, nothing is mixed in.
+    assert (
+        Beside(None, distance, draws, 500, TINY, randomness).mixed(3, noisy, moving, 2.0) is noisy
+    )
+
+
+@pytest.mark.parametrize("share", [0.0, -0.1, 1.1, float("nan")])
+def test_a_share_out_of_range_is_refused(share: float) -> None:
+    with pytest.raises(InvalidParametersError, match="share"):
+        replace(SYSTEMS[1].start(), share=share)
+
+
 def test_a_start_and_a_generator_come_of_the_same_training() -> None:
     clips = moving_bands(8)
     for begins, train in ((start_gan, train_gan), (start_autoencoder, train_autoencoder)):
@@ -230,4 +273,5 @@ def test_a_digest_names_weights() -> None:
     moved.decoder.body.layers[0].bias[0] += 1e-3
     names = {start.digest, replace(start, networks=moved).digest}
     names |= {SYSTEMS[1].start(seed=6).digest, SYSTEMS[0].start().digest}
-    assert len(names) == 4
+    names |= {replace(start, share=0.4).digest, replace(start, clips=-start.clips).digest}
+    assert len(names) == 6
