@@ -29,7 +29,7 @@ from earshot_models.generators.pate_gan import Ensemble
 from earshot_models.generators.private_training import NoisyGradients, PrivateTraining
 from earshot_models.generators.randomness import Randomness
 from earshot_models.generators.settings import Network, Settings
-from earshot_models.generators.start import NotPublicStartError, Start
+from earshot_models.generators.start import NotPublicStartError, Start, begun
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.voting.winners import GNMax
 
@@ -88,17 +88,19 @@ def test_a_start_that_is_not_of_public_sound_alone_is_refused(
 
 @EACH
 def test_a_start_that_does_not_fit_is_refused_by_name(system: System) -> None:
+    start = system.start()
     with pytest.raises(InvalidParametersError, match="5 frames × 6 bands; the clips here are 4"):
-        system.train(system.start(clips=moving_bands(8, (5, 6))))
+        system.train(replace(start, shape=(5, 6)))
     with pytest.raises(InvalidParametersError, match="width=12 instead of 8"):
-        system.train(system.start(settings=replace(TINY, width=12)))
+        system.train(replace(start, settings=replace(TINY, width=12)))
     with pytest.raises(InvalidParametersError, match="latent=3 instead of 2"):
-        system.train(system.start(settings=replace(TINY, latent=3)))
+        system.train(replace(start, settings=replace(TINY, latent=3)))
     (other,) = {start_gan, start_autoencoder} - {system.begins}
     with pytest.raises(InvalidParametersError, match="of another system"):
         system.train(replace(system, begins=other).start())
     # How long, how fast and with how much noise it learned is its own matter.
-    system.train(system.start(settings=replace(TINY, steps=2, rate=0.1, jitter=0.0)))
+    other_steps = replace(start, settings=replace(TINY, steps=2, rate=0.1, jitter=0.0))
+    assert begun(start.networks, other_steps, (4, 6), TINY) is start.networks
 
 
 @EACH

@@ -90,6 +90,7 @@ def test_a_start_is_public_and_buys_no_other_noise(
     assert start.share == pytest.approx(1 / (1 + (noise / 2) ** 2) / half)
 
 
+@pytest.mark.slow
 def test_public_networks_are_learned_once_for_a_seed(tmp_path: Path, given: list[Any]) -> None:
     makers = generators.makers(RECIPE)
     for epsilon, seed in ((5.0, 1), (50.0, 1), (5.0, 2)):
