@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -52,9 +53,10 @@ def draw(rows: Sequence[Row], epsilon: float, path: Path) -> None:
     areas.set_xticks(range(len(attacks)), [name.replace(": ", ":\n") for name in attacks])
     areas.tick_params(axis="x", labelsize=7)
     areas.set_title("area under the curve, by attack; a half is blind", fontsize=10)
-    areas.legend(fontsize=7)
+    areas.set_ylim(0, 1.05)
+    areas.legend(fontsize=7, loc="lower left")
     shown.axhline(epsilon, color="black", linestyle="--", linewidth=1)
-    shown.set_xticks(range(len(generators)), [name.replace(" ", "\n") for name in generators])
+    shown.set_xticks(range(len(generators)), [textwrap.fill(name, 15) for name in generators])
     shown.tick_params(axis="x", labelsize=7)
     shown.set_title(f"ε that was shown; dashed: {epsilon:g}, not to be exceeded", fontsize=10)
     figure.savefig(path, dpi=100)
