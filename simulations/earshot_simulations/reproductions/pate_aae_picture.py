@@ -80,7 +80,7 @@ def draw(
         axis.axhline(0.1, color="black", linewidth=0.5)
         axis.set_ylim(0, 1)
         axis.set_title(f"accuracy of students, K = {size.queries}\n{words}")
-    gaussian.legend(fontsize=8)
+    gaussian.legend(fontsize=8, handlelength=4)
     _grid(below, samples)
     figure.savefig(path, dpi=100)
 
