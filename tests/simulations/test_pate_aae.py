@@ -262,6 +262,26 @@ def test_the_reproduction_writes_a_table_a_picture_and_a_note(
     assert picture.stat().st_size > 10_000
 
 
+@pytest.mark.slow
+def test_two_processes_measure_what_one_does(
+    study: Callable[..., tuple[Study, Makers]], tmp_path: Path
+) -> None:
+    own, _ = study()
+    alone = pate_aae.reproduce(own, 1)
+    both = pate_aae.reproduce(replace(own, folder=tmp_path / "both"), 1, processes=2)
+    assert both.rows == alone.rows
+
+
+def test_processes_that_the_machine_lacks_are_refused_before_any_training(
+    study: Callable[..., tuple[Study, Makers]],
+) -> None:
+    own, makers = study()
+    for processes in (0, 10_000):
+        with pytest.raises(InvalidParametersError, match="processes"):
+            pate_aae.reproduce(own, 1, processes)
+    assert not makers.orders
+
+
 def cell(system: System, seed: int, fid: float) -> Cell:
     columns = ("fid_real", "agreement", *ACCURACIES.values())
     kept = {f"{noise.name.lower()}_{each}": 1.0 for noise in Noise for each in ("kept", "scale")}

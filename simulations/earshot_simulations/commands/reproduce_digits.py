@@ -37,6 +37,7 @@ def command(
         list[float] | None, typer.Option(help="A budget; may be repeated. By default the paper's.")
     ] = None,
     delta: Annotated[float, typer.Option(help="Of every budget.")] = 1e-5,
+    processes: Annotated[int, typer.Option(help="That train.")] = 2,
     work: Annotated[
         Path | None,
         typer.Option(help=f"Folder that keeps cells between runs; by default OUT/{WORK}."),
@@ -45,16 +46,18 @@ def command(
 ) -> None:
     """Run it, or go on where it was stopped."""
     from earshot_protocol import checks
+    from earshot_simulations.engine.processes import check_processes
     from earshot_simulations.reproductions import pate_aae
     from earshot_simulations.reproductions.outcome import files_of
     from earshot_simulations.spoken.study import EPSILONS, Size
 
     count = checks.whole("seeds", seeds)
+    check_processes("processes", processes)
     size = Size(teachers, queries, delta=delta, epsilons=tuple(epsilon or EPSILONS))
     prepare_folder(out, files_of(NAME), overwrite, resumes=[WORK])
     folder = work or out / WORK
     folder.mkdir(parents=True, exist_ok=True)
     with resumable(folder) as progress:
         study = pate_aae.opened(data, folder, size, progress, speaker)
-        outcome = pate_aae.reproduce(study, count)
+        outcome = pate_aae.reproduce(study, count, processes)
     written(outcome, out)

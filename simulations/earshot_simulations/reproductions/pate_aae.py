@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 
 from earshot_models.commands.progress import Progress
+from earshot_protocol import checks
+from earshot_simulations.engine.processes import check_processes
+from earshot_simulations.engine.quiet import let_cancelled_jobs_go
 from earshot_simulations.generation import public_embedding
 from earshot_simulations.generation.public_embedding import PublicEmbedding
 from earshot_simulations.reproductions import pate_aae_note, pate_aae_picture
@@ -60,20 +64,21 @@ def opened(
     return Study(split, embedding, size, makers, recipes, work, progress)
 
 
-def reproduce(study: Study, seeds: int) -> Outcome:
+def reproduce(study: Study, seeds: int, processes: int = 1) -> Outcome:
     """Every system under every budget, so many times.
 
     Args:
         study: what to measure.
         seeds: repetitions, each with its own teachers, generators and noise.
+        processes: that train.
+
+    Raises:
+        InvalidParametersError: no seeds or processes, or more of these than this machine can use.
     """
-    cells: list[Cell] = []
-    references: list[Cell] = []
-    for seed in range(1, seeds + 1):
-        references.append(study.references(seed))
-        for done, system in enumerate(System, start=1):
-            cells += study.cells(system, seed)
-            study.progress(f"systems, seed {seed}", done, len(System))
+    numbers = range(1, checks.whole("seeds", seeds) + 1)
+    _measure(study, numbers, check_processes("processes", processes))
+    references: list[Cell] = [study.references(seed) for seed in numbers]
+    cells = [cell for seed in numbers for system in System for cell in study.cells(system, seed)]
     found = Found(cells, references, averaged(cells))
     shown = {
         (system, epsilon): study.pictures(system, epsilon, 1)
@@ -86,6 +91,41 @@ def reproduce(study: Study, seeds: int) -> Outcome:
         lambda path: pate_aae_picture.draw(found, study.size, shown, path),
         pate_aae_note.note(found, study),
     )
+
+
+def _measure(study: Study, seeds: range, processes: int) -> None:
+    """Let cells be kept: a part of a seed at a time, of systems that learn from the same start."""
+    from joblib import Parallel, delayed
+
+    parts = [
+        (seed, tuple(system for system in System if system.started is started))
+        for seed in seeds
+        for started in (False, True)
+    ]
+    measured: Iterable[int] = (_part(study, *part) for part in parts)
+    if processes > 1:
+        let_cancelled_jobs_go()
+        silent = replace(study, progress=_silent)
+        parallel = Parallel(n_jobs=processes, return_as="generator_unordered", batch_size=1)
+        measured = parallel(delayed(_part)(silent, *part) for part in parts)
+    done, total = 0, len(seeds) * len(System)
+    study.progress("systems", done, total)
+    for number in measured:
+        done += number
+        study.progress("systems", done, total)
+
+
+def _part(study: Study, seed: int, systems: tuple[System, ...]) -> int:
+    """How many systems were measured."""
+    if not systems[0].started:
+        study.references(seed)
+    for system in systems:
+        study.cells(system, seed)
+    return len(systems)
+
+
+def _silent(what: str, done: int, total: int, line: str | None = None) -> None:
+    """Of a process whose words nobody hears."""
 
 
 def _embedding(

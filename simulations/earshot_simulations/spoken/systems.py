@@ -43,6 +43,13 @@ class System(enum.StrEnum):
         """Whether the generator needs a part of the budget."""
         return self not in (System.PRINTED, System.PUBLIC, System.PUBLIC_GAN)
 
+    @property
+    def started(self) -> bool:
+        """Whether the generator starts with public networks, or is such a start itself."""
+        return self not in (
+            System.PRINTED, System.PUBLIC, System.PRIVATE, System.PATE_GAN, System.DP_GAN,
+        )  # fmt: skip
+
 
 @dataclass(frozen=True)
 class Budget:
