@@ -151,10 +151,10 @@ def test_any_finite_points_are_answered_without_a_warning(
 
 
 def test_nothing_found_is_an_error_that_counts(monkeypatch: pytest.MonkeyPatch) -> None:
-    def outliers(self: object, points: np.ndarray) -> np.ndarray:
-        return np.full(len(points), -1)
+    def outliers(ordering: np.ndarray, **others: object) -> tuple[np.ndarray, None]:
+        return np.full(len(ordering), -1), None
 
-    monkeypatch.setattr(sklearn.cluster.OPTICS, "fit_predict", outliers)
+    monkeypatch.setattr(sklearn.cluster, "cluster_optics_xi", outliers)
     with pytest.raises(NothingFoundError, match="at least 5 of 30"):
         Optics().discover(np.zeros((30, 2), dtype=np.float32), Geometry.EUCLIDEAN)
 

@@ -1,4 +1,4 @@
-"""Global clustering by OPTICS (Ankerst et al. 1999; scikit-learn's implementation)."""
+"""Global clustering by OPTICS (Ankerst et al. 1999)."""
 
 from __future__ import annotations
 
@@ -11,6 +11,7 @@ import numpy.typing as npt
 from earshot_protocol.errors import InvalidInputError, RemoteError
 from earshot_protocol.geometry import Geometry, unit_rows
 from earshot_server.discovery.interface import Discovered
+from earshot_server.discovery.reachability import reachability
 
 
 class NothingFoundError(RemoteError):
@@ -48,7 +49,7 @@ class Optics:
             InvalidInputError: fewer than two points.
             NothingFoundError: no cluster of the required size.
         """
-        from sklearn.cluster import OPTICS
+        from sklearn.cluster import cluster_optics_xi
 
         if len(points) < 2:
             raise InvalidInputError(f"{len(points)} points: a clustering needs at least 2")
@@ -58,8 +59,12 @@ class Optics:
         least = min(len(points), max(5, round(self.least_per_root * math.sqrt(len(points)))))
         # Points that coincide have reachability zero, by which the ξ method divides; the infinite
         # and undefined ratios that come of it compare as they should.
+        plot = reachability(rows, least)
         with np.errstate(divide="ignore", invalid="ignore"):
-            labels = OPTICS(min_samples=least, xi=self.xi, min_cluster_size=least).fit_predict(rows)
+            labels, _ = cluster_optics_xi(
+                reachability=plot.reach, predecessor=plot.before, ordering=plot.ordering,
+                min_samples=least, min_cluster_size=least, xi=self.xi,
+            )  # fmt: skip
         clusters = labels.astype(np.int64)
         total = int(clusters.max()) + 1
         if not total:
