@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.geometry import Geometry
+from earshot_server.discovery.interface import LEFT_OUT, OUTLIER
 from earshot_server.discovery.optics import NothingFoundError, Optics
 
 SPREAD = 0.05
@@ -163,3 +164,20 @@ def test_nothing_found_is_an_error_that_counts(monkeypatch: pytest.MonkeyPatch) 
 def test_fewer_than_two_points_are_refused(count: int) -> None:
     with pytest.raises(InvalidInputError, match="at least 2"):
         Optics().discover(np.zeros((count, 2), dtype=np.float32), Geometry.EUCLIDEAN)
+
+
+@pytest.mark.parametrize("geometry", Geometry)
+def test_of_too_many_points_a_sample_is_looked_at(geometry: Geometry) -> None:
+    points, truth = planted(corners(4, 6, 2), 250, seed=7, spread=0.03)
+    whole, part = Optics().discover(points, geometry), Optics(most=400).discover(points, geometry)
+    assert (whole.clusters >= OUTLIER).all()
+    looked_at = part.clusters != LEFT_OUT
+    assert looked_at.sum() == 400
+    own = Optics().discover(points[looked_at], geometry)
+    np.testing.assert_array_equal(own.clusters, part.clusters[looked_at])
+    np.testing.assert_array_equal(own.centroids, part.centroids)
+    others = Optics(most=400, seed=1).discover(points, geometry).clusters != LEFT_OUT
+    assert (others != looked_at).any()
+    # Nothing but chance says who is in it: neither place nor cluster.
+    assert set(np.bincount(truth[looked_at]) // 25) <= {2, 3, 4, 5}
+    assert 150 < looked_at[:500].sum() < 250

@@ -10,6 +10,9 @@ import numpy.typing as npt
 
 from earshot_protocol.geometry import Geometry
 
+OUTLIER, LEFT_OUT = -1, -2
+"""Of a point: it is in no cluster; it was not looked at."""
+
 
 @dataclass(frozen=True)
 class Discovered:
@@ -17,7 +20,8 @@ class Discovered:
 
     Attributes:
         centroids: float32 of shape (global centroids, dimensions).
-        clusters: int64 of shape (points,): which global centroid a point belongs to; -1 if none.
+        clusters: int64 of shape (points,): which global centroid a point belongs to, or `OUTLIER`,
+            or `LEFT_OUT`.
     """
 
     centroids: npt.NDArray[np.float32]

@@ -41,6 +41,24 @@ def secure_sum(
 
 
 @app.command()
+def optics(
+    points: Annotated[
+        list[int] | None, typer.Option(help="How many; may be repeated. By default three sizes.")
+    ] = None,
+    dimensions: Annotated[int, typer.Option(help="Of a point.")] = 128,
+    threads: Annotated[int, typer.Option(help="That may be used.")] = 1,
+    seed: Annotated[int, typer.Option(help="Of the points.")] = 0,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Reachability plots beside scikit-learn's: time, and whether they are the same to a bit."""
+    from earshot_simulations.benchmarks.optics import benchmark
+
+    with shown() as progress:
+        rows = benchmark(points or [1000, 3000, 10_000], dimensions, threads, seed, progress)
+    _print_table("plots", rows, as_json)
+
+
+@app.command()
 def api(
     phones: Annotated[int, typer.Option(help="Phones that enrol and take part.")] = 2000,
     dropout: Annotated[
@@ -91,3 +109,12 @@ def _print(figures: dict[str, Any], as_json: bool) -> None:
         return
     for name, value in figures.items():
         print(f"{name:<28} {f'{value:.3f}' if isinstance(value, float) else value}")
+
+
+def _print_table(name: str, rows: list[dict[str, Any]], as_json: bool) -> None:
+    from earshot_simulations.reproductions.outcome import markdown_table
+
+    if as_json:
+        print(json.dumps({name: rows}, indent=2))
+        return
+    print(markdown_table(rows, list(rows[0])))

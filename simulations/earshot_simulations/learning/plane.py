@@ -13,9 +13,10 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
 from earshot_server.dashboard.wording import UNNAMED, counted, whole
+from earshot_server.discovery.interface import LEFT_OUT, OUTLIER
 from earshot_simulations.learning import drawing
 from earshot_simulations.learning.drawing import Picture
-from earshot_simulations.learning.run import NOBODY, Floats, Integers, Run
+from earshot_simulations.learning.run import Floats, Integers, Run
 
 _MARKERS = ("o", "s", "^", "D")
 """Beyond ten groups the shape of the marks changes, too."""
@@ -128,16 +129,18 @@ def global_centroids(run: Run, plane: Frame) -> Picture | None:
     def draw(axes: Axes) -> None:
         background(axes, run, plane)
         points, cluster = placed[sample], clusters[sample]
-        outlier, pixels = cluster == NOBODY, len(points) > _MOST_VECTORS
+        outlier, pixels = cluster < 0, len(points) > _MOST_VECTORS
         scatter(axes, points[outlier], s=4, c=drawing.MUTED, rasterized=pixels)
         marks(axes, points[~outlier], colours[cluster[~outlier]], size=6.0)
         scatter(axes, centres, s=70, c=drawing.CARD, marker="X", zorder=4)
         scatter(axes, centres, s=34, c=drawing.INK, marker="X", zorder=5)
 
-    outliers = int((clusters == NOBODY).sum())
+    outliers, left_out_ones = (int((clusters == kind).sum()) for kind in (OUTLIER, LEFT_OUT))
+    unseen = f", {whole(left_out_ones)} were not looked at" if left_out_ones else ""
     alt = (
         f"{counted(len(centres), 'global centroid')} from "
-        f"{counted(len(placed), 'local centroid')}, {counted(outliers, 'outlier')} among them."
+        f"{counted(len(placed), 'local centroid')}, "
+        f"{counted(outliers, 'outlier')} among them{unseen}."
     )
     return framed(draw, plane, alt, *left_out(plane, placed, len(sample)))
 

@@ -16,6 +16,7 @@ from earshot_protocol.privacy.accounting import Release, total
 from earshot_protocol.privacy.mechanisms import Cost, Unit
 from earshot_protocol.privacy.significance import are_clear
 from earshot_server.dashboard.groups import groups
+from earshot_server.discovery.interface import LEFT_OUT
 from earshot_simulations.adversary.success import Success
 from earshot_simulations.engine.course import StepRecord
 from earshot_simulations.populations.population import Skipped
@@ -24,7 +25,7 @@ Floats = npt.NDArray[np.float32]
 Integers = npt.NDArray[np.integer[Any]]
 
 NOBODY = -1
-"""In `Run.labels`: the centroid is unnamed. In `Run.local_clusters`: the centroid is an outlier."""
+"""In `Run.labels`: the centroid is unnamed."""
 
 PHASE_FAILED = "the phase failed: "
 """How `Run.interrupted` begins where no interruption but the phase itself ended the run."""
@@ -53,7 +54,8 @@ class Run:
             ones may have come after them.
         moved: bool (k,), which of the cells a sum has moved.
         local_centroids: float32 (c, d), all that phones published.
-        local_clusters: int (c,), for each the global centroid that it went into; -1 for outliers.
+        local_clusters: int (c,), for each the global centroid that it went into, or `OUTLIER` or
+            `LEFT_OUT` of `earshot_server.discovery.interface`.
         global_centroids: float32 (g, d).
         centroid_votes: int (g,), noisy.
         top: int (t,), the global centroids that the first vote kept.
@@ -150,6 +152,8 @@ def result(run: Run) -> dict[str, object]:
         "label_accuracy": run.label_accuracy,
         "clear_label_accuracy": run.clear_label_accuracy,
         "named": None if run.label_votes is None else len(run.names) - run.names.count(None),
+        "local_centroids": len(run.local_clusters) or None,
+        "clustered_centroids": int((run.local_clusters != LEFT_OUT).sum()) or None,
         "global_centroids": None if run.global_centroids is None else len(run.global_centroids),
         "top_global_centroids": len(run.top) if len(run.top) else None,
         "environments": _environments(run),

@@ -1,0 +1,130 @@
+"""What discovery's reachability plots cost, beside scikit-learn's and their floor, in one run.
+
+The floor is what any exact method over pairs does at least once without an index that prunes, which
+does not help in as many dimensions: the inner products of all pairs, by the BLAS that is installed,
+in float32. Core distances are scikit-learn's in both, so their share of the time is told apart.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import TypeVar
+
+import numpy as np
+import numpy.typing as npt
+
+from earshot_protocol import checks
+from earshot_server.discovery.optics import Optics
+from earshot_server.discovery.reachability import Reachability, reachability
+
+Progress = Callable[[str, int, int], None]
+Points = npt.NDArray[np.float64]
+
+PEER_POINTS = 20_000
+"""Beyond these scikit-learn takes many minutes, and is not waited for."""
+
+_CROWDS = 20
+_SPREAD = 0.3
+_ROWS = 512
+_T = TypeVar("_T")
+
+
+def benchmark(
+    sizes: list[int],
+    dimensions: int,
+    threads: int,
+    seed: int,
+    progress: Progress = lambda what, done, total: None,
+) -> list[dict[str, object]]:
+    """Time reachability plots of points in twenty crowds.
+
+    Args:
+        sizes: numbers of points.
+        dimensions: of a point.
+        threads: of BLAS and of scikit-learn's search.
+        seed: of the points.
+        progress: told which size is next.
+
+    Returns:
+        Of each size, figures by the names of the JSON output; times in seconds by the clock.
+
+    Raises:
+        InvalidParametersError: a number is out of range.
+    """
+    from threadpoolctl import threadpool_limits
+
+    for size in sizes:
+        checks.whole("points", size, 10)
+    checks.whole("dimensions", dimensions, 1, 4096)
+    checks.whole("threads", threads, 1)
+    checks.whole("seed", seed, 0)
+    rows = []
+    with threadpool_limits(threads):
+        reachability(_points(500, dimensions, seed), 5)  # compiles
+        for done, size in enumerate(sizes):
+            progress("reachability plots", done, len(sizes))
+            rows.append(_measured(_points(size, dimensions, seed), threads))
+        progress("reachability plots", len(sizes), len(sizes))
+    return rows
+
+
+def _measured(points: Points, threads: int) -> dict[str, object]:
+    from sklearn.neighbors import NearestNeighbors
+
+    least = Optics().least(len(points))
+    ours, seconds = _timed(lambda: reachability(points, least))
+    core = _timed(lambda: NearestNeighbors(n_neighbors=least).fit(points).kneighbors(points))[1]
+    floor = _timed(lambda: _products(points.astype(np.float32)))[1]
+    figures: dict[str, object] = {
+        "points": len(points),
+        "dimensions": points.shape[1],
+        "threads": threads,
+        "seconds": seconds,
+        "core_distances_seconds": core,
+        "floor_seconds": floor,
+        "peer_seconds": None,
+        "speedup": None,
+        "same": None,
+    }
+    if len(points) <= PEER_POINTS:
+        theirs, peer = _timed(lambda: _peer(points, least))
+        figures |= {"peer_seconds": peer, "speedup": peer / seconds, "same": _same(ours, theirs)}
+    return figures
+
+
+def _points(count: int, dimensions: int, seed: int) -> Points:
+    generator = np.random.default_rng(seed)
+    crowds = generator.standard_normal((_CROWDS, dimensions))
+    own = crowds[generator.integers(0, _CROWDS, count)]
+    return np.asarray(own + _SPREAD * generator.standard_normal((count, dimensions)))
+
+
+def _timed(call: Callable[[], _T]) -> tuple[_T, float]:
+    started = time.perf_counter()
+    result = call()
+    return result, time.perf_counter() - started
+
+
+def _products(points: npt.NDArray[np.float32]) -> None:
+    for start in range(0, len(points), _ROWS):
+        points[start : start + _ROWS] @ points.T
+
+
+def _peer(points: Points, least: int) -> Reachability:
+    from sklearn.cluster import compute_optics_graph
+
+    return Reachability(
+        *compute_optics_graph(
+            points, min_samples=least, max_eps=np.inf, metric="minkowski", p=2,
+            metric_params=None, algorithm="auto", leaf_size=30, n_jobs=None,
+        )
+    )  # fmt: skip
+
+
+def _same(ours: Reachability, theirs: Reachability) -> bool:
+    pairs = (
+        (ours.ordering, theirs.ordering), (ours.core, theirs.core),
+        (ours.reach, theirs.reach), (ours.before, theirs.before),
+    )  # fmt: skip
+    return all(np.array_equal(one, other) for one, other in pairs)
