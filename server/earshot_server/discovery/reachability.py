@@ -28,7 +28,7 @@ Indices = npt.NDArray[np.int64]
 
 _BATCH = 64
 """Points whose inner products are worked out at once."""
-_FEW = 2048
+FEW = 2048
 """Points left from which on those that were visited are no longer sorted out."""
 
 
@@ -124,7 +124,7 @@ def _visited(rows: Numbers, core: Numbers) -> Reachability:
     singles = (centred / scale).astype(np.float32)
     while len(ids):
         left = prim.begun(ids, rows[ids], core[ids], reach[ids], before[ids], singles[ids], scale)
-        enough = at + len(ids) // 2 if len(ids) > _FEW else count
+        enough = at + len(ids) // 2 if len(ids) > FEW else count
         point = 0
         while at < enough and point >= 0:
             at, point = prim.advance(left, ordering, at)
