@@ -6,6 +6,7 @@ PIP := $(V)/python -m pip --quiet --disable-pip-version-check
 OUT := out/demo
 DEMO := simulate --phones 500 --recordings 100 --data soundscapes --dropout 0.1 --summation real --out $(OUT) --overwrite
 SELECT := not slow
+EXAMPLES := quick
 COUNT :=
 comma := ,
 
@@ -24,8 +25,9 @@ test: browser lint types imports unit ## everything a change must pass
 # Counting lines takes a third of the tests' time.
 # Each of the two packages must reach the bar alone: one must not carry the other.
 test-all: SELECT :=
+test-all: EXAMPLES := earshot
 test-all: COUNT := --cov --cov-report=
-test-all: test ## the same, with the tests marked slow and the lines counted that they reach
+test-all: test ## the same with the tests marked slow, all examples, and the lines counted
 	$(V)/coverage report --include='protocol/*' --fail-under=90
 	$(V)/coverage report --include='client/*' --fail-under=90
 
@@ -46,7 +48,8 @@ browser: .venv/.installed
 
 # Three processes on two cores: many tests wait for a server that they have started, and not for a core.
 unit: browser
-	$(V)/pytest -n 3 --dist loadfile --no-loadscope-reorder -m "$(SELECT)" $(COUNT)
+	$(V)/pytest -n 3 --dist loadfile --no-loadscope-reorder -m "$(SELECT)" \
+		--hypothesis-profile=$(EXAMPLES) $(COUNT)
 
 format: .venv/.installed ## let ruff rewrite what it can
 	$(V)/ruff format .

@@ -9,12 +9,15 @@ from collections.abc import Generator
 
 import pytest
 from hypothesis import settings
+from support.examples import USUAL
 
 # Before anything loads numpy: workers that each start a pool of threads only wait for one another.
 os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
 os.environ.setdefault("OMP_NUM_THREADS", "1")
 
-settings.register_profile("earshot", derandomize=True, deadline=None)
+# `make test` loads the quick one by its name.
+settings.register_profile("earshot", derandomize=True, deadline=None, max_examples=USUAL)
+settings.register_profile("quick", settings.get_profile("earshot"), max_examples=USUAL // 5)
 settings.load_profile("earshot")
 
 # Whoever starts us in the background has Ctrl-C ignored, and so would every process of ours.

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.examples import examples
 from support.parameters import discovery_parameters, learning_parameters, statistics_parameters
 
 from earshot_client.phone import Phone
@@ -285,7 +286,7 @@ def test_a_release_is_weighed_again_when_it_leaves(stricter: Policy) -> None:
 
 
 @pytest.mark.slow
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(
     st.lists(
         st.tuples(
@@ -329,7 +330,7 @@ def test_no_series_of_phases_spends_more_than_the_budgets(
 WHATEVER = st.sampled_from([1e-9, 1e-8, 1e-6, 1e-3, 0.1, 1, 3, 50, 1e3, 1e5, 1e9, 1e100, 1e308])
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(
     st.one_of(
         st.builds(

@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.examples import examples
 from support.parameters import learning_parameters, statistics_parameters
 from support.policies import without_budget
 
@@ -154,7 +155,7 @@ def test_the_task_itself_is_answered(name: str, policy: Policy | None) -> None:
 
 @pytest.mark.parametrize("policy", [None, ANYTHING], ids=["per recording", "anything goes"])
 @pytest.mark.parametrize("name", TASKS)
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=examples(150), deadline=None, derandomize=True)
 @given(data=st.data())
 def test_a_field_with_any_other_value_is_answered_or_refused_by_name(
     name: str, policy: Policy | None, data: st.DataObject

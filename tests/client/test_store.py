@@ -13,6 +13,7 @@ import pytest
 from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, rule
+from support.examples import examples
 
 from earshot_client.store.encrypted import EncryptedStore
 from earshot_client.store.interface import DamagedStoreError, Store
@@ -381,7 +382,9 @@ class EncryptedStores(_Stores):
 
 
 # Deriving the random choices from the code itself keeps these from being flaky.
-STATEFUL = settings(max_examples=25, stateful_step_count=20, deadline=None, derandomize=True)
+STATEFUL = settings(
+    max_examples=examples(25), stateful_step_count=20, deadline=None, derandomize=True
+)
 TestMemoryStores = MemoryStores.TestCase
 TestMemoryStores.settings = STATEFUL
 TestEncryptedStores = EncryptedStores.TestCase

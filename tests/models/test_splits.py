@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.examples import examples
 
 from earshot_models.datasets.dataset import Clip, Dataset
 from earshot_models.datasets.splits import folds, split
@@ -25,7 +26,7 @@ def of(*clips: Clip) -> Dataset:
 
 
 @given(groups=GROUPS, fraction=st.floats(0.05, 0.95), seed=st.integers(0, 99))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_no_group_is_torn_and_no_class_is_lost(
     groups: list[tuple[str, int]], fraction: float, seed: int
 ) -> None:
@@ -70,7 +71,7 @@ def test_what_cannot_be_split_is_named() -> None:
 
 
 @given(groups=GROUPS, count=st.integers(2, 6), seed=st.integers(0, 9))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_folds_test_every_clip_once_and_tear_no_group(
     groups: list[tuple[str, int]], count: int, seed: int
 ) -> None:

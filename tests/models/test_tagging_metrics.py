@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
+from support.examples import examples
 
 from earshot_models.tagging import metrics
 from earshot_protocol.errors import InvalidInputError
@@ -49,7 +50,7 @@ def textbook_area(truth, likely):
     return wins / pairs
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(
     truth=arrays.arrays(np.int8, (9, 4), elements=st.integers(0, 1)),
     likely=arrays.arrays(np.int8, (9, 4), elements=st.integers(0, 8)),

@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.examples import examples
 
 from earshot_models.tagging import losses, mixup
 from earshot_models.tagging.balanced_batches import Balanced, Cycle
@@ -45,7 +46,7 @@ def test_shares_have_the_moments_of_their_beta(concentration):
     rounds=st.integers(1, 4),
     seed=st.integers(0, 99),
 )
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 def test_labels_take_turns_and_so_do_the_examples_of_each(present, rounds, seed):
     there = np.array(present)
     order = Balanced(there, np.random.default_rng(seed))

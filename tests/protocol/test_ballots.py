@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 from numpy.typing import NDArray
+from support.examples import examples
 
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_protocol.voting.ballots import label_votes, top_candidates, top_votes, winning_labels
@@ -38,7 +39,7 @@ def slow_label_votes(counts: list[list[int]], votes: int) -> list[list[int]]:
     ]
 
 
-@settings(max_examples=300, derandomize=True)
+@settings(max_examples=examples(300), derandomize=True)
 @given(counts=vectors, data=st.data())
 def test_top_votes_follow_the_paper(counts: NDArray[np.int64], data: st.DataObject) -> None:
     votes = data.draw(st.integers(1, len(counts)))
@@ -48,7 +49,7 @@ def test_top_votes_follow_the_paper(counts: NDArray[np.int64], data: st.DataObje
     assert ballot.sum() == min(votes, np.count_nonzero(counts))
 
 
-@settings(max_examples=300, derandomize=True)
+@settings(max_examples=examples(300), derandomize=True)
 @given(counts=matrices, data=st.data())
 def test_label_votes_follow_the_paper(counts: NDArray[np.int64], data: st.DataObject) -> None:
     votes = data.draw(st.integers(1, len(counts)))
@@ -61,7 +62,7 @@ def test_label_votes_follow_the_paper(counts: NDArray[np.int64], data: st.DataOb
 
 
 @pytest.mark.parametrize("ballot", [top_votes, label_votes])
-@settings(max_examples=300, derandomize=True)
+@settings(max_examples=examples(300), derandomize=True)
 @given(data=st.data())
 def test_one_recording_more_changes_a_ballot_by_at_most_two(
     ballot: Ballot, data: st.DataObject
@@ -105,7 +106,7 @@ def test_a_ballot_leaves_the_counts_alone() -> None:
     assert counts.tolist() == [[3, 1], [0, 2]]
 
 
-@settings(max_examples=200, derandomize=True)
+@settings(max_examples=examples(200), derandomize=True)
 @given(
     totals=st.lists(
         st.sampled_from([-(2**63), -(2**63) + 1, -3, -1, 0, 1, 2, 2**63 - 1]),
@@ -121,7 +122,7 @@ def test_top_candidates_by_descending_total(totals: list[int], data: st.DataObje
     assert kept.tolist() == sorted(range(len(totals)), key=lambda i: (-totals[i], i))[:top]
 
 
-@settings(max_examples=100, derandomize=True)
+@settings(max_examples=examples(100), derandomize=True)
 @given(
     arrays(np.int64, st.tuples(st.integers(1, 6), st.integers(1, 5)), elements=st.integers(-3, 3))
 )

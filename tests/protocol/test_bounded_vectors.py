@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.examples import examples
 
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.privacy.mechanisms import GRID, Unit, VectorSum
@@ -58,7 +59,7 @@ def phones(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray, int]:
     return points, np.array(cells, dtype=np.int64), count
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(phones(), phones())
 def test_no_phone_adds_more_than_the_grid(
     phone: tuple[np.ndarray, np.ndarray, int], other: tuple[np.ndarray, np.ndarray, int]
@@ -76,7 +77,7 @@ def test_no_phone_adds_more_than_the_grid(
     assert distance(steps, replaced) <= sensitivity(Unit.REPLACED_PHONE, steps.size)
 
 
-@settings(max_examples=120, deadline=None)
+@settings(max_examples=examples(120), deadline=None)
 @given(phones())
 def test_one_recording_moves_the_steps_by_no_more_than_is_claimed(
     phone: tuple[np.ndarray, np.ndarray, int],
@@ -91,7 +92,7 @@ def test_one_recording_moves_the_steps_by_no_more_than_is_claimed(
         assert moved <= sensitivity(Unit.RECORDING, whole.size)
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 @given(st.data())
 def test_one_label_moves_a_table_of_labels_by_no_more(data: st.DataObject) -> None:
     shape = data.draw(st.tuples(st.integers(1, 5), st.integers(1, 5)))

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.examples import examples
 
 from earshot_protocol.errors import (
     InvalidInputError,
@@ -35,7 +36,7 @@ COMPLETE = choose(12, (5,), 100, 0.25, 0.1)
 SPARSE = choose(30, (4,), 50, 0.1, 0.0, neighbours=20, statistical_security=10, correctness=10)
 
 shared_fixture = settings(
-    max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture]
+    max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture]
 )
 
 

@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from sslib import shamir as sslib
+from support.examples import examples
 
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.secure_sum import shamir
@@ -77,7 +78,7 @@ def test_the_prime_is_the_largest_below_2_to_the_256() -> None:
     assert not any(is_prime(number) for number in range(PRIME + 2, 2**256, 2))
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(sharing=sharings())
 def test_any_threshold_of_shares_gives_the_secret_to_us_to_sslib_and_to_the_textbook(
     sharing: tuple[bytes, int, int, list[int]],
@@ -94,7 +95,7 @@ def test_any_threshold_of_shares_gives_the_secret_to_us_to_sslib_and_to_the_text
     assert all(lagrange(few, x) == y for x, y in shares.items())
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(secret=st.binary(min_size=1, max_size=30), data=st.data())
 def test_we_recover_what_sslib_shared(secret: bytes, data: st.DataObject) -> None:
     count = data.draw(st.integers(1, 25))
@@ -105,7 +106,7 @@ def test_we_recover_what_sslib_shared(secret: bytes, data: st.DataObject) -> Non
     assert shamir.recover(shares, count) == int.from_bytes(MARK + secret)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(secret=SECRETS, other=SECRETS, threshold=st.integers(2, 12), data=st.data())
 def test_one_share_fewer_fits_every_secret(
     secret: bytes, other: bytes, threshold: int, data: st.DataObject

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from hypothesis.extra import numpy as arrays
+from support.examples import examples
 
 from earshot_protocol import encoder_file
 from earshot_protocol.encoder_file import DIMENSIONS, DamagedEncoderError
@@ -66,7 +67,7 @@ def base64(rows: np.ndarray) -> Any:
     return msgspec.to_builtins(rows.astype("<i2").tobytes())
 
 
-@settings(max_examples=25)
+@settings(max_examples=examples(25))
 @given(
     arrays.arrays(
         np.float64,

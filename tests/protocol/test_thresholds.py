@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from support.examples import examples
 from support.goodness import ALPHA_LIMIT, source
 
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
@@ -66,7 +67,7 @@ def textbook_above(values: list[float]) -> list[bool]:
     return [value > middle for value in values]
 
 
-@settings(max_examples=200)
+@settings(max_examples=examples(200))
 @given(st.lists(st.integers(0, 12), min_size=2, max_size=7).filter(lambda each: len(set(each)) > 1))
 def test_above_the_widest_gap_and_of_equal_gaps_the_upper(values: list[float]) -> None:
     found = above_widest_gap(np.array([values, values], dtype=np.float64))

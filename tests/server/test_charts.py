@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from markupsafe import Markup
+from support.examples import examples
 
 from earshot_server.dashboard import charts
 from earshot_server.dashboard.charts import Place
@@ -172,7 +173,7 @@ def places_of(count: int, name: str = "park") -> list[Place]:
     return [Place(i + 1, name, i % charts.HUES, 20 * (count - i)) for i in range(count)]
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(st.integers(1, 30), st.integers(0, 10**6), st.booleans())
 def test_map_keeps_marks_apart_and_in_the_frame(count: int, seed: int, together: bool) -> None:
     random = np.random.default_rng(seed)

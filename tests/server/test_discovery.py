@@ -7,6 +7,7 @@ import pytest
 import sklearn.cluster
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.examples import examples
 
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.geometry import Geometry
@@ -129,7 +130,7 @@ def test_coinciding_points_are_why_division_by_zero_is_silenced() -> None:
         sklearn.cluster.OPTICS(min_samples=5, xi=0.02).fit(points)
 
 
-@settings(max_examples=30)
+@settings(max_examples=examples(30))
 @given(
     count=st.integers(2, 60),
     dimensions=st.integers(1, 4),

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.examples import examples
 from support.parameters import (
     discovery_parameters,
     learning_parameters,
@@ -173,7 +174,7 @@ def test_few_phones_find_less_and_hardly_any_nothing() -> None:
     assert words(starved).count("none can stand clear of the noise") == 2
 
 
-@settings(max_examples=30, deadline=None)
+@settings(max_examples=examples(30), deadline=None)
 @given(
     phones=st.integers(100, 5000),
     votes=st.integers(1, 10),

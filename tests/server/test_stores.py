@@ -10,6 +10,7 @@ from concurrent.futures import Future, ThreadPoolExecutor
 import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
+from support.examples import examples
 from support.steps import Step
 
 from earshot_protocol.errors import (
@@ -273,7 +274,7 @@ def _done(store: PhaseStore, change: tuple[object, ...]) -> tuple[object, ...]:
     )
 
 
-@settings(max_examples=40, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=examples(40), suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(changes=st.lists(_changes, max_size=20))
 def test_both_stores_do_the_same(database: Database, changes: list[tuple[object, ...]]) -> None:
     database.query("TRUNCATE phases, tasks, answers, steps")

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from support.examples import examples
 
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_protocol.privacy.mechanisms import Unit
@@ -33,7 +34,7 @@ tables = st.lists(
 
 
 @pytest.mark.parametrize("voting", RULES, ids=NAMES)
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(table=tables, seed=st.integers(0, 2**16), order=st.sampled_from([1.5, 4.0, 12.0]))
 def test_neighbours_costs_and_sensitivities_are_within_what_is_said(
     voting: Any, table: Any, seed: int, order: float

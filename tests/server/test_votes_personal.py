@@ -11,6 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import stats
+from support.examples import examples
 from support.goodness import ALPHA_LIMIT, source
 
 from earshot_protocol.errors import InvalidParametersError
@@ -139,7 +140,7 @@ def test_what_noise_may_spend_is_the_inverse_of_what_it_costs() -> None:
 # ------------------------------------------------------------------------------- owners' accounts
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=examples(60), deadline=None)
 @given(
     st.lists(st.floats(0.05, 6), min_size=1, max_size=6),
     st.lists(st.floats(0, 4), min_size=6, max_size=6),

@@ -12,6 +12,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import log_ndtr
+from support.examples import examples
 
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_protocol.privacy.mechanisms import Unit
@@ -110,7 +111,7 @@ def test_the_data_dependent_bound_at_50_digits(
     np.testing.assert_allclose(found.answered[0], np.minimum(expected, bits), rtol=1e-7)
 
 
-@settings(max_examples=40, deadline=None)
+@settings(max_examples=examples(40), deadline=None)
 @given(
     st.lists(st.integers(0, 50), min_size=4, max_size=4),
     st.sampled_from([None, 1, 2]),
