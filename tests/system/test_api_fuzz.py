@@ -17,10 +17,8 @@ from typing import Any
 import msgspec
 import psutil
 import pytest
-import schemathesis
 from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis.errors import Unsatisfiable
-from schemathesis.generation import GenerationMode
 from support.api_caller import Caller, Server
 from support.hostile_requests import Request, Response, World, send
 from support.played_phase import PARAMETERS
@@ -262,6 +260,9 @@ class Drive:
 
     def run(self, examples: int) -> None:
         """So many valid and so many invalid cases of every operation."""
+        import schemathesis  # seconds, in every process that collects this file
+        from schemathesis.generation import GenerationMode
+
         described = document()
         give_base64(described)
         for loaded in schemathesis.openapi.from_dict(described).get_all_operations():
