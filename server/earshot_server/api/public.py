@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import cache
+
 import msgspec
 from flask import Blueprint, Response
 
@@ -26,7 +28,7 @@ def public(archive: Archive) -> Blueprint:
     blueprint = Blueprint("public", __name__)
     blueprint.before_request(bodies.negotiate)
     blueprint.after_request(_cache)
-    described = msgspec.json.encode(document())
+    described = _described()
 
     @blueprint.get(RESULTS)
     def results() -> Response:
@@ -64,6 +66,12 @@ def public(archive: Archive) -> Blueprint:
         return Response(described, content_type=JSON)
 
     return blueprint
+
+
+@cache
+def _described() -> bytes:
+    """The same in every application of a process, of which it would be most of the making."""
+    return msgspec.json.encode(document())
 
 
 def _cache(response: Response) -> Response:
