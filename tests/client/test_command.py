@@ -39,7 +39,12 @@ def test_the_version_is_shown() -> None:
     [
         ("typer", ("--help",), "phone"),
         ("earshot_simulations", ("simulate",), None),
-        ("sklearn", ("simulate", "--phones", "100", "--recordings", "5"), "simulations"),
+        pytest.param(
+            "sklearn",
+            ("simulate", "--phones", "100", "--recordings", "5"),
+            "simulations",
+            marks=pytest.mark.slow,
+        ),
         ("joblib", ("simulate", "--phones", "100", "--recordings", "5"), "simulations"),
     ],
 )

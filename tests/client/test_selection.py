@@ -20,7 +20,6 @@ from earshot_protocol.privacy.mechanisms import Unit
 
 ROUNDS = 6000
 LIMIT = 1e-4  # of a goodness-of-fit test; seeds are fixed, so a pass stays a pass
-COUNTS = [(0, 0), (3, 2), (2, 3, 1), (0, 4, 4), (5, 0, 1)]
 
 
 METHODS = list(SelectionMethod)
@@ -89,7 +88,16 @@ def peeled(law: Law, counts: tuple[int, ...], epsilon: float) -> dict[tuple[int,
     return pairs
 
 
-@pytest.mark.parametrize("counts", COUNTS)
+@pytest.mark.parametrize(
+    "counts",
+    [
+        (0, 0),
+        (3, 2),
+        (0, 4, 4),
+        pytest.param((2, 3, 1), marks=pytest.mark.slow),
+        pytest.param((5, 0, 1), marks=pytest.mark.slow),
+    ],
+)
 @pytest.mark.parametrize("method", METHODS)
 def test_one_choice_has_the_law(method: SelectionMethod, counts: tuple[int, ...]) -> None:
     """A right sampler fails with probability `LIMIT`, here and below: a chi-squared test."""
@@ -143,7 +151,10 @@ def neighbours(size: int, most: int) -> Iterator[tuple[tuple[int, ...], tuple[in
             yield counts, tuple(count + (i == j) for j, count in enumerate(counts))
 
 
-@pytest.mark.parametrize("epsilon", [0.3, 1.0, 2.5])
+@pytest.mark.parametrize(
+    "epsilon",
+    [pytest.param(0.3, marks=pytest.mark.slow), 1.0, pytest.param(2.5, marks=pytest.mark.slow)],
+)
 @pytest.mark.parametrize("method", METHODS)
 def test_loss_on_neighbours_is_at_most_epsilon(method: SelectionMethod, epsilon: float) -> None:
     """Every pair of monotone neighbours of up to three counts, both directions, exactly."""

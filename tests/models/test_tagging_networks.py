@@ -35,7 +35,9 @@ def vgg(convolutions, labels, frames, bands):
     return total + flat * 4096 + 4096 + 4096 * 4096 + 4096 + 4096 * labels + labels
 
 
-@pytest.mark.parametrize(("name", "layers"), [("resnet18", 18), ("resnet34", 34)])
+@pytest.mark.parametrize(
+    ("name", "layers"), [("resnet18", 18), pytest.param("resnet34", 34, marks=pytest.mark.slow)]
+)
 def test_resnets_are_those_of_the_table(name, layers):
     model = networks.build(name, PAPER.shape, 153)
     blocks = networks.RESNETS[name]

@@ -88,7 +88,11 @@ def test_any_dropouts_within_rho_give_the_exact_sum_of_those_who_stayed(
     assert np.array_equal(current.aggregator.result(), current.expected(arrived))
 
 
-@pytest.mark.parametrize("parameters", [COMPLETE, SPARSE], ids=["complete", "sparse"])
+@pytest.mark.parametrize(
+    "parameters",
+    [COMPLETE, pytest.param(SPARSE, marks=pytest.mark.slow)],
+    ids=["complete", "sparse"],
+)
 @shared_fixture
 @given(data=st.data())
 def test_any_dropouts_beyond_rho_end_the_sum_and_open_nothing(

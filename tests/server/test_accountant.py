@@ -48,7 +48,10 @@ def skellam(multiplier: float, length: int = 320) -> SkellamSum:
 # --------------------------------------------------------------------- closed forms, second method
 
 
-@pytest.mark.parametrize(("epsilon", "times"), [(0.05, 40), (0.3, 1), (0.3, 10), (1.0, 5)])
+@pytest.mark.parametrize(
+    ("epsilon", "times"),
+    [pytest.param(0.05, 40, marks=pytest.mark.slow), (0.3, 1), (0.3, 10), (1.0, 5)],
+)
 def test_loss_distributions_agree_with_the_binomial_sum_of_randomized_response(
     epsilon: float, times: int
 ) -> None:

@@ -67,7 +67,13 @@ def test_one_step_has_the_divergence_of_its_densities(
 
 
 @pytest.mark.parametrize(
-    ("noise", "rate", "steps"), [(1.0, 1.0, 9), (0.8, 0.2, 8), (2.0, 0.1, 600), (0.5, 0.03, 50)]
+    ("noise", "rate", "steps"),
+    [
+        (1.0, 1.0, 9),
+        (0.8, 0.2, 8),
+        pytest.param(2.0, 0.1, 600, marks=pytest.mark.slow),
+        (0.5, 0.03, 50),
+    ],
 )
 def test_many_steps_have_the_epsilon_of_the_library(noise: float, rate: float, steps: int) -> None:
     found = training_epsilon(noise, rate, steps, 1e-6)

@@ -120,7 +120,7 @@ def test_pictures_follow_the_cells(by_sums: MakeRun) -> None:
     assert ">office<" in named
 
 
-@pytest.mark.parametrize("dimensions", [3, 16])
+@pytest.mark.parametrize("dimensions", [3, pytest.param(16, marks=pytest.mark.slow)])
 def test_it_is_drawn_in_any_dimensions_and_before_anything_was_summed(
     by_sums: MakeRun, dimensions: int
 ) -> None:

@@ -100,7 +100,13 @@ def test_somebody_vanishes_in_every_step() -> None:
     assert {step.step: step.dropped for step in run.steps} == lost
 
 
-@pytest.mark.parametrize("place", range(12))
+@pytest.mark.parametrize(
+    "place",
+    [
+        pytest.param(place, marks=[] if place in (0, 6, 11) else [pytest.mark.slow])
+        for place in range(12)
+    ],
+)
 def test_an_interrupt_at_any_step_leaves_what_was_finished(place: int) -> None:
     stop = steps(SMALL)[place]
 

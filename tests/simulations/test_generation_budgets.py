@@ -104,7 +104,9 @@ def test_laplace_noise_is_nearly_the_least_that_pure_privacy_allows(
     assert scale <= apart * queries / epsilon
 
 
-@pytest.mark.parametrize(("epsilon", "rate"), [(0.5, 0.1), (0.5, 1.0), (4.0, 0.02)])
+@pytest.mark.parametrize(
+    ("epsilon", "rate"), [(0.5, 0.1), (0.5, 1.0), pytest.param(4.0, 0.02, marks=pytest.mark.slow)]
+)
 def test_one_batch_has_the_least_noise_that_keeps_the_budget(epsilon: float, rate: float) -> None:
     clips = 1000
     noise = budgets.dp_sgd(epsilon, DELTA, clips, Batches(1, round(rate * clips)))
@@ -112,7 +114,7 @@ def test_one_batch_has_the_least_noise_that_keeps_the_budget(epsilon: float, rat
     assert sampled_delta(noise - 0.01, rate, epsilon) > DELTA
 
 
-@pytest.mark.parametrize("epsilon", [0.5, 3.0])
+@pytest.mark.parametrize("epsilon", [0.5, pytest.param(3.0, marks=pytest.mark.slow)])
 def test_many_batches_cost_no_more_than_renyi_divergences_say_and_not_much_less(
     epsilon: float,
 ) -> None:

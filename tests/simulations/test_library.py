@@ -56,6 +56,7 @@ def test_the_example_of_a_sweep_runs_and_goes_on(tmp_path: Path) -> None:
     assert again[5] == rows[0]
 
 
+@pytest.mark.slow
 def test_the_example_of_the_documentation_runs(tmp_path: Path) -> None:
     lines = output_of(ONE_PHASE, tmp_path)
     assert [line.split()[0] for line in lines[:3]] == ["base", "skewed", "attacked"]

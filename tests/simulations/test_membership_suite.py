@@ -59,7 +59,7 @@ def randomized(candidates: Records, epsilon: float) -> Any:
     return train
 
 
-@pytest.mark.parametrize("epsilon", [0.5, 1.5])
+@pytest.mark.parametrize("epsilon", [pytest.param(0.5, marks=pytest.mark.slow), 1.5])
 def test_randomized_answers_pass_at_their_epsilon_and_fail_below_it(epsilon: float) -> None:
     played = replace(game(records=80, trials=160, samples=100), always=drawn(0, 2))
     one = {"nearest sample": ATTACKS["nearest sample"]}

@@ -58,7 +58,7 @@ def test_the_command_leaves_a_table_a_picture_and_a_note(
     assert (out / f"{table.NAME}.png").stat().st_size > 10_000
 
 
-@pytest.mark.parametrize("name", CASES)
+@pytest.mark.parametrize("name", ["Two", pytest.param("Ten", marks=pytest.mark.slow)])
 def test_accounts_are_in_their_order(folder: Path, name: str) -> None:
     votes = read_votes(folder, CASES)[name]
     found = account(CASES[name], votes, 3)

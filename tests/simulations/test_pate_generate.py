@@ -208,7 +208,7 @@ def test_noisy_gradients_cost_no_more_than_the_budget_by_the_accountant(
     assert "Two clips of one person have ε = 16 at δ = 1 – that is, nothing" in report
 
 
-@pytest.mark.parametrize("mechanism", ["gnmax", "lnmax"])
+@pytest.mark.parametrize("mechanism", ["gnmax", pytest.param("lnmax", marks=pytest.mark.slow)])
 def test_votes_cost_no_more_than_the_budget_over_all_queries(
     mechanism: str,
     sensitive: Path,

@@ -92,7 +92,7 @@ def check_alone(page: Page) -> None:
                 assert "url(" not in value.replace("url(#", "")
 
 
-@pytest.mark.parametrize("dimensions", [1, 2, 16])
+@pytest.mark.parametrize("dimensions", [1, 2, pytest.param(16, marks=pytest.mark.slow)])
 def test_report_is_whole_and_stands_alone(make_run: MakeRun, dimensions: int) -> None:
     document = render(make_run(dimensions=dimensions))
     page = Page(document)
