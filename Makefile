@@ -46,9 +46,9 @@ imports: .venv/.installed
 browser: .venv/.installed
 	@$(V)/python tests/support/browser.py
 
-# Three processes on two cores: many tests wait for a server that they have started, and not for a core.
+# Four processes on two cores: many tests wait for a server that they have started, and not for a core.
 unit: browser
-	$(V)/pytest -n 3 --dist loadfile --no-loadscope-reorder -m "$(SELECT)" \
+	$(V)/pytest -n 4 --dist loadfile --no-loadscope-reorder -m "$(SELECT)" \
 		--hypothesis-profile=$(EXAMPLES) $(COUNT)
 
 format: .venv/.installed ## let ruff rewrite what it can
