@@ -46,6 +46,9 @@ FIELDS = {
     "named",
     "configuration",
     "notes",
+    # … and what it takes to repeat it.
+    "provenance",
+    "digest",
 }
 
 

@@ -6,19 +6,18 @@ import json
 import os
 from dataclasses import fields
 from pathlib import Path
-from typing import Annotated, Any
+from typing import Annotated
 
 import typer
 
-from earshot_models.commands.output import prepare_folder
-from earshot_models.commands.progress import shown
-from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.privacy.local_mechanisms import SelectionMethod
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER, SHIPPED_ENCODERS
 from earshot_server.commands.discovery_options import Cells, LabelShare, MostCells, Sums
 from earshot_server.commands.routes import check_options, given
 from earshot_server.discovery.route import Discovery
 from earshot_simulations.adversary.adversary import Adversary
+from earshot_simulations.commands.repeating import repeated
+from earshot_simulations.commands.running import run_and_write, summarize
 from earshot_simulations.commands.simulated_labelling import labelling
 from earshot_simulations.learning.settings import (
     NO_BUDGET,
@@ -146,6 +145,12 @@ def simulate(
     label_votes: Annotated[
         int, typer.Option(help="Ones in a ballot of the second vote.")
     ] = _DEFAULT.label_votes,
+    repeat: Annotated[
+        Path | None,
+        typer.Option(
+            help="Do the run of this result.json again, and say whether it came out the same."
+        ),
+    ] = None,
     out: Annotated[
         Path | None, typer.Option(help="New folder for result.json and report.html.")
     ] = None,
@@ -159,8 +164,11 @@ def simulate(
     """Run one learning phase over simulated phones, every phone with its real cryptography."""
     if context.invoked_subcommand is not None:
         return
-    given = dict(locals())  # every setting is an option of its name
-    options = {field.name: given[field.name] for field in fields(Settings)}
+    if repeat is not None:
+        repeated(context, repeat, jobs, out, overwrite, as_json)
+        return
+    chosen = dict(locals())  # every setting is an option of its name
+    options = {field.name: chosen[field.name] for field in fields(Settings)}
     options["discovery"] = _route(context, discovery, budget)
     options["budget"] = default_budget(data) if budget is None else whole_budget(budget)
     if budget is not None:
@@ -170,24 +178,14 @@ def simulate(
     settings = Settings(**options)
     settings.check()
 
-    from earshot_simulations.learning.files import FILES, write
     from earshot_simulations.learning.reading import REAL_SOUND, TRY_IT
     from earshot_simulations.learning.run import result
-    from earshot_simulations.learning.simulation import simulate as run_phase
 
-    if out is not None:
-        prepare_folder(out, FILES, overwrite)
-    try:
-        with shown() as progress:
-            run = run_phase(settings, progress)
-        if out is not None:
-            write(run, out)
-    except (OSError, MemoryError) as error:
-        raise InvalidInputError(f"this machine has no room for that simulation: {error}") from error
+    run = run_and_write(settings, out, overwrite)
     if as_json:
         print(json.dumps(result(run), indent=2, allow_nan=False))
     else:
-        _summarize(result(run), out)
+        summarize(result(run), out)
         if data == SOUNDSCAPES and encoder is None:
             unheard = REAL_SOUND[settings.discovery]
             print(
@@ -210,36 +208,3 @@ def _route(context: typer.Context, discovery: Discovery | None, budget: str | No
     chosen = discovery or (Discovery.LOCAL if local else Discovery.SECURE_SUM)
     check_options(context, said, chosen, OPTIONS, "--discovery ")
     return chosen
-
-
-def _summarize(figures: dict[str, Any], out: Path | None) -> None:
-    shown_figures = {
-        **{name: figures[name] for name in ("phones", "survivors")},
-        **_found(figures),
-        **{
-            name: figures[name]
-            for name in (
-                *("ari_train", "ari_test", "label_accuracy", "clear_label_accuracy"),
-                *("peak_memory_mb", "interrupted"),
-            )
-        },
-    }
-    for name, value in shown_figures.items():
-        if value is not None:
-            shown_value = f"{value:.3f}" if isinstance(value, float) else value
-            print(f"{name.replace('_', ' '):<22} {shown_value}")
-    if out is not None:
-        print(f"{'report':<22} {out / 'report.html'}")
-
-
-def _found(figures: dict[str, Any]) -> dict[str, Any]:
-    """What was found, in the words of its discovery."""
-    if figures["configuration"]["discovery"] == Discovery.LOCAL:
-        return {name: figures[name] for name in ("global_centroids", "top_global_centroids")}
-    named = [each for each in figures["environments"] if each["label"] and each["centroids"]]
-    done = figures["named"] is not None
-    return {
-        "cells": figures["global_centroids"],
-        "named_cells": figures["named"],
-        "environments": len(named) if done else None,
-    }

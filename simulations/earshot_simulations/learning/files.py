@@ -8,7 +8,8 @@ from pathlib import Path
 
 from earshot_simulations.learning.run import Run, result
 
-FILES = ("result.json", "report.html")
+RESULT = "result.json"
+FILES = (RESULT, "report.html")
 """All that `write` writes."""
 
 
@@ -25,7 +26,7 @@ def write(run: Run, folder: Path) -> None:
     from earshot_simulations.learning.report import render
 
     folder.mkdir(parents=True, exist_ok=True)
-    replace_file(folder / "result.json", json.dumps(result(run), indent=2, allow_nan=False) + "\n")
+    replace_file(folder / RESULT, json.dumps(result(run), indent=2, allow_nan=False) + "\n")
     replace_file(folder / "report.html", render(run))
 
 

@@ -19,6 +19,7 @@ from earshot_server.dashboard.groups import groups
 from earshot_server.discovery.interface import LEFT_OUT
 from earshot_simulations.adversary.success import Success
 from earshot_simulations.engine.course import StepRecord
+from earshot_simulations.learning.provenance import digest
 from earshot_simulations.populations.population import Skipped
 
 Floats = npt.NDArray[np.float32]
@@ -26,6 +27,9 @@ Integers = npt.NDArray[np.integer[Any]]
 
 NOBODY = -1
 """In `Run.labels`: the centroid is unnamed."""
+
+DIGEST = "digest"
+"""In `result.json`: that of everything else there."""
 
 PHASE_FAILED = "the phase failed: "
 """How `Run.interrupted` begins where no interruption but the phase itself ended the run."""
@@ -44,6 +48,7 @@ class Run:
     Attributes:
         version: of Earshot.
         configuration: what the command was given, one entry per option.
+        provenance: what else decides the result; see `learning.provenance`.
         population: what the phones heard, in words.
         phones: n, the phones that took part.
         survivors: phones that stayed to the end.
@@ -91,6 +96,7 @@ class Run:
     points: Floats
     scenes: Integers = field(default_factory=_no_integers)
     configuration: Mapping[str, object] = field(default_factory=dict)
+    provenance: Mapping[str, object] = field(default_factory=dict)
     start_centroids: Floats | None = None
     moved: npt.NDArray[np.bool_] = field(default_factory=lambda: np.empty(0, dtype=np.bool_))
     local_centroids: Floats | None = None
@@ -180,9 +186,11 @@ def result(run: Run) -> dict[str, object]:
             "list": [asdict(entry) for entry in run.skipped],
         },
         "configuration": run.configuration,
+        "provenance": run.provenance,
         "notes": run.notes,
     }
-    return {name: plain(value) for name, value in described.items()}
+    figures = {name: plain(value) for name, value in described.items()}
+    return figures | {DIGEST: digest(figures)}
 
 
 def _environments(run: Run) -> list[dict[str, object]]:

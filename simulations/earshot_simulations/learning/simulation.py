@@ -5,12 +5,10 @@ from __future__ import annotations
 import time
 from collections.abc import Mapping
 from contextlib import closing
-from dataclasses import asdict
 from functools import partial
 from pathlib import Path
 from typing import Any
 
-import msgspec
 import numpy as np
 
 from earshot_client.encoder import encoder_path
@@ -33,6 +31,8 @@ from earshot_simulations.engine.ideal import IDEAL
 from earshot_simulations.engine.interface import Scenario
 from earshot_simulations.engine.local import LocalEngine
 from earshot_simulations.learning import settings as names
+from earshot_simulations.learning.configuration import configuration
+from earshot_simulations.learning.provenance import provenance
 from earshot_simulations.learning.reading import reading
 from earshot_simulations.learning.run import PHASE_FAILED, Run
 from earshot_simulations.learning.scoring import score
@@ -84,8 +84,9 @@ def simulate(settings: Settings, progress: Progress = _no_progress) -> Run:
     with closing(open_population(settings, progress)) as population:
         parameters = settings.parameters(population)
         parameters.check_feasible()
-        interrupted, attack = None, Attack()
+        interrupted, attack, origin = None, Attack(), dict[str, object]()
         try:
+            origin = provenance(settings)
             population.prepare()
             attack = _attack(settings, population)
         except KeyboardInterrupt:
@@ -116,7 +117,8 @@ def simulate(settings: Settings, progress: Progress = _no_progress) -> Run:
         achieved = _achieved(attack, parameters, population, course)
         return Run(
             version=distribution.version(),
-            configuration=_configuration(settings),
+            configuration=configuration(settings),
+            provenance=origin,
             population=population.name,
             phones=settings.phones,
             survivors=len(engine.present),
@@ -231,9 +233,3 @@ def heard_by_some(settings: Settings, population: Population) -> Recordings:
     sample = [population.recordings(int(phone)) for phone in some]
     mixed = generator.permutation(sum(len(recordings.points) for recordings in sample))
     return Recordings(*(np.concatenate(column)[mixed] for column in zip(*sample, strict=True)))
-
-
-def _configuration(settings: Settings) -> dict[str, object]:
-    configuration = asdict(settings) | {"policy": settings.agreement}
-    del configuration["budget"]
-    return configuration | {"budget": msgspec.structs.asdict(settings.budget)}

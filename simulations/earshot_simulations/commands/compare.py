@@ -1,0 +1,86 @@
+"""`earshot compare`."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from earshot_simulations.learning.comparison import Comparison
+    from earshot_simulations.learning.differences import Pair
+
+app = typer.Typer(add_completion=False)
+
+_WIDE = 24
+_NOTHING = "–"
+
+Run = Annotated[Path, typer.Argument(help="result.json of a run, or the folder that holds it.")]
+
+
+# A group, as every sub-command is one, would take no option after an argument.
+@app.callback(invoke_without_command=True, context_settings={"allow_interspersed_args": True})
+def compare(
+    a: Run,
+    b: Run,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object, and nothing else.")
+    ] = False,
+) -> None:
+    """Two simulated phases side by side: what differs in their settings, then their figures."""
+    from earshot_simulations.learning.comparison import compare as compared
+    from earshot_simulations.learning.written import read
+
+    found = compared(read(a), read(b))
+    if as_json:
+        print(json.dumps(found.plain(), indent=2, allow_nan=False))
+        return
+    for line in _lines(found, a, b):
+        print(line.rstrip())
+
+
+def _lines(found: Comparison, a: Path, b: Path) -> Iterable[str]:
+    from earshot_simulations.learning.comparison import difference
+
+    yield f"A is {a}"
+    yield f"B is {b}"
+    yield from _differing("settings", found.settings)
+    yield from _differing("versions and files", found.provenance)
+    yield ""
+    yield _row("figures", "A", "B", "B − A")
+    for name, pair in found.figures.items():
+        less = difference(pair)
+        shown = _NOTHING if less is None else f"{less:+.4g}" if less else "0"
+        yield _row(name.replace("_", " "), *map(_short, pair), shown)
+    for run, ended in zip("AB", found.ended, strict=True):
+        if ended is not None:
+            yield f"{run} ended early: {ended}"
+    if found.same:
+        yield "nothing differs, bit for bit, but time and memory"
+    elif found.settings:
+        yield "one run each: a difference may be chance; earshot sweep gives intervals over seeds"
+
+
+def _differing(what: str, pairs: Mapping[str, Pair]) -> Iterable[str]:
+    yield ""
+    if not pairs:
+        yield f"{what}: nothing differs"
+        return
+    yield _row(what, "A", "B")
+    for name, pair in pairs.items():
+        yield _row(name, *map(_short, pair))
+
+
+def _row(name: str, *cells: str) -> str:
+    return f"{name:<28}" + "".join(f"{cell:<{_WIDE}}" for cell in cells)
+
+
+def _short(value: Any) -> str:
+    if value is None:
+        return _NOTHING
+    text = f"{value:.6g}" if isinstance(value, float) else str(value)
+    return text if len(text) < _WIDE else text[: _WIDE - 2] + "…"

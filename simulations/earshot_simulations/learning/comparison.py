@@ -1,0 +1,96 @@
+"""Two kept runs side by side."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from earshot_protocol.privacy.mechanisms import Unit
+from earshot_simulations.learning.differences import (
+    Pair,
+    differing,
+    results_differing,
+    settings_differing,
+)
+from earshot_simulations.learning.written import Written
+
+_FIGURES = (
+    *("survivors", "ari_train", "ari_test", "label_accuracy", "clear_label_accuracy", "named"),
+    *("global_centroids", "top_global_centroids"),
+)
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """In what two runs differ.
+
+    Attributes:
+        settings: what was asked of them, (A, B) by name; what neither looked at is left out.
+        provenance: versions and files that differ.
+        figures: every figure that one of them has, whether it differs or not.
+        ended: why each ended early; None for one that did not.
+        same: whether nothing at all differs but what a clock measured, and where it ran.
+    """
+
+    settings: Mapping[str, Pair]
+    provenance: Mapping[str, Pair]
+    figures: Mapping[str, Pair]
+    ended: Pair
+    same: bool
+
+    def plain(self) -> dict[str, object]:
+        """As JSON has it; `difference` is B − A, null where one of them has no such figure."""
+        return {
+            "same": self.same,
+            "settings": {name: {"a": a, "b": b} for name, (a, b) in self.settings.items()},
+            "provenance": {name: {"a": a, "b": b} for name, (a, b) in self.provenance.items()},
+            "interrupted": {"a": self.ended[0], "b": self.ended[1]},
+            "figures": {
+                name: {"a": a, "b": b, "difference": difference((a, b))}
+                for name, (a, b) in self.figures.items()
+            },
+        }
+
+
+def compare(first: Written, second: Written) -> Comparison:
+    """Two runs, whatever they were asked to do and whichever version did them."""
+    a, b = first.figures, second.figures
+    ours, theirs = _figures(a), _figures(b)
+    asked = settings_differing(a["configuration"], b["configuration"])
+    return Comparison(
+        asked,
+        differing(a["provenance"], b["provenance"]),
+        {
+            name: (ours[name], theirs[name])
+            for name in ours
+            if ours[name] is not None or theirs[name] is not None
+        },
+        (a["interrupted"], b["interrupted"]),
+        not asked and not results_differing(a, b),
+    )
+
+
+def difference(pair: Pair) -> float | None:
+    """B − A; None where one of them has no such figure."""
+    a, b = pair
+    return None if a is None or b is None else b - a
+
+
+def _figures(result: Mapping[str, Any]) -> dict[str, float | None]:
+    """The figures of one `result.json` that two runs are compared by."""
+    together = result["privacy"]["together"]
+    return {
+        **{name: result[name] for name in _FIGURES},
+        **{
+            f"{name} per {unit}": together.get(unit, {}).get(name)
+            for unit in Unit
+            for name in ("epsilon", "delta")
+        },
+        **{
+            way: sum(result[way].values()) if result[way] else None
+            for way in ("bytes_up_per_phone", "bytes_down_per_phone")
+        },
+        "seconds": result["seconds"]["total"],
+        "peak_memory_mb": result["peak_memory_mb"],
+    }

@@ -1,0 +1,83 @@
+"""Settings as files hold them: nested tables of plain values, written and read."""
+
+from __future__ import annotations
+
+import difflib
+import enum
+import typing
+from collections.abc import Mapping
+from dataclasses import asdict
+from typing import Any
+
+import msgspec
+
+from earshot_protocol.errors import InvalidParametersError
+from earshot_simulations.learning.settings import Settings, default_budget, whole_budget
+
+_TYPES = typing.get_type_hints(Settings)
+
+
+def configuration(settings: Settings) -> dict[str, object]:
+    """All settings of a run, one entry each; what was left to a default is filled in."""
+    held = asdict(settings) | {"policy": settings.agreement}
+    del held["budget"]
+    return held | {"budget": msgspec.structs.asdict(settings.budget)}
+
+
+def settings_of(entries: Mapping[str, Any]) -> Settings:
+    """The settings that a file names; what it does not name keeps its default.
+
+    Args:
+        entries: by the names of `Settings`; `heterogeneity`, `adversary` and `budget` are tables
+            of their own, and a budget may also be written as on the command line.
+
+    Raises:
+        InvalidParametersError: a name that is unknown, or a value of the wrong type or range; says
+            which and what would be accepted. What only `Settings.check` finds is not looked for.
+    """
+    held: dict[str, Any] = _values(Settings())
+    held["budget"] = _values(default_budget(str(entries.get("data", held["data"]))))
+    for name, value in entries.items():
+        known(name, held)
+        if name == "budget" and isinstance(value, str):
+            held[name] = _values(whole_budget(value))
+        elif isinstance(held[name], dict) and isinstance(value, Mapping):
+            for inner in value:
+                known(inner, held[name], f"{name}.")
+            held[name] = held[name] | dict(value)
+        else:
+            held[name] = value
+    try:
+        return msgspec.convert(held, Settings)
+    except msgspec.ValidationError as error:
+        raise InvalidParametersError(_worded(str(error))) from None
+
+
+def known(name: str, names: Mapping[str, object], table: str = "") -> None:
+    """Refuse a name that is none of these, and say which one is close.
+
+    Raises:
+        InvalidParametersError: says it.
+    """
+    if name in names:
+        return
+    close = difflib.get_close_matches(name, names, 1)
+    meant = f"; perhaps {table}{close[0]} is meant" if close else ""
+    raise InvalidParametersError(
+        f"{table}{name}: there is no such setting{meant} (there are {', '.join(sorted(names))})"
+    )
+
+
+def _values(value: object) -> dict[str, Any]:
+    held: dict[str, Any] = msgspec.to_builtins(value)
+    return held
+
+
+def _worded(words: str) -> str:
+    """What msgspec says, the setting first: "Expected `int`, got `str` - at `$.phones`"."""
+    what, _, where = words.partition(" - at `$.")
+    name = where.rstrip("`")
+    types = typing.get_args(_TYPES.get(name)) or (_TYPES.get(name),)
+    choices = [each for each in types if isinstance(each, enum.EnumType)]
+    accepted = f" (there are {', '.join(map(str, choices[0]))})" if choices else ""
+    return f"{name}: {what[:1].lower()}{what[1:]}{accepted}"

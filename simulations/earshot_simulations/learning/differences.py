@@ -1,0 +1,67 @@
+"""In what two kept runs differ: first what was asked, then what came out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from earshot_simulations.learning.settings import OPTIONS
+
+WHERE = frozenset({"engine", "jobs"})
+"""Settings that decide where phones run, and nothing of the result."""
+
+MEASURED = frozenset({"configuration", "peak_memory_mb", "provenance", "seconds"})
+"""What of a result is not decided by its settings, or is settings."""
+
+Pair = tuple[Any, Any]
+
+
+def flat(value: object, place: str = "") -> Iterator[tuple[str, Any]]:
+    """Each plain value within nested tables and lists, by its dotted place, in order."""
+    inner: Iterator[tuple[object, object]]
+    if isinstance(value, Mapping) and value:
+        inner = iter(value.items())
+    elif isinstance(value, list | tuple) and value:
+        inner = iter(enumerate(value))
+    else:
+        if place:
+            yield place, value
+        return
+    for name, entry in inner:
+        yield from flat(entry, f"{place}.{name}" if place else str(name))
+
+
+def differing(first: object, second: object) -> dict[str, Pair]:
+    """The places at which two values differ, with what each has there; None where it has nothing.
+
+    Numbers are equal where they are the same number: no tolerance.
+    """
+    one, other = dict(flat(first)), dict(flat(second))
+    places = [*one, *(place for place in other if place not in one)]
+    missing = object()
+    return {
+        place: (one.get(place), other.get(place))
+        for place in places
+        if one.get(place, missing) != other.get(place, missing)
+    }
+
+
+def settings_differing(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Pair]:
+    """In what two `configuration`s differ; what neither discovery looks at is left out."""
+    ways = {first.get("discovery"), second.get("discovery")}
+    used = frozenset().union(*(names for way, names in OPTIONS.items() if way in ways))
+    unused = frozenset().union(*OPTIONS.values()) - used | WHERE
+
+    def asked(configuration: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: value for name, value in configuration.items() if name not in unused}
+
+    return differing(asked(first), asked(second))
+
+
+def results_differing(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Pair]:
+    """In what two `result.json` differ, times, memory and settings aside."""
+
+    def found(figures: Mapping[str, Any]) -> dict[str, Any]:
+        return {name: value for name, value in figures.items() if name not in MEASURED}
+
+    return differing(found(first), found(second))

@@ -1,0 +1,85 @@
+"""`result.json` of a run that somebody kept, read again: whole, ours, and as it was written."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from earshot_protocol.errors import InvalidInputError
+from earshot_simulations.learning.configuration import settings_of
+from earshot_simulations.learning.files import RESULT
+from earshot_simulations.learning.provenance import digest
+from earshot_simulations.learning.run import DIGEST
+from earshot_simulations.learning.settings import Settings
+
+_NEEDED = ("configuration", "provenance", "version", DIGEST)
+
+
+class EditedResultError(InvalidInputError):
+    """A `result.json` that is not as a run wrote it."""
+
+
+@dataclass(frozen=True)
+class Written:
+    """A run as its file tells of it.
+
+    Attributes:
+        path: of the file.
+        figures: what it holds, see `learning.run.result`.
+    """
+
+    path: Path
+    figures: Mapping[str, Any]
+
+    @property
+    def settings(self) -> Settings:
+        """What the run was asked to do.
+
+        Raises:
+            InvalidParametersError: this version knows no such settings.
+        """
+        return settings_of(self.figures["configuration"])
+
+
+def read(path: Path) -> Written:
+    """A run that was written by `earshot simulate --out`.
+
+    The digest in the file tells an accident or an afterthought, such as a figure that was rounded
+    by hand. It is no signature: whoever wants to deceive can work it out anew.
+
+    Args:
+        path: of `result.json`, or of the folder that holds it.
+
+    Raises:
+        InvalidInputError: there is no such file, or it is not the result of a learning phase.
+        EditedResultError: something in it was changed after it was written.
+    """
+    file = path / RESULT if path.is_dir() else path
+    try:
+        figures = json.loads(file.read_bytes())
+    except FileNotFoundError:
+        raise InvalidInputError(
+            f"{file}: there is no such file; name the {RESULT} of a run, or its folder"
+        ) from None
+    except OSError as error:
+        raise InvalidInputError(f"{file}: cannot be read ({error.strerror})") from None
+    except ValueError:
+        raise InvalidInputError(
+            f"{file}: is not JSON; name the {RESULT} that `earshot simulate --out` wrote"
+        ) from None
+    lacking = [name for name in _NEEDED if not isinstance(figures, dict) or name not in figures]
+    if lacking:
+        raise InvalidInputError(
+            f"{file}: has no {' and no '.join(lacking)}; name the {RESULT} of a learning phase "
+            "that `earshot simulate --out` wrote, in a version that keeps them"
+        )
+    kept = figures.pop(DIGEST)
+    if kept != digest(figures):
+        raise EditedResultError(
+            f"{file}: was edited after the run wrote it (its digest is another); restore the file, "
+            "or run its settings anew"
+        )
+    return Written(file, figures)
