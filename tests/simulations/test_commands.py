@@ -14,7 +14,7 @@ from support.steps import STEPS
 
 from earshot_client.command import main
 from earshot_models.commands.progress import Progress
-from earshot_simulations.commands import simulate as command
+from earshot_simulations.commands import running
 from earshot_simulations.learning import simulation
 
 HEAVY = {"joblib", "matplotlib", "scipy", "sklearn", "soundfile", "soxr"}
@@ -339,7 +339,7 @@ def test_an_interrupted_run_writes_what_it_has(
     monkeypatch: pytest.MonkeyPatch,
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    shown = command.shown
+    shown = running.shown
 
     @contextlib.contextmanager
     def interrupting() -> Iterator[Progress]:
@@ -353,7 +353,7 @@ def test_an_interrupted_run_writes_what_it_has(
 
             yield interrupt
 
-    monkeypatch.setattr(command, "shown", interrupting)
+    monkeypatch.setattr(running, "shown", interrupting)
     status, out, err = earshot(monkeypatch, capsys, "simulate", *SMALL, "--out", tmp_path, "--json")
     assert status == 1
     told = json.loads((tmp_path / "result.json").read_text(encoding="utf-8"))
@@ -368,13 +368,13 @@ SAY_STEPS = """
 import contextlib
 import sys
 from earshot_client.command import main
-from earshot_simulations.commands import simulate
+from earshot_simulations.commands import running
 
 @contextlib.contextmanager
 def shown():
     yield lambda what, done, total: print(what, done, file=sys.stderr, flush=True)
 
-simulate.shown = shown
+running.shown = shown
 sys.argv = ["earshot", "simulate", *sys.argv[1:]]
 main()
 """
