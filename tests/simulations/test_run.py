@@ -42,6 +42,8 @@ FIELDS = {
     "interrupted",
     "centroids",
     "clear_label_accuracy",
+    "local_centroids",
+    "clustered_centroids",
     "environments",
     "named",
     "configuration",
@@ -60,6 +62,7 @@ def through_json(run: Run) -> dict[str, object]:
 def test_result_has_the_promised_fields_and_survives_json(make_run: MakeRun) -> None:
     figures = result(make_run())
     assert set(figures) == FIELDS
+    assert (figures["local_centroids"], figures["clustered_centroids"]) == (7, 7), "none left out"
     assert json.loads(json.dumps(figures, allow_nan=False)) == figures
 
 
