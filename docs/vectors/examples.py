@@ -158,8 +158,7 @@ TASKS: tuple[Task, ...] = (
     ShareKeys(
         sum_id=_SUM,
         neighbours=(0, 128, 65_536),
-        cipher_keys=_bytes(1, 96),
-        mask_keys=_bytes(2, 96),
+        public_keys=_bytes(1, 96),
     ),
     MaskInput(sum_id=_SUM, senders=(0, 128), ciphertexts=(_bytes(3, 93), _bytes(4, 93))),
     Unmask(sum_id=_SUM, survivors=(0,), dropped=(128,)),
@@ -237,11 +236,12 @@ TASKS: tuple[Task, ...] = (
 
 ANSWERS: tuple[Answer, ...] = (
     LocalCentroids(phase=_PHASE, sender=300, centroids=_CENTROIDS),
-    AdvertisedKeys(sum_id=_SUM, sender=300, cipher_key=_bytes(5, 32), mask_key=_bytes(6, 32)),
+    AdvertisedKeys(sum_id=_SUM, sender=300, public_key=_bytes(5, 32)),
     SharedKeys(
         sum_id=_SUM,
         sender=300,
         ciphertexts=(_bytes(7, 93), _bytes(8, 93), _bytes(9, 93)),
+        masks=_bytes(6, 48),
         commitment=_bytes(10, 32),
     ),
     MaskedInput(sum_id=_SUM, sender=300, vector=_bytes(11, 4)),

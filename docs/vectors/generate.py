@@ -215,10 +215,11 @@ def key_vectors() -> Vector:
     key = X25519PrivateKey.from_private_bytes(private)
     public = X25519PrivateKey.from_private_bytes(other).public_key()
     seed, nonce = drawn("seed", 32), drawn("nonce", 12)
-    plaintext = b"\x05" + drawn("share of a seed", 32) + drawn("share of a mask key", 32)
-    cipher_key = masks.agree(key, public.public_bytes_raw(), masks.CIPHER, salt, ours, theirs)
+    plaintext = b"\x05" + drawn("share of a seed", 32) + drawn("share of a lock", 32)
+    agreed = masks.agree(key, public.public_bytes_raw(), salt, ours, theirs)
+    lock, listed = drawn("lock", 32), [agreed.mask, drawn("another mask", 32)]
     bound_to = sum_id + participant._ROUTE.pack(1, ours, theirs)
-    sealed = nonce + AESGCM(cipher_key).encrypt(nonce, plaintext, bound_to)
+    sealed = nonce + AESGCM(agreed.seal).encrypt(nonce, plaintext, bound_to)
     return {
         "sum_id": sum_id.hex(),
         "salt": salt.hex(),
@@ -229,10 +230,14 @@ def key_vectors() -> Vector:
             public.public_bytes_raw().hex(),
         ],
         "shared": key.exchange(public).hex(),
-        "cipher_key": cipher_key.hex(),
-        "mask_seed": masks.agree(
-            key, public.public_bytes_raw(), masks.MASK, salt, ours, theirs
-        ).hex(),
+        "seal": agreed.seal.hex(),
+        "mask": agreed.mask.hex(),
+        "list": {
+            "phone": ours,
+            "lock": lock.hex(),
+            "masks": [mask.hex() for mask in listed],
+            "sealed": masks.seal_list(lock, listed, salt, ours).hex(),
+        },
         "commitment": {
             "seed": seed.hex(),
             "phone": ours,
@@ -340,40 +345,40 @@ def _bare(phones: int, bound: int, length: int) -> SumParameters:
 class _Randomness:
     """Everything that one phone draws in one sum."""
 
-    cipher_private: bytes
-    mask_private: bytes
+    private: bytes
     seed: bytes
+    lock: bytes
     seed_coefficients: list[int]
-    mask_coefficients: list[int]
+    lock_coefficients: list[int]
     nonces: list[bytes]
 
     @classmethod
     def of(cls, phone: int, threshold: int, neighbours: int) -> _Randomness:
         return cls(
-            drawn(f"phone {phone}: cipher key", 32),
-            drawn(f"phone {phone}: mask key", 32),
+            drawn(f"phone {phone}: key", 32),
             drawn(f"phone {phone}: seed", 32),
+            drawn(f"phone {phone}: lock", 32),
             _coefficients(f"phone {phone}: seed", threshold),
-            _coefficients(f"phone {phone}: mask key", threshold),
+            _coefficients(f"phone {phone}: lock", threshold),
             [drawn(f"phone {phone}: nonce {i}", 12) for i in range(neighbours)],
         )
 
     def script(self, current: Round) -> Any:
         """What our participant draws in a round."""
         if current is Round.ADVERTISE_KEYS:
-            return scripted([], (self.cipher_private, self.mask_private))
+            return scripted([], (self.private,))
         if current is Round.SHARE_KEYS:
-            both = _as_drawn([self.seed_coefficients, self.mask_coefficients])
-            return scripted([self.seed, both, b"".join(self.nonces)])
+            both = _as_drawn([self.seed_coefficients, self.lock_coefficients])
+            return scripted([self.seed, self.lock, both, b"".join(self.nonces)])
         return scripted([])
 
     def shown(self) -> Vector:
         return {
-            "cipher_private": self.cipher_private.hex(),
-            "mask_private": self.mask_private.hex(),
+            "private": self.private.hex(),
             "seed": self.seed.hex(),
+            "lock": self.lock.hex(),
             "seed_coefficients": [number.to_bytes(32).hex() for number in self.seed_coefficients],
-            "mask_coefficients": [number.to_bytes(32).hex() for number in self.mask_coefficients],
+            "lock_coefficients": [number.to_bytes(32).hex() for number in self.lock_coefficients],
             "nonces": [nonce.hex() for nonce in self.nonces],
         }
 

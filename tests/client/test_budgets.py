@@ -85,7 +85,7 @@ def beginning(
 def rounds(sum_id: bytes = SUM) -> list[Task]:
     """Of an ideal sum, up to the one that releases."""
     return [
-        ShareKeys(sum_id=sum_id, neighbours=(), cipher_keys=b"", mask_keys=b""),
+        ShareKeys(sum_id=sum_id, neighbours=(), public_keys=b""),
         MaskInput(sum_id=sum_id, senders=(), ciphertexts=()),
     ]
 

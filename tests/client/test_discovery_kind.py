@@ -98,9 +98,7 @@ def through(asked: Phone, task: SumPartTask) -> np.ndarray:
     """Play a sum of this phone and two neighbours, up to what it sends as its input."""
     sum_id = task.advertise.sum_id
     assert isinstance(asked.answer(task), AdvertisedKeys)
-    asked.answer(
-        ShareKeys(sum_id=sum_id, neighbours=(1, 2), cipher_keys=bytes(64), mask_keys=bytes(64))
-    )
+    asked.answer(ShareKeys(sum_id=sum_id, neighbours=(1, 2), public_keys=bytes(64)))
     sealed = (bytes(93), bytes(93))
     answer = asked.answer(MaskInput(sum_id=sum_id, senders=(1, 2), ciphertexts=sealed))
     assert isinstance(answer, MaskedInput)

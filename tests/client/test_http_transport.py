@@ -43,7 +43,7 @@ from earshot_protocol.signatures import SignatureError, StaleSignatureError
 from earshot_protocol.wire import LARGEST_TASK_BYTES, encode
 from earshot_server.api import problems
 
-ANSWERED = AdvertisedKeys(sum_id=bytes(16), sender=3, cipher_key=bytes(32), mask_key=bytes(32))
+ANSWERED = AdvertisedKeys(sum_id=bytes(16), sender=3, public_key=bytes(32))
 WAIT = Wait(seconds=7.0)
 
 

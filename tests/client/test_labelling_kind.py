@@ -86,7 +86,7 @@ class Life:
         sum_id = task.advertise.sum_id
         self.phone.answer(task)
         keys = bytes(64)
-        shared = ShareKeys(sum_id=sum_id, neighbours=(1, 2), cipher_keys=keys, mask_keys=keys)
+        shared = ShareKeys(sum_id=sum_id, neighbours=(1, 2), public_keys=keys)
         self.phone.answer(shared)
         sealed = (bytes(93), bytes(93))
         answer = self.phone.answer(MaskInput(sum_id=sum_id, senders=(1, 2), ciphertexts=sealed))

@@ -153,7 +153,7 @@ def second_vote(sum_id: bytes = SUM) -> TopCentroids:
 def rounds(sum_id: bytes = SUM) -> list[Task]:
     """The tasks of an ideal sum after its opening."""
     return [
-        ShareKeys(sum_id=sum_id, neighbours=(), cipher_keys=b"", mask_keys=b""),
+        ShareKeys(sum_id=sum_id, neighbours=(), public_keys=b""),
         MaskInput(sum_id=sum_id, senders=(), ciphertexts=()),
         Unmask(sum_id=sum_id, survivors=(), dropped=()),
     ]

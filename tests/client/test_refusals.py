@@ -103,7 +103,7 @@ def test_a_phone_that_is_not_to_tell_says_nothing() -> None:
 
 
 def test_a_task_that_names_no_phase_is_of_the_one_that_the_phone_is_in() -> None:
-    task = ShareKeys(sum_id=PHASE, neighbours=(1,), cipher_keys=b"", mask_keys=b"")
+    task = ShareKeys(sum_id=PHASE, neighbours=(1,), public_keys=b"")
     member = phone()
     line = Script(task)
     member.tell_refusal(task, RefusedError("why", Rule.SUM), line)

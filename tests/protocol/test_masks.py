@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from earshot_protocol.secure_sum import masks
+from earshot_protocol.secure_sum.messages import TAG_BYTES
 
 WORDS = [np.dtype("<u2"), np.dtype("<u4"), np.dtype("<u8")]
 SEEDS = st.binary(min_size=32, max_size=32)
@@ -84,33 +85,50 @@ def test_two_phones_agree_and_nobody_else_does() -> None:
     alice, bob, eve = (X25519PrivateKey.generate() for _ in range(3))
     to_alice, to_bob = (key.public_key().public_bytes_raw() for key in (alice, bob))
     salt = os.urandom(32)
-    key = masks.agree(alice, to_bob, masks.MASK, salt, 3, 8)
-    assert len(key) == 32
-    assert key == masks.agree(bob, to_alice, masks.MASK, salt, 8, 3)
+    keys = masks.agree(alice, to_bob, salt, 3, 8)
+    assert list(map(len, keys)) == [32, 32]
+    assert keys == masks.agree(bob, to_alice, salt, 8, 3)
     others = [
-        masks.agree(eve, to_bob, masks.MASK, salt, 3, 8),
-        masks.agree(alice, to_bob, masks.CIPHER, salt, 3, 8),
-        masks.agree(alice, to_bob, masks.MASK, os.urandom(32), 3, 8),
-        masks.agree(alice, to_bob, masks.MASK, salt, 3, 9),
-        masks.agree(alice, to_bob, masks.MASK, salt, 2, 8),
+        masks.agree(eve, to_bob, salt, 3, 8),
+        masks.agree(alice, to_bob, os.urandom(32), 3, 8),
+        masks.agree(alice, to_bob, salt, 3, 9),
+        masks.agree(alice, to_bob, salt, 2, 8),
     ]
-    assert len({key, *others}) == 6
+    assert len({key for pair in (keys, *others) for key in pair}) == 10
+
+
+@given(count=st.integers(0, 9), phone=st.integers(0, 2**32 - 1))
+def test_a_list_of_masks_is_opened_by_its_lock_alone(count: int, phone: int) -> None:
+    lock, salt = os.urandom(32), os.urandom(32)
+    seeds = tuple(os.urandom(32) for _ in range(count))
+    sealed = masks.seal_list(lock, seeds, salt, phone)
+    assert len(sealed) == 32 * count + TAG_BYTES
+    assert masks.open_list(lock, sealed, salt, phone) == seeds
+    assert not any(seed in sealed for seed in seeds)
+    for other in (
+        masks.open_list(os.urandom(32), sealed, salt, phone),
+        masks.open_list(lock, sealed, os.urandom(32), phone),
+        masks.open_list(lock, sealed, salt, phone ^ 1),
+        masks.open_list(lock, sealed[:-1] + bytes([sealed[-1] ^ 1]), salt, phone),
+    ):
+        assert other is None
 
 
 def test_keys_of_low_order_are_not_agreed_with(low_order_keys: list[bytes]) -> None:
     for public in low_order_keys:
         with pytest.raises(ValueError, match="shared key"):
-            masks.agree(X25519PrivateKey.generate(), public, masks.MASK, bytes(32), 0, 1)
+            masks.agree(X25519PrivateKey.generate(), public, bytes(32), 0, 1)
 
 
-def test_the_agreed_key_is_hkdf_sha256_as_rfc_5869_writes_it() -> None:
+def test_the_agreed_keys_are_hkdf_sha256_as_rfc_5869_writes_it() -> None:
     alice, bob = X25519PrivateKey.generate(), X25519PrivateKey.generate()
     salt = os.urandom(32)
-    info = masks.CIPHER + (3).to_bytes(4) + (70_000).to_bytes(4)
+    info = b"earshot secure sum: keys of a pair" + (3).to_bytes(4) + (70_000).to_bytes(4)
     extracted = hmac.digest(salt, alice.exchange(bob.public_key()), "sha256")
-    expanded = hmac.digest(extracted, info + b"\x01", "sha256")
+    first = hmac.digest(extracted, info + b"\x01", "sha256")
+    second = hmac.digest(extracted, first + info + b"\x02", "sha256")
     public = bob.public_key().public_bytes_raw()
-    assert masks.agree(alice, public, masks.CIPHER, salt, 70_000, 3) == expanded
+    assert masks.agree(alice, public, salt, 70_000, 3) == (first, second)
 
 
 @given(seed=SEEDS, other=SEEDS)

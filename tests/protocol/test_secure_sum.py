@@ -114,7 +114,7 @@ def test_any_dropouts_beyond_rho_end_the_sum_and_open_nothing(
         aggregator.advance()
     saved = msgspec.msgpack.decode(aggregator.save())
     assert not any(saved["total"])
-    assert saved["shared"] == {}
+    assert saved["shares"] == {}
     assert saved["revealed"] == {}
     assert all(aggregator.task_for(phone) is None for phone in range(parameters.phones))
 
@@ -133,7 +133,7 @@ def test_the_server_rebuilds_one_secret_of_each_phone_that_shared_and_never_both
     with mock.patch.object(Unmasking, "_rebuilt", spy):
         arrived = current.run(((3,), (), (8,), (21,)))
     assert 21 in arrived
-    assert sorted(rebuilt) == [("mask key", 8), *(("seed", phone) for phone in sorted(arrived))]
+    assert sorted(rebuilt) == [("lock", 8), *(("seed", phone) for phone in sorted(arrived))]
 
 
 def test_a_server_may_die_after_any_answer(make_sum: MakeSum) -> None:
@@ -199,7 +199,7 @@ def test_a_sum_that_cannot_be_recovered_fails_by_name_and_is_never_wrong(make_su
 
 
 def test_a_phone_whose_neighbours_all_left_takes_the_sum_with_it(make_sum: MakeSum) -> None:
-    """Its mask key is lost, and the secrets of its neighbours are a few shares short."""
+    """Its lock is lost, and the secrets of its neighbours are a few shares short."""
     parameters = choose(
         200, (3,), 9, 0.08, 0.0, neighbours=8, statistical_security=1, correctness=1
     )
@@ -225,7 +225,7 @@ def test_a_failed_sum_is_started_afresh_with_new_keys(make_sum: MakeSum) -> None
     arrived = second.run(((1,), (), (2,), ()))
     assert np.array_equal(second.aggregator.result(), second.expected(arrived))
     old, new = (s.answers[Round.ADVERTISE_KEYS] for s in (first, second))
-    keys = [key for a in (*old.values(), *new.values()) for key in (a.cipher_key, a.mask_key)]
+    keys = [answer.public_key for answer in (*old.values(), *new.values())]
     assert len(set(keys)) == len(keys)
 
 
@@ -280,12 +280,12 @@ def test_the_total_before_unmasking_is_not_the_sum(make_sum: MakeSum) -> None:
 def test_secrets_are_forgotten_when_they_are_done(make_sum: MakeSum) -> None:
     current = make_sum(COMPLETE)
     kept = {
-        "advertised": {"words", "cipher_private", "mask_private", "public_keys"},
-        "shared": {"words", "mask_private", "seed", "share_keys"},
+        "advertised": {"words", "private"},
+        "shared": {"words", "seed", "seals", "masks"},
         "masked": {"held"},
         "done": set(),
     }
-    secret = {"words", "cipher_private", "mask_private", "seed", "share_keys", "held"}
+    secret = {"words", "private", "seed", "seals", "masks", "held"}
     for current_round in ROUNDS:
         current.collect(range(12))
         current.close()

@@ -55,11 +55,11 @@ def ending(message: bytes, value: int = 1) -> bytes:
 
 
 OPAQUE = {
-    "AdvertisedKeys": {"cipher_key", "mask_key"},
-    "SharedKeys": {"ciphertexts", "commitment"},
+    "AdvertisedKeys": {"public_key"},
+    "SharedKeys": {"ciphertexts", "masks", "commitment"},
     "MaskedInput": {"vector"},
     "Unmasked": {"shares"},
-    "ShareKeys": {"cipher_keys", "mask_keys"},
+    "ShareKeys": {"public_keys"},
     "MaskInput": {"ciphertexts"},
     "Unmask": set(),
 }
@@ -231,18 +231,15 @@ def test_unusable_and_repeated_keys_are_refused_by_the_server(
     assert isinstance(first, AdvertisedKeys)
     before = current.aggregator.save()
     for key in low_order_keys:
-        for name in ("cipher_key", "mask_key"):
-            with pytest.raises(MalformedMessageError, match="X25519"):
-                current.aggregator.accept(0, replace(first, **{name: key}))
-    with pytest.raises(MalformedMessageError, match="the same"):
-        current.aggregator.accept(0, replace(first, cipher_key=first.mask_key))
+        with pytest.raises(MalformedMessageError, match="X25519"):
+            current.aggregator.accept(0, replace(first, public_key=key))
     assert current.aggregator.save() == before
     current.aggregator.accept(0, first)
     current.aggregator = type(current.aggregator).restore(current.aggregator.save())
-    flipped = first.mask_key[:31] + bytes([first.mask_key[31] ^ 128])
-    for name, key in (("cipher_key", first.mask_key), ("mask_key", flipped)):
+    flipped = first.public_key[:31] + bytes([first.public_key[31] ^ 128])
+    for key in (first.public_key, flipped):
         with pytest.raises(MalformedMessageError, match="another phone"):
-            current.aggregator.accept(1, replace(second, **{name: key}))
+            current.aggregator.accept(1, replace(second, public_key=key))
     current.aggregator.accept(1, second)
 
 
@@ -257,14 +254,12 @@ def test_a_phone_refuses_unusable_keys_and_its_own(
     before = current.participants[0].save()
     cases = [
         *(
-            (replace(task, **{name: key + getattr(task, name)[32:]}), "low order")
+            (replace(task, public_keys=key + task.public_keys[32:]), "low order")
             for key in low_order_keys
-            for name in ("cipher_keys", "mask_keys")
         ),
-        (replace(task, cipher_keys=own.cipher_key + task.cipher_keys[32:]), "own key"),
-        (replace(task, mask_keys=own.mask_key + task.mask_keys[32:]), "own key"),
-        (replace(task, mask_keys=task.mask_keys[:-32]), "keys"),
-        (replace(task, mask_keys=task.cipher_keys), "distinct"),
+        (replace(task, public_keys=own.public_key + task.public_keys[32:]), "own key"),
+        (replace(task, public_keys=task.public_keys[:-32]), "keys"),
+        (replace(task, public_keys=task.public_keys[:32] + task.public_keys[:-32]), "distinct"),
         (replace(task, neighbours=task.neighbours[:-1]), "keys"),
         (replace(task, neighbours=task.neighbours[::-1]), "ascending"),
         (replace(task, neighbours=(0, *task.neighbours[1:])), "own neighbour"),
@@ -371,7 +366,7 @@ def test_wrong_shares_are_corrected(
     current = make_sum(PARAMETERS)
     assert (PHONES - 2 - PARAMETERS.threshold) // 2 >= liars
     current.until(Round.MASKED_INPUT)
-    present = [phone for phone in EVERYONE if phone != 7]  # whose mask key must be rebuilt too
+    present = [phone for phone in EVERYONE if phone != 7]  # whose lock must be rebuilt too
     current.collect(present)
     current.close()
     unmask_with(current, lambda phone, a: spoilt(a, change) if phone < liars else a)

@@ -47,12 +47,13 @@ def malformed(answer: Answer) -> list[Answer]:
             )
             return [replace(answer, centroids=matrix) for matrix in matrices]
         case AdvertisedKeys():
-            return [
-                replace(answer, mask_key=answer.cipher_key),
-                replace(answer, mask_key=bytes(32)),
-            ]
+            return [replace(answer, public_key=bytes(32))]
         case SharedKeys():
-            return [replace(answer, ciphertexts=answer.ciphertexts[1:])]
+            return [
+                replace(answer, ciphertexts=answer.ciphertexts[1:]),
+                replace(answer, masks=answer.masks[1:]),
+                replace(answer, masks=answer.masks + bytes(32)),
+            ]
         case MaskedInput():
             return [
                 replace(answer, vector=answer.vector + b"\0"),
@@ -88,7 +89,7 @@ def another(answer: Answer) -> list[Answer]:
         case LocalCentroids():
             return [replace(answer, centroids=Matrix(2, 2, ONES))]
         case AdvertisedKeys():
-            return [replace(answer, cipher_key=answer.mask_key, mask_key=answer.cipher_key)]
+            return [replace(answer, public_key=bytes([9]) + bytes(31))]
         case SharedKeys():
             return [replace(answer, commitment=bytes(31) + b"\x01")]
         case MaskedInput():

@@ -46,7 +46,7 @@ def test_a_phone_that_is_shown_other_candidates_stops_before_it_votes() -> None:
     game.step()
     game.step()
     assert game.coordinator.step == Step.FAILED
-    assert game.coordinator.state.failure.startswith(f"mask key of phone {VICTIM}: 0 shares")
+    assert game.coordinator.state.failure.startswith(f"lock of phone {VICTIM}: 0 shares")
 
 
 def test_phones_that_are_all_shown_different_candidates_send_no_vote_at_all() -> None:

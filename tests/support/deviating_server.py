@@ -9,12 +9,16 @@ from dataclasses import dataclass, field
 
 import msgspec
 import numpy as np
-from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 
 from earshot_protocol.errors import RemoteError
 from earshot_protocol.secure_sum import encoding, masks, shamir
 from earshot_protocol.secure_sum.aggregator import Aggregator
-from earshot_protocol.secure_sum.messages import REVEALED_SHARE_BYTES, AdvertiseKeys, MaskedInput
+from earshot_protocol.secure_sum.messages import (
+    REVEALED_SHARE_BYTES,
+    AdvertiseKeys,
+    MaskedInput,
+    SharedKeys,
+)
 from earshot_protocol.secure_sum.parameters import SumParameters
 from earshot_protocol.secure_sum.participant import Participant
 from earshot_protocol.secure_sum.rounds import Round
@@ -40,8 +44,10 @@ class DeviatingServer:
     corrupted: frozenset[int] = frozenset()
     vectors: dict[int, bytes] = field(default_factory=dict)
     seeds: dict[int, dict[int, int]] = field(default_factory=dict)
-    """Owner → point → share; of the mask keys likewise."""
-    keys: dict[int, dict[int, int]] = field(default_factory=dict)
+    """Owner → point → share; of the locks likewise."""
+    locks: dict[int, dict[int, int]] = field(default_factory=dict)
+    lists: dict[int, bytes] = field(default_factory=dict)
+    """Owner → the seeds of its masks, sealed."""
     refusals: int = 0
 
     def __post_init__(self) -> None:
@@ -56,6 +62,8 @@ class DeviatingServer:
                 answer = self.phones[phone].answer(task)
                 if isinstance(answer, MaskedInput):
                     self.vectors[phone] = answer.vector
+                if isinstance(answer, SharedKeys):
+                    self.lists[phone] = answer.masks
                 self.aggregator.accept(phone, answer)
             self.aggregator.advance()
             assert self.aggregator.round is not current
@@ -63,7 +71,7 @@ class DeviatingServer:
     def copy(self) -> DeviatingServer:
         """Another that goes on from here."""
         copied = copy.copy(self)
-        copied.seeds, copied.keys = {}, {}
+        copied.seeds, copied.locks = {}, {}
         copied.phones = {
             phone: Participant.restore(participant.save())
             for phone, participant in self.phones.items()
@@ -84,7 +92,7 @@ class DeviatingServer:
             if phone in self.corrupted:
                 for owner, shares in participant._state.shares.items():
                     self._hold(self.seeds, owner, shares[:33])
-                    self._hold(self.keys, owner, shares[:1] + shares[33:])
+                    self._hold(self.locks, owner, shares[:1] + shares[33:])
                 continue
             task = self.aggregator.task_for(phone)
             dropped = tuple(sorted(gone(phone)))
@@ -98,7 +106,7 @@ class DeviatingServer:
             for place, owner in enumerate(stayed + dropped):
                 at = REVEALED_SHARE_BYTES * place
                 self._hold(
-                    self.seeds if place < len(stayed) else self.keys,
+                    self.seeds if place < len(stayed) else self.locks,
                     owner,
                     shares[at : at + REVEALED_SHARE_BYTES],
                 )
@@ -109,22 +117,26 @@ class DeviatingServer:
 
     def opened(self) -> dict[int, np.ndarray]:
         """Every honest phone's input that what was told gives away, by phone."""
-        seeds, keys = self._recovered(self.seeds), self._recovered(self.keys)
-        public = {phone: pair[1] for phone, pair in self.aggregator._state.keys.items()}
-        salt, found = self.aggregator._state.salt, {}
+        seeds, locks = self._recovered(self.seeds), self._recovered(self.locks)
+        lists = {phone: self._listed(phone, lock) for phone, lock in locks.items()}
+        found = {}
         for phone in sorted(seeds.keys() - self.corrupted):
             pairs = []
             for other in self.neighbours(phone):
-                known = next((each for each in (phone, other) if each in keys), None)
+                known = next((each for each in (phone, other) if each in lists), None)
                 if known is None:
                     break
-                them = other if known == phone else phone
-                private = X25519PrivateKey.from_private_bytes(keys[known])
-                pair = masks.agree(private, public[them], masks.MASK, salt, phone, other)
+                pair = lists[known][other if known == phone else phone]
                 pairs.append((other > phone, pair))
             else:
                 found[phone] = self._unmasked(phone, seeds[phone], pairs)
         return found
+
+    def _listed(self, phone: int, lock: bytes) -> dict[int, bytes]:
+        salt = self.aggregator._state.salt
+        seeds = masks.open_list(lock, self.lists[phone], salt, phone)
+        assert seeds is not None
+        return dict(zip(self.neighbours(phone), seeds, strict=True))
 
     def _recovered(self, kind: Mapping[int, dict[int, int]]) -> dict[int, bytes]:
         return {

@@ -207,12 +207,10 @@ class World:
                 LocalCentroids(
                     phase=own.phase, sender=number, centroids=Matrix(2, 2, b"\xff\xff\xff\x7f" * 4)
                 ),
-                AdvertisedKeys(
-                    sum_id=sum_id, sender=sender, cipher_key=bytes(32), mask_key=bytes(32)
-                ),
+                AdvertisedKeys(sum_id=sum_id, sender=sender, public_key=bytes(32)),
                 SharedKeys(
                     sum_id=sum_id, sender=sender, ciphertexts=(bytes(93),) * some,
-                    commitment=bytes(32),
+                    masks=bytes(32 * some + 16), commitment=bytes(32),
                 ),
                 MaskedInput(sum_id=sum_id, sender=sender, vector=random.randbytes(some * 1000)),
                 Unmasked(sum_id=sum_id, sender=sender, shares=random.randbytes(33 * some)),

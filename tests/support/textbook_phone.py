@@ -18,8 +18,8 @@ from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
 from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 PRIME = 2**256 - 189
-CIPHER = b"earshot secure sum: cipher key"
-MASK = b"earshot secure sum: pairwise mask"
+AGREED = b"earshot secure sum: keys of a pair"
+LIST = b"earshot secure sum: list of masks"
 COMMITMENT = b"earshot secure sum: seed commitment"
 SALT = b"earshot secure sum: salt"
 DEFAULTS = {
@@ -155,9 +155,10 @@ def public_of(private: bytes) -> bytes:
 
 
 def hkdf(secret: bytes, salt: bytes, info: bytes) -> bytes:
-    """RFC 5869 with SHA-256 and a single block."""
+    """RFC 5869 with SHA-256 and two blocks."""
     extracted = hmac.digest(salt, secret, "sha256")
-    return hmac.digest(extracted, info + b"\x01", "sha256")
+    first = hmac.digest(extracted, info + b"\x01", "sha256")
+    return first + hmac.digest(extracted, first + info + b"\x02", "sha256")
 
 
 def salt_of(opening: dict[str, Any], told: bytes) -> bytes:
@@ -170,12 +171,20 @@ def told_in(parameters: dict[str, Any], task: dict[str, Any]) -> bytes:
     return canonical(parameters) + canonical(task | {"advertise": opening})
 
 
-def agreed(private: bytes, public: bytes, purpose: bytes, salt: bytes, a: int, b: int) -> bytes:
+def agreed(private: bytes, public: bytes, salt: bytes, a: int, b: int) -> tuple[bytes, bytes]:
+    """The key that seals, and the seed of the mask."""
     shared = X25519PrivateKey.from_private_bytes(private).exchange(
         X25519PublicKey.from_public_bytes(public)
     )
-    info = purpose + min(a, b).to_bytes(4, "big") + max(a, b).to_bytes(4, "big")
-    return hkdf(shared, salt, info)
+    info = AGREED + min(a, b).to_bytes(4, "big") + max(a, b).to_bytes(4, "big")
+    both = hkdf(shared, salt, info)
+    return both[:32], both[32:]
+
+
+def listed(lock: bytes, sealed: bytes, salt: bytes, phone: int) -> list[bytes]:
+    """The seeds of a phone's masks."""
+    opened = AESGCM(lock).decrypt(bytes(12), sealed, LIST + salt + phone.to_bytes(4, "big"))
+    return [opened[i : i + 32] for i in range(0, len(opened), 32)]
 
 
 def route(sum_id: bytes, sender: int, recipient: int) -> bytes:
@@ -253,8 +262,8 @@ class TextbookPhone:
     salt: bytes = b""
     us: int = 0
     neighbours: list[int] = field(default_factory=list)
-    cipher_keys: dict[int, bytes] = field(default_factory=dict)
-    mask_keys: dict[int, bytes] = field(default_factory=dict)
+    seals: dict[int, bytes] = field(default_factory=dict)
+    masks: dict[int, bytes] = field(default_factory=dict)
     held: dict[int, bytes] = field(default_factory=dict)
 
     def _secret(self, name: str) -> bytes:
@@ -273,17 +282,15 @@ class TextbookPhone:
     def advertise(self, task: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         self.sum_id, self.us = task["sum_id"], task["index"]
         self.salt = salt_of(task, self.told)
-        keys = [public_of(self._secret(name)) for name in ("cipher_private", "mask_private")]
-        return "advertised-keys", {"cipher_key": keys[0], "mask_key": keys[1]}
+        return "advertised-keys", {"public_key": public_of(self._secret("private"))}
 
     def share(self, task: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         self.neighbours = task["neighbours"]
         for place, them in enumerate(self.neighbours):
-            key = task["cipher_keys"][32 * place : 32 * place + 32]
-            self.cipher_keys[them] = agreed(
-                self._secret("cipher_private"), key, CIPHER, self.salt, self.us, them
+            key = task["public_keys"][32 * place : 32 * place + 32]
+            self.seals[them], self.masks[them] = agreed(
+                self._secret("private"), key, self.salt, self.us, them
             )
-            self.mask_keys[them] = task["mask_keys"][32 * place : 32 * place + 32]
         both = [
             shares_of(
                 self._secret(name),
@@ -292,33 +299,37 @@ class TextbookPhone:
             )
             for name, coefficients in (
                 ("seed", "seed_coefficients"),
-                ("mask_private", "mask_coefficients"),
+                ("lock", "lock_coefficients"),
             )
         ]
         ciphertexts = []
         for place, them in enumerate(self.neighbours):
             nonce = bytes.fromhex(self.drawn["nonces"][place])
             plaintext = bytes([place + 1]) + both[0][place] + both[1][place]
-            sealed = AESGCM(self.cipher_keys[them]).encrypt(
+            sealed = AESGCM(self.seals[them]).encrypt(
                 nonce, plaintext, route(self.sum_id, self.us, them)
             )
             ciphertexts.append(nonce + sealed)
+        sealed = AESGCM(self._secret("lock")).encrypt(
+            bytes(12),
+            b"".join(self.masks[them] for them in self.neighbours),
+            LIST + self.salt + self.us.to_bytes(4, "big"),
+        )
         commitment = committed(self._secret("seed"), self.salt, self.us)
-        return "shared-keys", {"ciphertexts": ciphertexts, "commitment": commitment}
+        fields = {"ciphertexts": ciphertexts, "masks": sealed, "commitment": commitment}
+        return "shared-keys", fields
 
     def mask(self, task: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         total = list(self.values)
         self._add(total, self._secret("seed"), 1)
         for them, ciphertext in zip(task["senders"], task["ciphertexts"], strict=True):
             try:
-                self.held[them] = AESGCM(self.cipher_keys[them]).decrypt(
+                self.held[them] = AESGCM(self.seals[them]).decrypt(
                     ciphertext[:12], ciphertext[12:], route(self.sum_id, them, self.us)
                 )
             except InvalidTag:
                 self.held[them] = bytes(65)
-            private, public = self._secret("mask_private"), self.mask_keys[them]
-            seed = agreed(private, public, MASK, self.salt, self.us, them)
-            self._add(total, seed, 1 if them > self.us else -1)
+            self._add(total, self.masks[them], 1 if them > self.us else -1)
         return "masked-input", {"vector": vector_packed(total, self.bits)}
 
     def _add(self, total: list[int], seed: bytes, sign: int) -> None:

@@ -155,7 +155,7 @@ def test_a_request_is_refused(case: dict[str, Any]) -> None:
 
 MESSAGES = vectors("messages.json")
 BYTES = {
-    *("phase", "sum_id", "data", "cipher_keys", "mask_keys", "cipher_key", "mask_key", "known"),
+    *("phase", "sum_id", "data", "public_keys", "masks", "known"),
     *("ciphertexts", "commitment", "vector", "shares", "public_key", "hierarchy", "rows"),
 }
 
@@ -259,13 +259,20 @@ def test_both_phones_agree_on_their_keys(place: int) -> None:
     salt, (us, them) = of(KEYS["salt"]), KEYS["phones"][:: 1 - 2 * place]
     private, public = of(KEYS["private_keys"][place]), of(KEYS["public_keys"][1 - place])
     assert textbook.public_of(private).hex() == KEYS["public_keys"][place]
-    for purpose, expected in ((b"cipher key", "cipher_key"), (b"pairwise mask", "mask_seed")):
-        info = b"earshot secure sum: " + purpose + b"\0\0\0\x03\0\0\x01\x04"
-        assert textbook.hkdf(of(KEYS["shared"]), salt, info).hex() == KEYS[expected]
-        info = b"earshot secure sum: " + purpose
-        assert textbook.agreed(private, public, info, salt, us, them).hex() == KEYS[expected]
-        key = X25519PrivateKey.from_private_bytes(private)
-        assert masks.agree(key, public, info, salt, us, them).hex() == KEYS[expected]
+    expected = of(KEYS["seal"]), of(KEYS["mask"])
+    info = b"earshot secure sum: keys of a pair\0\0\0\x03\0\0\x01\x04"
+    assert textbook.hkdf(of(KEYS["shared"]), salt, info) == b"".join(expected)
+    assert textbook.agreed(private, public, salt, us, them) == expected
+    key = X25519PrivateKey.from_private_bytes(private)
+    assert masks.agree(key, public, salt, us, them) == expected
+
+
+def test_a_list_of_masks() -> None:
+    case, salt = KEYS["list"], of(KEYS["salt"])
+    lock, sealed, seeds = of(case["lock"]), of(case["sealed"]), list(map(of, case["masks"]))
+    assert textbook.listed(lock, sealed, salt, case["phone"]) == seeds
+    assert masks.open_list(lock, sealed, salt, case["phone"]) == tuple(seeds)
+    assert masks.seal_list(lock, seeds, salt, case["phone"]) == sealed
 
 
 def test_commitment_and_sealed_shares() -> None:
@@ -275,14 +282,14 @@ def test_commitment_and_sealed_shares() -> None:
     assert masks.commitment(of(case["seed"]), salt, case["phone"]).hex() == case["digest"]
     bound = textbook.route(sum_id, sealed["sender"], sealed["recipient"])
     assert bound.hex() == sealed["associated_data"]
-    aead = AESGCM(of(KEYS["cipher_key"]))
+    aead = AESGCM(of(KEYS["seal"]))
     ciphertext = of(sealed["ciphertext"])
     assert aead.decrypt(ciphertext[:12], ciphertext[12:], bound).hex() == sealed["plaintext"]
     assert len(ciphertext) == SEALED_SHARES_BYTES
     key = X25519PrivateKey.from_private_bytes(of(KEYS["private_keys"][0]))
     for refused in KEYS["refused_public_keys"]:
         with pytest.raises(ValueError, match="shared key"):
-            masks.agree(key, of(refused), masks.MASK, salt, 0, 1)
+            masks.agree(key, of(refused), salt, 0, 1)
 
 
 def test_secret_sharing() -> None:
@@ -380,11 +387,11 @@ def test_a_server_from_the_document_alone_gets_the_sum() -> None:
         mask = textbook.mask_of(seed, length, bits)
         total = [t + e - m for t, e, m in zip(total, entries, mask, strict=True)]
     for gone in sorted(answers[1].keys() - answers[2].keys()):
-        private = textbook.recovered(shares[gone])
-        assert textbook.public_of(private) == answers[0][gone]["mask_key"]
-        for them in sorted(answers[2]):
-            key = answers[0][them]["mask_key"]
-            seed = textbook.agreed(private, key, textbook.MASK, salt, gone, them)
+        lock, sealed = textbook.recovered(shares[gone]), answers[1][gone]["masks"]
+        seeds = textbook.listed(lock, sealed, salt, gone)
+        for them, seed in zip(tasks[1][gone]["neighbours"], seeds, strict=True):
+            if them not in answers[2]:
+                continue
             sign = 1 if gone > them else -1
             mask = textbook.mask_of(seed, length, bits)
             total = [t - sign * m for t, m in zip(total, mask, strict=True)]

@@ -32,9 +32,17 @@ from earshot_protocol.secure_sum import answers, encoding, masks, messages
 from earshot_protocol.secure_sum.graph import Graph
 from earshot_protocol.secure_sum.parameters import SumParameters
 from earshot_protocol.secure_sum.points import points
-from earshot_protocol.secure_sum.rounds import FORMER_SUM, NEXT, Round
+from earshot_protocol.secure_sum.rounds import FORMER_SUM, NEXT, VERSION, Round
 from earshot_protocol.secure_sum.unmasking import Unmasking, split
 from earshot_protocol.wire import Answer
+
+
+class Shared(msgspec.Struct, array_like=True, frozen=True):
+    """What a phone sent in round 1, see `messages.SharedKeys`."""
+
+    ciphertexts: tuple[bytes, ...]
+    masks: bytes
+    commitment: bytes
 
 
 class _State(msgspec.Struct):
@@ -45,16 +53,18 @@ class _State(msgspec.Struct):
     parameters: SumParameters
     graph: bytes
     total: bytes
-    keys: dict[int, tuple[bytes, bytes]]
-    """Phone → cipher key, mask key: who advertised."""
-    shared: dict[int, tuple[tuple[bytes, ...], bytes]]
-    """Phone → its ciphertexts, until they are delivered, and its commitment: A1."""
-    masked: set[int]
+    public_keys: dict[int, bytes] = msgspec.field(default_factory=dict)
+    """Phone → its key: who advertised."""
+    shares: dict[int, Shared] = msgspec.field(default_factory=dict)
+    """Phone → what it sealed, and its commitment: A1."""
+    masked: set[int] = msgspec.field(default_factory=set)
     """Phones whose input arrived: A2."""
-    revealed: dict[int, bytes]
+    revealed: dict[int, bytes] = msgspec.field(default_factory=dict)
     """Phone → the shares that it revealed."""
     salt: bytes = b""
-    """Of the sum's keys; none where a former version began the sum."""
+    """Of the sum's keys."""
+    version: int = 0
+    """Of the protocol; none where a former one began the sum."""
 
 
 class Aggregator:
@@ -90,10 +100,7 @@ class Aggregator:
             parameters=parameters,
             graph=self._graph.to_bytes(),
             total=b"",
-            keys={},
-            shared={},
-            masked=set(),
-            revealed={},
+            version=VERSION,
         )
         self._state.salt = masks.salt(self._advertise_keys(0), told)
 
@@ -140,7 +147,7 @@ class Aggregator:
         aggregator._state = state
         aggregator._graph = Graph.from_bytes(state.graph, state.parameters)
         aggregator._total = np.frombuffer(state.total, dtype=word).copy()
-        aggregator._advertised = points(key for pair in state.keys.values() for key in pair)
+        aggregator._advertised = points(state.public_keys.values())
         aggregator._index()
         return aggregator
 
@@ -150,7 +157,7 @@ class Aggregator:
         Raises:
             UnexpectedMessageError: it did.
         """
-        if not self._state.salt:
+        if self._state.version != VERSION:
             raise UnexpectedMessageError(FORMER_SUM)
 
     def expected(self) -> Collection[int]:
@@ -173,20 +180,21 @@ class Aggregator:
         self._neighbours, self._senders, self._ciphertexts = {}, {}, {}
         if state.round is Round.ADVERTISE_KEYS:
             return
-        for phone in sorted(state.keys):
-            neighbours = self._graph.neighbours(phone)
-            self._neighbours[phone] = tuple(other for other in neighbours if other in state.keys)
+        for phone in sorted(state.public_keys):
+            around = self._graph.neighbours(phone)
+            present = tuple(other for other in around if other in state.public_keys)
+            self._neighbours[phone] = present
         if state.round is Round.SHARE_KEYS:
             return
         self._senders = {
-            phone: tuple(other for other in self._neighbours[phone] if other in state.shared)
-            for phone in state.shared
+            phone: tuple(other for other in self._neighbours[phone] if other in state.shares)
+            for phone in state.shares
         }
         if state.round is Round.MASKED_INPUT:  # after it, ciphertexts are delivered and gone
-            mail: dict[int, list[bytes]] = {phone: [] for phone in state.shared}
-            for sender in sorted(state.shared):  # so that mail is in the order of the senders
+            mail: dict[int, list[bytes]] = {phone: [] for phone in state.shares}
+            for sender in sorted(state.shares):  # so that mail is in the order of the senders
                 for other, ciphertext in zip(
-                    self._neighbours[sender], state.shared[sender][0], strict=True
+                    self._neighbours[sender], state.shares[sender].ciphertexts, strict=True
                 ):
                     if other in mail:
                         mail[other].append(ciphertext)
@@ -205,12 +213,11 @@ class Aggregator:
         return messages.AdvertiseKeys(sum_id=self.sum_id, index=phone, parameters=self.parameters)
 
     def _share_keys(self, phone: int) -> messages.ShareKeys:
-        neighbours, keys = self._neighbours[phone], self._state.keys
+        neighbours, keys = self._neighbours[phone], self._state.public_keys
         return messages.ShareKeys(
             sum_id=self.sum_id,
             neighbours=neighbours,
-            cipher_keys=b"".join(keys[other][0] for other in neighbours),
-            mask_keys=b"".join(keys[other][1] for other in neighbours),
+            public_keys=b"".join(keys[other] for other in neighbours),
         )
 
     def _mask_input(self, phone: int) -> messages.MaskInput:
@@ -254,17 +261,16 @@ class Aggregator:
 
     def _take_keys(self, phone: int, answer: messages.AdvertisedKeys) -> None:
         answers.check_keys(phone, answer)
-        keys = (answer.cipher_key, answer.mask_key)
         # A key that stands twice would make honest phones refuse their neighbourhood.
-        advertised = points(keys)
+        advertised = points((answer.public_key,))
         if not self._advertised.isdisjoint(advertised):
             raise MalformedMessageError(f"phone {phone}: another phone has advertised this key")
-        self._state.keys[phone] = keys
+        self._state.public_keys[phone] = answer.public_key
         self._advertised |= advertised
 
     def _take_shares(self, phone: int, answer: messages.SharedKeys) -> None:
         answers.check_ciphertexts(phone, answer, len(self._neighbours[phone]))
-        self._state.shared[phone] = (answer.ciphertexts, answer.commitment)
+        self._state.shares[phone] = Shared(answer.ciphertexts, answer.masks, answer.commitment)
 
     def _take_input(self, phone: int, answer: messages.MaskedInput) -> None:
         self._total += encoding.unpack(answer.vector, self.parameters)
@@ -301,7 +307,11 @@ class Aggregator:
             raise
         state.round = NEXT[state.round]
         if state.round is Round.UNMASK:
-            state.shared = {phone: ((), sealed[1]) for phone, sealed in state.shared.items()}
+            # Ciphertexts are delivered; of phones whose input is in, nobody opens the list.
+            state.shares = {
+                phone: Shared((), b"" if phone in state.masked else each.masks, each.commitment)
+                for phone, each in state.shares.items()
+            }
         if state.round is Round.DONE:
             self._forget()
         else:
@@ -312,8 +322,8 @@ class Aggregator:
         return Unmasking(
             salt=state.salt,
             parameters=state.parameters,
-            mask_keys={phone: keys[1] for phone, keys in state.keys.items()},
-            commitments={phone: sealed[1] for phone, sealed in state.shared.items()},
+            lists={phone: each.masks for phone, each in state.shares.items()},
+            commitments={phone: each.commitment for phone, each in state.shares.items()},
             neighbours=self._neighbours,
             senders=self._senders,
             survivors=state.masked,
@@ -322,7 +332,7 @@ class Aggregator:
 
     def _forget(self) -> None:
         """Drop what could open more than the sum."""
-        self._state.shared, self._state.revealed = {}, {}
+        self._state.shares, self._state.revealed = {}, {}
         self._neighbours, self._senders, self._ciphertexts = {}, {}, {}
         if self._state.round is Round.FAILED:
             self._total[:] = 0
@@ -352,20 +362,20 @@ class _Row:
 _ROUNDS = {
     Round.ADVERTISE_KEYS: _Row(
         expected=lambda state: range(state.parameters.phones),
-        answered=lambda state: state.keys.keys(),
+        answered=lambda state: state.public_keys.keys(),
         task=Aggregator._advertise_keys,
         answer=messages.AdvertisedKeys,
         take=Aggregator._take_keys,
     ),
     Round.SHARE_KEYS: _Row(
-        expected=lambda state: state.keys.keys(),
-        answered=lambda state: state.shared.keys(),
+        expected=lambda state: state.public_keys.keys(),
+        answered=lambda state: state.shares.keys(),
         task=Aggregator._share_keys,
         answer=messages.SharedKeys,
         take=Aggregator._take_shares,
     ),
     Round.MASKED_INPUT: _Row(
-        expected=lambda state: state.shared.keys(),
+        expected=lambda state: state.shares.keys(),
         answered=lambda state: state.masked,
         task=Aggregator._mask_input,
         answer=messages.MaskedInput,

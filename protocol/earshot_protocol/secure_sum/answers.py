@@ -8,7 +8,7 @@ from earshot_protocol.errors import (
     UnexpectedMessageError,
 )
 from earshot_protocol.secure_sum import encoding, messages
-from earshot_protocol.secure_sum.messages import REVEALED_SHARE_BYTES
+from earshot_protocol.secure_sum.messages import REVEALED_SHARE_BYTES, TAG_BYTES
 from earshot_protocol.secure_sum.parameters import SumParameters
 from earshot_protocol.secure_sum.points import LOW_ORDER, points
 from earshot_protocol.secure_sum.rounds import Round
@@ -84,20 +84,17 @@ def check_address(phone: int, answer: Answer, sum_id: bytes) -> None:
 
 
 def check_keys(phone: int, answer: messages.AdvertisedKeys) -> None:
-    """Refuse public keys that nobody can use.
+    """Refuse a public key that nobody can use.
 
     Raises:
-        MalformedMessageError: the two are the same, or one is of low order.
+        MalformedMessageError: it is of low order.
     """
-    keys = points((answer.cipher_key, answer.mask_key))
-    if len(keys) != 2:
-        raise MalformedMessageError(f"phone {phone}: the two public keys are the same")
-    if not keys.isdisjoint(LOW_ORDER):
+    if not points((answer.public_key,)).isdisjoint(LOW_ORDER):
         raise MalformedMessageError(f"phone {phone}: not a usable X25519 key")
 
 
 def check_ciphertexts(phone: int, answer: messages.SharedKeys, neighbours: int) -> None:
-    """Refuse any but one ciphertext per neighbour.
+    """Refuse any but one ciphertext, and one sealed mask, per neighbour.
 
     Raises:
         MalformedMessageError: there are more or fewer.
@@ -105,6 +102,11 @@ def check_ciphertexts(phone: int, answer: messages.SharedKeys, neighbours: int) 
     if len(answer.ciphertexts) != neighbours:
         raise MalformedMessageError(
             f"phone {phone}: {len(answer.ciphertexts)} ciphertexts for {neighbours} neighbours"
+        )
+    size = 32 * neighbours + TAG_BYTES
+    if len(answer.masks) != size:
+        raise MalformedMessageError(
+            f"phone {phone}: a list of masks of {len(answer.masks)} bytes instead of {size}"
         )
 
 

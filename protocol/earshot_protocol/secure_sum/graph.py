@@ -93,10 +93,9 @@ class Graph:
 
 def check_neighbourhood(
     phone: int,
-    own_keys: Sequence[bytes],
+    own_key: bytes,
     neighbours: Sequence[int],
-    cipher_keys: Sequence[bytes],
-    mask_keys: Sequence[bytes],
+    public_keys: Sequence[bytes],
     parameters: SumParameters,
 ) -> None:
     """What a phone checks of the neighbourhood that the server tells it.
@@ -106,10 +105,9 @@ def check_neighbourhood(
 
     Args:
         phone: the phone that checks.
-        own_keys: its two public keys.
+        own_key: its public key.
         neighbours: its neighbours that advertised keys, ascending.
-        cipher_keys: their public keys for sealing shares, in that order.
-        mask_keys: their public keys for masks, in that order.
+        public_keys: theirs, in that order.
         parameters: checked parameters of the sum.
 
     Raises:
@@ -127,18 +125,14 @@ def check_neighbourhood(
         raise RefusedError(f"neighbours must be from 0 to {parameters.phones - 1}")
     if phone in neighbours:
         raise RefusedError(f"phone {phone} cannot be its own neighbour")
-    if not len(cipher_keys) == len(mask_keys) == count:
-        raise RefusedError(
-            f"{count} neighbours need as many cipher and mask keys, not {len(cipher_keys)} and "
-            f"{len(mask_keys)}"
-        )
-    keys = (*cipher_keys, *mask_keys)
-    if set(map(len, keys)) != {KEY_BYTES}:
+    if len(public_keys) != count:
+        raise RefusedError(f"{count} neighbours need as many public keys, not {len(public_keys)}")
+    if set(map(len, public_keys)) != {KEY_BYTES}:
         raise RefusedError(f"a neighbour's public key must have {KEY_BYTES} bytes")
-    theirs = points(keys)
+    theirs = points(public_keys)
     if not theirs.isdisjoint(LOW_ORDER):
         raise RefusedError("a neighbour's key is not a usable X25519 key: it is of low order")
-    if len(theirs) != 2 * count:
-        raise RefusedError("the neighbours' cipher and mask keys must all be distinct")
-    if not theirs.isdisjoint(points(own_keys)):
+    if len(theirs) != count:
+        raise RefusedError("the neighbours' public keys must all be distinct")
+    if not theirs.isdisjoint(points((own_key,))):
         raise RefusedError("a neighbour is listed with this phone's own key")

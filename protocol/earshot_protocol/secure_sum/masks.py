@@ -5,12 +5,15 @@ from __future__ import annotations
 import hashlib
 import struct
 from collections.abc import Iterable
+from typing import NamedTuple
 
 import msgspec
 import numpy as np
 import numpy.typing as npt
+from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey, X25519PublicKey
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
@@ -20,14 +23,28 @@ from earshot_protocol.wire import canonical
 Words = npt.NDArray[np.unsignedinteger]
 """Vectors modulo 2^16, 2^32 or 2^64: the word that holds the modulus, which wraps by itself."""
 
-CIPHER = b"earshot secure sum: cipher key"
-MASK = b"earshot secure sum: pairwise mask"
+_AGREED = b"earshot secure sum: keys of a pair"
 _SALT = b"earshot secure sum: salt"
 _COMMITMENT = b"earshot secure sum: seed commitment"
+_LIST = b"earshot secure sum: list of masks"
 
 _HASH = SHA256()
 _CTR = modes.CTR(bytes(16))  # a zero nonce: every seed keys one stream only
 _PAIR = struct.Struct(">II")
+_NO_NONCE = bytes(12)
+"""A lock seals one list."""
+
+
+class PairKeys(NamedTuple):
+    """What two phones agree on, 32 bytes each.
+
+    Attributes:
+        seal: under which shares travel between them.
+        mask: seed of the mask that one adds and the other takes off.
+    """
+
+    seal: bytes
+    mask: bytes
 
 
 def salt(opening: AdvertiseKeys, told: bytes) -> bytes:
@@ -41,17 +58,37 @@ def salt(opening: AdvertiseKeys, told: bytes) -> bytes:
     return hashlib.sha256(_SALT + canonical(alike) + told).digest()
 
 
-def agree(
-    private: X25519PrivateKey, public: bytes, purpose: bytes, salt: bytes, us: int, them: int
-) -> bytes:
-    """HKDF-SHA256(X25519(private, public)), bound to purpose, pair and the sum's salt; 32 bytes.
+def agree(private: X25519PrivateKey, public: bytes, salt: bytes, us: int, them: int) -> PairKeys:
+    """HKDF-SHA256(X25519(private, public)), bound to the pair and the sum's salt, in two halves.
+
+    The server may come to know one half, of a phone that vanished; of the other it knows as little
+    then as before (docs/decisions/0038).
 
     Raises:
         ValueError: `public` is not a usable X25519 key (a point of low order).
     """
     shared = private.exchange(X25519PublicKey.from_public_bytes(public))
     pair = _PAIR.pack(us, them) if us < them else _PAIR.pack(them, us)
-    return HKDF(_HASH, 32, salt, purpose + pair).derive(shared)
+    keys = HKDF(_HASH, 64, salt, _AGREED + pair).derive(shared)
+    return PairKeys(keys[:32], keys[32:])
+
+
+def seal_list(lock: bytes, masks: Iterable[bytes], salt: bytes, phone: int) -> bytes:
+    """The seeds of a phone's pairwise masks, sealed under a lock that seals nothing else."""
+    return AESGCM(lock).encrypt(_NO_NONCE, b"".join(masks), _bound(salt, phone))
+
+
+def open_list(lock: bytes, sealed: bytes, salt: bytes, phone: int) -> tuple[bytes, ...] | None:
+    """What `seal_list` sealed, or None where this is not its lock."""
+    try:
+        masks = AESGCM(lock).decrypt(_NO_NONCE, sealed, _bound(salt, phone))
+    except InvalidTag:
+        return None
+    return tuple(masks[at : at + 32] for at in range(0, len(masks), 32))
+
+
+def _bound(salt: bytes, phone: int) -> bytes:
+    return _LIST + salt + phone.to_bytes(4)
 
 
 def commitment(seed: bytes, salt: bytes, index: int) -> bytes:

@@ -16,13 +16,16 @@ from earshot_protocol.wire import (
     Task,
 )
 
-SEALED_SHARES_BYTES = 12 + 1 + 32 + 32 + 16
+TAG_BYTES = 16
+"""Of a message that is sealed."""
+SEALED_SHARES_BYTES = 12 + 1 + 32 + 32 + TAG_BYTES
 """Nonce, share index, two shares, authentication tag."""
 REVEALED_SHARE_BYTES = 1 + 32
 """Share index (0: this phone holds no share of that neighbour) and share."""
 
 Neighbours = Annotated[tuple[PhoneIndex, ...], Meta(max_length=LARGEST_DEGREE)]
 KeyList = Annotated[bytes, Meta(max_length=32 * LARGEST_DEGREE)]
+SealedMasks = Annotated[bytes, Meta(max_length=32 * LARGEST_DEGREE + TAG_BYTES)]
 Ciphertext = Annotated[bytes, Meta(min_length=SEALED_SHARES_BYTES, max_length=SEALED_SHARES_BYTES)]
 Ciphertexts = Annotated[tuple[Ciphertext, ...], Meta(max_length=LARGEST_DEGREE)]
 
@@ -41,7 +44,7 @@ class SumAnswer(Answer, frozen=True, kw_only=True):
 
 
 class AdvertiseKeys(SumTask, frozen=True, kw_only=True, tag="advertise-keys"):
-    """Round 0: make two key pairs for this sum and send their public halves."""
+    """Round 0: make a key pair for this sum and send its public half."""
 
     index: PhoneIndex
     parameters: SumParameters
@@ -51,8 +54,7 @@ class ShareKeys(SumTask, frozen=True, kw_only=True, tag="share-keys"):
     """Round 1: here are your neighbours (ascending) and their public keys, 32 bytes each."""
 
     neighbours: Neighbours
-    cipher_keys: KeyList
-    mask_keys: KeyList
+    public_keys: KeyList
 
 
 class MaskInput(SumTask, frozen=True, kw_only=True, tag="mask-input"):
@@ -70,16 +72,23 @@ class Unmask(SumTask, frozen=True, kw_only=True, tag="unmask"):
 
 
 class AdvertisedKeys(SumAnswer, frozen=True, kw_only=True, tag="advertised-keys"):
-    """Round 0: the public halves of the cipher pair and of the mask pair."""
+    """Round 0: the public half of the key pair."""
 
-    cipher_key: PublicKey
-    mask_key: PublicKey
+    public_key: PublicKey
 
 
 class SharedKeys(SumAnswer, frozen=True, kw_only=True, tag="shared-keys"):
-    """Round 1: one ciphertext per neighbour, in their order, and a commitment to the seed."""
+    """Round 1: what is sealed for neighbours and server, and a commitment to the seed.
+
+    Attributes:
+        ciphertexts: one per neighbour, in their order: shares of the seed and of the lock.
+        masks: the pairwise masks' seeds, in that order, sealed under the lock: for the server, once
+            it has the lock from shares.
+        commitment: to the seed.
+    """
 
     ciphertexts: Ciphertexts
+    masks: SealedMasks
     commitment: Annotated[bytes, Meta(min_length=32, max_length=32)]
 
 

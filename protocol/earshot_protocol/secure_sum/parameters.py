@@ -11,7 +11,7 @@ and a secret-sharing threshold t, where a fraction γ may be corrupted and a fra
 We ask for one thing more, against a server that tells neighbours different stories:
 
 4. *one story*: 2t > k, or half of a phone's honest neighbours, told that it stayed, give away its
-   seed, and the other half, told that it is gone, its mask key.
+   seed, and the other half, told that it is gone, the seeds of its masks.
 
 HG is the hypergeometric law, whose tails are computed exactly: a Chernoff bound would cost phones
 about twice the neighbours. Conditions 1 and 4 bound t from below and condition 2 from above. Of the

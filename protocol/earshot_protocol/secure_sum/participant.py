@@ -42,7 +42,7 @@ from earshot_protocol.secure_sum.messages import (
     Unmasked,
 )
 from earshot_protocol.secure_sum.parameters import SumParameters
-from earshot_protocol.secure_sum.rounds import FORMER_SUM, NEXT, Round
+from earshot_protocol.secure_sum.rounds import FORMER_SUM, NEXT, VERSION, Round
 
 _NONCE_BYTES = 12
 _SHARES_BYTES = 1 + 2 * shamir.SECRET_BYTES
@@ -61,17 +61,20 @@ class _State(msgspec.Struct):
     parameters: SumParameters
     words: bytes
     salt: bytes = b""
-    public_keys: tuple[bytes, bytes] = (b"", b"")
-    cipher_private: bytes = b""
-    mask_private: bytes = b""
+    version: int = 0
+    """Of the protocol; none where a former one began the sum."""
+    public_key: bytes = b""
+    private: bytes = b""
     seed: bytes = b""
     neighbours: tuple[int, ...] = ()
-    mask_keys: tuple[bytes, ...] = ()
-    share_keys: tuple[bytes, ...] = ()
+    seals: tuple[bytes, ...] = ()
+    """Of each neighbour, the key under which shares travel."""
+    masks: tuple[bytes, ...] = ()
+    """Of each neighbour, the seed of the mask in common."""
     alive: tuple[int, ...] = ()
     """A1 ∩ neighbours, as told in round 2."""
     shares: dict[int, bytes] = msgspec.field(default_factory=dict, name="held")
-    """Neighbour → share index, share of its seed, share of its mask key."""
+    """Neighbour → share index, share of its seed, share of its lock."""
 
 
 class Participant:
@@ -102,6 +105,7 @@ class Participant:
             parameters=parameters,
             words=words.tobytes(),
             salt=masks.salt(task, told),
+            version=VERSION,
         )
 
     @property
@@ -149,7 +153,7 @@ class Participant:
         state = self._state
         if task.sum_id != state.sum_id:
             raise UnexpectedMessageError("a task of another sum")
-        if not state.salt:
+        if state.version != VERSION:
             raise UnexpectedMessageError(FORMER_SUM)
         current, act = _ROUNDS[type(task)]
         if self.round is not current:
@@ -165,46 +169,42 @@ class Participant:
 def _advertise_keys(state: _State, task: AdvertiseKeys) -> AdvertisedKeys:
     if (task.index, task.parameters) != (state.index, state.parameters):
         raise RefusedError("the sum's index or parameters differ from those agreed to")
-    cipher, mask = X25519PrivateKey.generate(), X25519PrivateKey.generate()
-    state.cipher_private = cipher.private_bytes_raw()
-    state.mask_private = mask.private_bytes_raw()
-    cipher_key, mask_key = state.public_keys = (
-        cipher.public_key().public_bytes_raw(),
-        mask.public_key().public_bytes_raw(),
-    )
-    return AdvertisedKeys(
-        sum_id=state.sum_id, sender=state.index, cipher_key=cipher_key, mask_key=mask_key
-    )
+    private = X25519PrivateKey.generate()
+    state.private = private.private_bytes_raw()
+    state.public_key = private.public_key().public_bytes_raw()
+    return AdvertisedKeys(sum_id=state.sum_id, sender=state.index, public_key=state.public_key)
 
 
 def _share_keys(state: _State, task: ShareKeys) -> SharedKeys:
     us, sum_id, neighbours = state.index, state.sum_id, task.neighbours
-    cipher_keys, mask_keys = _split_keys(task.cipher_keys), _split_keys(task.mask_keys)
-    check_neighbourhood(us, state.public_keys, neighbours, cipher_keys, mask_keys, state.parameters)
-    cipher = X25519PrivateKey.from_private_bytes(state.cipher_private)
-    keys = tuple(
-        masks.agree(cipher, key, masks.CIPHER, state.salt, us, them)
-        for them, key in zip(neighbours, cipher_keys, strict=True)
-    )
-    seed = _fresh_secret()
+    public_keys = _split_keys(task.public_keys)
+    check_neighbourhood(us, state.public_key, neighbours, public_keys, state.parameters)
+    private = X25519PrivateKey.from_private_bytes(state.private)
+    agreed = [
+        masks.agree(private, key, state.salt, us, them)
+        for them, key in zip(neighbours, public_keys, strict=True)
+    ]
+    seed, lock = _fresh_secret(), _fresh_secret()
     count = len(neighbours)
-    shares = shamir.split((seed, state.mask_private), state.parameters.threshold, count)
+    shares = shamir.split((seed, lock), state.parameters.threshold, count)
     plain = np.empty((count, _SHARES_BYTES), dtype=np.uint8)
     plain[:, 0] = np.arange(1, count + 1)
     plain[:, 1:] = shares.transpose(1, 0, 2).reshape(count, -1)
     plaintexts, nonces = plain.tobytes(), os.urandom(_NONCE_BYTES * count)
     ciphertexts = []
-    for i, (them, key) in enumerate(zip(neighbours, keys, strict=True)):
+    for i, (them, keys) in enumerate(zip(neighbours, agreed, strict=True)):
         nonce = nonces[_NONCE_BYTES * i : _NONCE_BYTES * (i + 1)]
         plaintext = plaintexts[_SHARES_BYTES * i : _SHARES_BYTES * (i + 1)]
         bound = sum_id + _ROUTE.pack(1, us, them)
-        ciphertexts.append(nonce + AESGCM(key).encrypt(nonce, plaintext, bound))
-    state.seed, state.neighbours, state.mask_keys = seed, neighbours, mask_keys
-    state.share_keys, state.cipher_private = keys, b""
+        ciphertexts.append(nonce + AESGCM(keys.seal).encrypt(nonce, plaintext, bound))
+    state.seed, state.neighbours, state.private = seed, neighbours, b""
+    state.seals = tuple(keys.seal for keys in agreed)
+    state.masks = tuple(keys.mask for keys in agreed)
     return SharedKeys(
         sum_id=sum_id,
         sender=us,
         ciphertexts=tuple(ciphertexts),
+        masks=masks.seal_list(lock, state.masks, state.salt, us),
         commitment=masks.commitment(seed, state.salt, us),
     )
 
@@ -217,7 +217,7 @@ def _mask_input(state: _State, task: MaskInput) -> MaskedInput:
     places = {them: i for i, them in enumerate(state.neighbours)}
     shares = {}
     for them, ciphertext in zip(task.senders, task.ciphertexts, strict=True):
-        plaintext = _open(state.share_keys[places[them]], ciphertext, sum_id, them, us)
+        plaintext = _open(state.seals[places[them]], ciphertext, sum_id, them, us)
         # One that does not open counts as a neighbour that is gone, for its shares. Its mask is
         # still added: the neighbour adds the other half, and the sum would be spoilt without ours.
         if plaintext is not None:
@@ -226,21 +226,18 @@ def _mask_input(state: _State, task: MaskInput) -> MaskedInput:
         raise TooManyDropoutsError(
             f"shares of {len(shares)} neighbours arrived; {parameters.threshold} are needed"
         )
-    mask = X25519PrivateKey.from_private_bytes(state.mask_private)
     added: list[bytes] = [state.seed]
     removed: list[bytes] = []
     for them in task.senders:
-        key = state.mask_keys[places[them]]
-        key = masks.agree(mask, key, masks.MASK, state.salt, us, them)
-        (added if them > us else removed).append(key)
+        (added if them > us else removed).append(state.masks[places[them]])
     word = masks.word_type(parameters.modulus_bits)
     masked = np.frombuffer(state.words, dtype=word) + masks.expand_sum(
         added, parameters.length, word
     )
     masked -= masks.expand_sum(removed, parameters.length, word)
     state.shares, state.alive = shares, task.senders
-    state.words = state.mask_private = state.seed = b""
-    state.mask_keys = state.share_keys = ()
+    state.words = state.seed = b""
+    state.seals = state.masks = ()
     vector = encoding.pack(masked, parameters.modulus_bits)
     return MaskedInput(sum_id=sum_id, sender=us, vector=vector)
 

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 
-from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
-
 from earshot_protocol.secure_sum import masks
 from earshot_protocol.secure_sum.decoding import UnrecoverableSecretError, recover_checked
 from earshot_protocol.secure_sum.messages import REVEALED_SHARE_BYTES
@@ -27,7 +25,7 @@ class Unmasking:
     Attributes:
         salt: of the sum's keys.
         parameters: of the sum.
-        mask_keys: phone → the public mask key that it advertised.
+        lists: phone of A1 that is not in A2 → the seeds of its pairwise masks, sealed.
         commitments: phone of A1 → the commitment to its seed.
         neighbours: phone → its neighbours that advertised keys, ascending.
         senders: phone of A1 → those of its neighbours that are in A1.
@@ -41,7 +39,7 @@ class Unmasking:
 
     salt: bytes
     parameters: SumParameters
-    mask_keys: Mapping[int, bytes]
+    lists: Mapping[int, bytes]
     commitments: Mapping[int, bytes]
     neighbours: Mapping[int, tuple[int, ...]]
     senders: Mapping[int, tuple[int, ...]]
@@ -64,11 +62,9 @@ class Unmasking:
             others = self.survived(phone)[0]
             if not others:
                 continue
-            private = self._mask_key(phone, shares[phone])
+            seeds = self._masks(phone, shares[phone])
             for other in others:
-                key = self.mask_keys[other]
-                seed = masks.agree(private, key, masks.MASK, self.salt, phone, other)
-                (added if phone > other else removed).append(seed)
+                (added if phone > other else removed).append(seeds[other])
         total = masks.expand_sum(added, parameters.length, word)
         total -= masks.expand_sum(removed, parameters.length, word)
         return total
@@ -102,13 +98,14 @@ class Unmasking:
 
         return self._rebuilt("seed", phone, shares, matches)
 
-    def _mask_key(self, phone: int, shares: dict[int, int]) -> X25519PrivateKey:
-        def matches(private: bytes) -> bool:
-            public = X25519PrivateKey.from_private_bytes(private).public_key()
-            return public.public_bytes_raw() == self.mask_keys[phone]
+    def _masks(self, phone: int, shares: dict[int, int]) -> dict[int, bytes]:
+        """Neighbour → seed of the mask that a dropped phone has in common with it."""
 
-        private = self._rebuilt("mask key", phone, shares, matches)
-        return X25519PrivateKey.from_private_bytes(private)
+        def opened(lock: bytes) -> tuple[bytes, ...] | None:
+            return masks.open_list(lock, self.lists[phone], self.salt, phone)
+
+        lock = self._rebuilt("lock", phone, shares, lambda lock: opened(lock) is not None)
+        return dict(zip(self.neighbours[phone], opened(lock) or (), strict=True))
 
     def _rebuilt(
         self, what: str, phone: int, shares: dict[int, int], matches: Callable[[bytes], bool]

@@ -23,6 +23,7 @@ from earshot_protocol.rules import Rule
 from earshot_protocol.secure_sum.messages import (
     REVEALED_SHARE_BYTES,
     SEALED_SHARES_BYTES,
+    TAG_BYTES,
     AdvertisedKeys,
     MaskedInput,
     SharedKeys,
@@ -244,11 +245,12 @@ def sum_bytes(chosen: SumParameters) -> int:
     vector = bytes(math.ceil(chosen.length * chosen.modulus_bits / 8))
     key = bytes(32)
     answers = (
-        AdvertisedKeys(sum_id=_NOBODY, sender=sender, cipher_key=key, mask_key=key),
+        AdvertisedKeys(sum_id=_NOBODY, sender=sender, public_key=key),
         SharedKeys(
             sum_id=_NOBODY,
             sender=sender,
             ciphertexts=(bytes(SEALED_SHARES_BYTES),) * degree,
+            masks=bytes(32 * degree + TAG_BYTES),
             commitment=key,
         ),
         MaskedInput(sum_id=_NOBODY, sender=sender, vector=vector),

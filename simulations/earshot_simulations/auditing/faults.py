@@ -210,12 +210,16 @@ def smallest_clustering(subject: str, case: str, epsilon: float = 2.0) -> Cluste
 
 
 def short_seeds() -> Iterator[Result]:
-    """Self-mask seeds of 32 random bits, filled up with zeros; and pairwise keys likewise."""
+    """Self-mask seeds and locks of 32 random bits, filled up with zeros; pairwise keys likewise."""
     agree = masks.agree
     with replaced(participant, _fresh_secret=lambda: os.urandom(4) + bytes(28)):
-        yield from _broken("a 32-bit mask seed", slice(0, 2))
-    with replaced(masks, agree=lambda *given: agree(*given)[:4] + bytes(28)):
-        yield from _broken("a 32-bit pairwise key", slice(2, 3))
+        yield from _broken("32-bit seeds and locks", slice(0, 3))
+
+    def short(*given: Any) -> masks.PairKeys:
+        return masks.PairKeys(*(key[:4] + bytes(28) for key in agree(*given)))
+
+    with replaced(masks, agree=short):
+        yield from _broken("a 32-bit pairwise key", slice(3, 4))
 
 
 def _broken(fault: str, which: slice) -> Iterator[Result]:

@@ -39,41 +39,44 @@ class Randomness:
         private_keys: of X25519, as they were generated.
         seeds: from which phones expanded masks: in turns those that one added, its own first, and
             those that it removed.
+        locks: under which phones sealed lists of these.
     """
 
     answers: list[bytes] = field(default_factory=list)
     private_keys: list[bytes] = field(default_factory=list)
     seeds: list[list[bytes]] = field(default_factory=list)
+    locks: list[bytes] = field(default_factory=list)
 
 
 def audit_secrets(role: Role = Role.PRODUCT) -> Iterator[Check]:
     """Run one sum and look at all of its secrets."""
     randomness, sharing_bytes = watched_sum()
     added, removed = randomness.seeds[0::2], randomness.seeds[1::2]
-    own = [seeds[0] for seeds in added]
+    own, locks = [seeds[0] for seeds in added], randomness.locks
     pairwise = [seed for seeds in added for seed in seeds[1:]]
     pairwise += [seed for seeds in removed for seed in seeds]
     whole = {answer for answer in randomness.answers if len(answer) == KEY_BYTES}
-    asked = sum(seed in whole for seed in own)
     words = f"a real sum of {_PHONES} phones, its randomness watched"
-    yield Check(
-        SECURE_SUM,
-        "self-mask seeds",
-        f"all {len(own)} are {KEY_BYTES} bytes that the operating system gave at once",
-        f"{asked}",
-        asked == len(own) == _PHONES,
-        words,
-        role,
-    )
+    for what, secrets in (("self-mask seeds", own), ("locks of lists of masks", locks)):
+        asked = sum(secret in whole for secret in secrets)
+        yield Check(
+            SECURE_SUM,
+            what,
+            f"{_PHONES} times {KEY_BYTES} bytes of the operating system, all different",
+            f"{asked}",
+            asked == len(set(secrets)) == len(secrets) == _PHONES,
+            words,
+            role,
+        )
     yield _full_keys("keys that self-masks are expanded from", own, words, role)
     yield _full_keys("keys that pairwise masks are expanded from", pairwise, words, role)
     keys = randomness.private_keys
     yield Check(
         SECURE_SUM,
         "X25519 keys",
-        f"two of each phone, {KEY_BYTES} bytes, all different",
+        f"one of each phone, {KEY_BYTES} bytes, all different",
         f"{len(set(keys))}",
-        len(set(keys)) == len(keys) == 2 * _PHONES and all(len(key) == KEY_BYTES for key in keys),
+        len(set(keys)) == len(keys) == _PHONES and all(len(key) == KEY_BYTES for key in keys),
         words,
         role,
     )
@@ -129,7 +132,7 @@ def _full_keys(what: str, keys: list[bytes], words: str, role: Role) -> Check:
 def _watched() -> Iterator[Randomness]:
     """Note what participants ask for, in this thread's sums."""
     randomness = Randomness()
-    urandom, expand = os.urandom, masks.expand_sum
+    urandom, expand, seal = os.urandom, masks.expand_sum, masks.seal_list
 
     def asked(size: int) -> bytes:
         randomness.answers.append(urandom(size))
@@ -140,6 +143,10 @@ def _watched() -> Iterator[Randomness]:
         if len(randomness.seeds) < 2 * _PHONES:  # later ones are the server's
             randomness.seeds.append(seeds)
         return expand(seeds, *given)
+
+    def sealed(lock: bytes, *given: Any) -> bytes:
+        randomness.locks.append(lock)
+        return seal(lock, *given)
 
     class Watched(X25519PrivateKey):
         """Generates keys as ever, and notes them."""
@@ -153,7 +160,7 @@ def _watched() -> Iterator[Randomness]:
 
     with (
         replaced(os, urandom=asked),
-        replaced(masks, expand_sum=expanded),
+        replaced(masks, expand_sum=expanded, seal_list=sealed),
         replaced(participant, X25519PrivateKey=Watched),
     ):
         yield randomness

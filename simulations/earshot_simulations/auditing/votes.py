@@ -210,7 +210,7 @@ def _through(phone: Phone, task: SumPartTask) -> bytes:
     others = tuple(range(1, degree + 1))
     phone.answer(task)
     keys = bytes(32 * degree)
-    phone.answer(ShareKeys(sum_id=sum_id, neighbours=others, cipher_keys=keys, mask_keys=keys))
+    phone.answer(ShareKeys(sum_id=sum_id, neighbours=others, public_keys=keys))
     answer = phone.answer(
         MaskInput(sum_id=sum_id, senders=others, ciphertexts=(bytes(93),) * degree)
     )

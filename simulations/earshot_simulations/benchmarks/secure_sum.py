@@ -1,6 +1,6 @@
 """What one secure sum costs a phone and the server, beside its floor and a peer, in one process.
 
-The floor is 2k X25519 exchanges per phone, timed in between the phones of the same run. The peer is
+The floor is k X25519 exchanges per phone, timed in between the phones of the same run. The peer is
 sslib, which shares and recovers one secret; it is measured where it is installed. Phones that drop
 do so after they shared their keys, which is where a dropout costs the server most.
 """
@@ -159,7 +159,7 @@ def _figures(
         current.value: 1000 * statistics.median(measured.phones[current]) for current in _ROUNDS
     }
     phone = sum(per_round.values())
-    floor = 1000 * 2 * degree * statistics.median(measured.floor)
+    floor = 1000 * degree * statistics.median(measured.floor)
     up = statistics.mean(measured.up[phone] for phone in survivors)
     vector = -(-parameters.length * parameters.modulus_bits // 8)
     return {
@@ -175,7 +175,7 @@ def _figures(
         "ratio": phone / floor,
         "server_cpu_ms_per_survivor": 1000 * measured.server.seconds / len(survivors),
         "bytes_up": up,
-        "bytes_up_formula": 64 + degree * (65 + _SEALING_BYTES) + vector + 33 * degree,
+        "bytes_up_formula": 64 + degree * (65 + _SEALING_BYTES + 32) + vector + 33 * degree,
         "bytes_down": statistics.mean(measured.down[phone] for phone in survivors),
         "exact": exact,
         "peer": _peer(degree, parameters.threshold),

@@ -59,19 +59,20 @@ class IdealParticipant:
         kind = answers.ANSWERS[type(task)]
         self.round = NEXT[self.round]
         content: dict[type[messages.SumAnswer], dict[str, Any]] = {
-            messages.AdvertisedKeys: {
-                "cipher_key": self._key("cipher"),
-                "mask_key": self._key("mask"),
+            messages.AdvertisedKeys: {"public_key": self._key()},
+            messages.SharedKeys: {
+                "ciphertexts": (),
+                "masks": bytes(messages.TAG_BYTES),
+                "commitment": bytes(32),
             },
-            messages.SharedKeys: {"ciphertexts": (), "commitment": bytes(32)},
             messages.MaskedInput: {"vector": self.vector},
             messages.Unmasked: {"shares": b""},
         }
         return kind(sum_id=task.sum_id, sender=self.index, **content[kind])
 
-    def _key(self, name: str) -> bytes:
+    def _key(self) -> bytes:
         """The server checks that keys are usable and differ; nearly any 32 bytes are."""
-        return hashlib.sha256(name.encode() + self.index.to_bytes(4)).digest()
+        return hashlib.sha256(self.index.to_bytes(4)).digest()
 
 
 @dataclass(init=False)
@@ -122,9 +123,7 @@ class IdealAggregator:
             Round.ADVERTISE_KEYS: messages.AdvertiseKeys(
                 sum_id=own, index=phone, parameters=self.parameters
             ),
-            Round.SHARE_KEYS: messages.ShareKeys(
-                sum_id=own, neighbours=(), cipher_keys=b"", mask_keys=b""
-            ),
+            Round.SHARE_KEYS: messages.ShareKeys(sum_id=own, neighbours=(), public_keys=b""),
             Round.MASKED_INPUT: messages.MaskInput(sum_id=own, senders=(), ciphertexts=()),
             Round.UNMASK: messages.Unmask(sum_id=own, survivors=(), dropped=()),
         }
