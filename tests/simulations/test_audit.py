@@ -154,7 +154,7 @@ def test_planted_faults_are_caught(fault: Any) -> None:
 
 
 def test_short_seeds_of_masks_are_caught_and_whole_ones_are_not() -> None:
-    assert [each.verdict for each in faults.short_seeds()] == ["caught"] * 3
+    assert [each.verdict for each in faults.short_seeds()] == ["caught"] * 4
     assert all(each.verdict == "holds" for each in audit_secrets())
 
 
@@ -256,7 +256,7 @@ def test_the_command_writes_a_page_and_prints_a_table(
     page = (tmp_path / "audit" / "audit.html").read_text("utf-8")
     assert status == 0
     assert "self-mask seeds" in printed
-    assert "Nothing of 5 audited claims costs more than is proven." in page
+    assert "Nothing of 6 audited claims costs more than is proven." in page
     assert "default-src 'none'" in page
     assert json.loads((tmp_path / "audit" / "audit.json").read_text("utf-8"))["passed"] is True
 
