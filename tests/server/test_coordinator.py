@@ -186,6 +186,14 @@ def test_a_step_waits_for_all_or_for_its_deadline() -> None:
     assert coordinator.step == Step.CENTROID_VOTE_MASK
 
 
+def test_what_closing_takes_is_not_taken_from_the_next_step() -> None:
+    game = play(ideal=True)
+    game.answer_all(range(PHONES))
+    # Found at 50 s; 200 s of work later, phones have their 100 s all the same.
+    assert game.coordinator.advance(50.0, lambda: 250.0)
+    assert game.coordinator.state.deadline == 350.0
+
+
 def test_who_has_answered_or_is_out_waits() -> None:
     game = play(ideal=True)
     for step in STEPS:

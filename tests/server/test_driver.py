@@ -2,16 +2,20 @@ from __future__ import annotations
 
 import os
 import threading
+import time
 from collections.abc import Iterator
 
 import msgspec
+import numpy as np
 import pytest
 from support.played_phase import PARAMETERS, PHONES, Play, make_phones, outcome, play
 from support.steps import Step
 
+from earshot_protocol.geometry import Geometry
 from earshot_protocol.messages import Failed
 from earshot_protocol.phases.learning import Result
 from earshot_protocol.phases.parameters import Parameters
+from earshot_server.discovery.interface import Discovered
 from earshot_server.discovery.optics import Optics
 from earshot_server.phases.coordinator import Coordinator
 from earshot_server.processes.driver import Driver
@@ -189,6 +193,39 @@ def test_the_deadline_is_the_database_s(database: Database, driver: Driver) -> N
     record = Archive(database).phase(game.coordinator.phase)
     assert record is not None
     assert (record.steps[0].expected, record.steps[0].answered) == (PHONES, 10)
+
+
+class Slow(Optics):
+    """Takes longer than the steps of the phase."""
+
+    def __init__(self, database: Database) -> None:
+        super().__init__()
+        self.ended: list[float] = []
+        self._database = database
+
+    def discover(self, points: np.ndarray, geometry: Geometry) -> Discovered:
+        time.sleep(0.5)
+        found = super().discover(points, geometry)
+        self.ended.append(self._database.now())
+        return found
+
+
+def test_work_in_a_phase_takes_no_time_from_its_phones_or_from_another_s(
+    database: Database,
+) -> None:
+    hasty = msgspec.structs.replace(PARAMETERS, step_seconds=0.4)
+    discovery = Slow(database)
+    driver = Driver(database, discovery, 30 * DAY)
+    games = [driven(database, driver, gather(database, PHONES, parameters=hasty)) for _ in range(2)]
+    assert driver.turn() == 2
+    for game in games:
+        game.answer_all(range(PHONES))
+    assert driver.turn() == 2
+    for game in games:
+        assert game.coordinator.step == Step.CENTROID_VOTE_ADVERTISE
+    deadlines = sorted(game.coordinator.state.deadline for game in games)
+    for ended, deadline in zip(discovery.ended, deadlines, strict=True):
+        assert deadline >= ended + 0.4
 
 
 @pytest.fixture

@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import logging
 import os
+from collections.abc import Callable
 from typing import Self
 
 import numpy as np
@@ -220,7 +221,7 @@ class Coordinator:
             now >= step.deadline or self._store.answer_count(self._phase) >= step.expected
         )
 
-    def advance(self, now: float) -> bool:
+    def advance(self, now: float, clock: Callable[[], float] | None = None) -> bool:
         """Close the present step if all have answered or its time is over.
 
         A step that cannot be closed well (too few phones, nothing found) ends the phase as
@@ -228,6 +229,8 @@ class Coordinator:
 
         Args:
             now: seconds, on the clock that the phase was started with.
+            clock: that clock, read when the next step opens: what closing took is not taken from
+                the phones' time. By default it takes none.
 
         Returns:
             Whether the phase moved on.
@@ -248,7 +251,7 @@ class Coordinator:
             running = self._close(present, received)
         except EarshotError as error:
             present.state.fail(str(error))
-        self._go_on(present, running, now)
+        self._go_on(present, running, clock() if clock else now)
         return True
 
     def adopt(self) -> bool:

@@ -179,7 +179,7 @@ class Driver:
                 return True
             self._coordinators[phase] = coordinator
         before, began = coordinator.step, time.monotonic()
-        moved = coordinator.advance(now)
+        moved = coordinator.advance(now, self._database.now)
         if moved:
             _log.info(
                 "step closed",
@@ -199,7 +199,7 @@ class Driver:
 
         def begin() -> bool:
             try:
-                self._start(gathering, now)
+                self._start(gathering)
             except EarshotError as error:
                 if isinstance(error, DatabaseUnavailableError | StepTakenError):
                     raise
@@ -212,7 +212,7 @@ class Driver:
 
         return self._work(gathering.phase, begin, give_up)
 
-    def _start(self, gathering: Gathering, now: float) -> None:
+    def _start(self, gathering: Gathering) -> None:
         joined = self._registry.end_gathering(gathering.phase)
         if joined < gathering.least:
             raise InvalidParametersError(
@@ -222,7 +222,7 @@ class Driver:
             self._store,
             self._discovery,
             msgspec.structs.replace(gathering.parameters, phones=joined),
-            now,
+            self._database.now(),  # another phase may have taken a while since the turn began
             phase=gathering.phase,
             choices=gathering.choices,
         )
