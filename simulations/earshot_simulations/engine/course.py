@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -71,7 +71,6 @@ class Course:
         steps: what happened so far.
         at: the step that is under way; empty before the first.
         failure: why the phase failed; None if it did not.
-        notes: refusals, and what the server refused, in sentences.
         refused: how many answers of each phone the server refused.
     """
 
@@ -108,7 +107,8 @@ class Course:
             random=np.random.default_rng([seed, 0x6]).bytes,
         )
         self.steps: list[StepRecord] = []
-        self.notes: list[str] = []
+        self._notes: list[str] = []
+        self._said: list[tuple[int, str]] = []
         self.failure: str | None = None
         self.at = ""
         self._parameters = parameters
@@ -117,11 +117,18 @@ class Course:
         self.refused: Counter[int] = Counter()
         self._progress = progress
         self._server_cpu = 0.0
+        self._bytes_down = 0
+
+    @property
+    def notes(self) -> tuple[str, ...]:
+        """Refusals, and what the server refused, in sentences: by step, then by phone."""
+        return (*self._notes, *(note for _, note in sorted(self._said)))[:_MOST_NOTES]
 
     def run(self) -> None:
         """All steps, until the phase is over."""
         for number, step in enumerate(self._parameters.plan().steps):
             self.at = step.name
+            self._notes, self._said = list(self.notes), []
             self._engine.drop(self._dropouts[step.name])
             self._step(number, step)
             if self.coordinator.step == FAILED:
@@ -141,14 +148,9 @@ class Course:
         asked = len(self._engine.present)
         began, self._server_cpu = time.perf_counter(), 0.0
         phone_cpu, bytes_up, answered = 0.0, 0, 0
-        tasks = self._timed(
-            lambda: [
-                (phone, encode(self.coordinator.task_for(phone)))
-                for phone in sorted(self._engine.present)
-            ]
-        )
+        self._bytes_down = 0
         self._progress(step.name, 0, asked)
-        for batch in self._engine.answer(number, tasks):
+        for batch in self._engine.answer(number, self._tasks()):
             accepted = self._timed(lambda: [self._accept(step, each) for each in batch])  # noqa: B023
             phone_cpu += sum(outcome.cpu_seconds for outcome in batch)
             bytes_up += sum(accepted)
@@ -171,7 +173,7 @@ class Course:
                 phone_cpu_seconds=phone_cpu,
                 server_cpu_seconds=server_cpu + own[1],
                 bytes_up=bytes_up,
-                bytes_down=sum(len(task) for _, task in tasks),
+                bytes_down=self._bytes_down,
             )
         )
         if discovers:
@@ -179,22 +181,33 @@ class Course:
                 StepRecord(step=DISCOVER, seconds=closing[0], server_cpu_seconds=closing[1])
             )
 
+    def _tasks(self) -> Iterator[tuple[int, bytes]]:
+        """Of all phones that are left, each made as it is asked for."""
+        for phone in sorted(self._engine.present):
+            began = time.process_time()
+            task = encode(self.coordinator.task_for(phone))
+            self._server_cpu += time.process_time() - began
+            self._bytes_down += len(task)
+            yield phone, task
+
     def _accept(self, step: Step, outcome: Outcome) -> int:
         """Hand an answer in; its size in bytes, 0 if there is none or it was refused."""
         if outcome.refusal:
-            self._note(f"phone {outcome.phone}, {step.name}: {outcome.refusal}")
+            self._note(outcome.phone, f"phone {outcome.phone}, {step.name}: {outcome.refusal}")
             return 0
         try:
             self.coordinator.accept(outcome.phone, decode_answer(outcome.answer))
         except RemoteError as error:
-            self._note(f"server, {step.name}: {error}")
+            self._note(outcome.phone, f"server, {step.name}: {error}")
             self.refused[outcome.phone] += 1
             return 0
         return len(outcome.answer)
 
-    def _note(self, note: str) -> None:
-        if len(self.notes) < _MOST_NOTES:
-            self.notes.append(note)
+    def _note(self, phone: int, note: str) -> None:
+        """Keep a note; which ones are kept does not depend on who was first."""
+        self._said.append((phone, note))
+        if len(self._said) > 2 * _MOST_NOTES:
+            self._said = sorted(self._said)[:_MOST_NOTES]
 
     def _timed(self, work: Callable[[], _T]) -> _T:
         """The server's work, whose CPU time is counted."""

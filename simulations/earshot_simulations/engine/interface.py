@@ -1,20 +1,20 @@
 """What a simulation asks of whatever runs its phones.
 
-An engine owns the phones' states. A phone lives only while it answers: its store is rebuilt from
-its state where it runs, and goes back to bytes. So memory holds states, never all phones.
+An engine keeps the phones' states where they run, on the disk. Tasks go there, answers come back.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Set
 from dataclasses import dataclass, field
-from typing import Protocol
+from types import TracebackType
+from typing import Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
 
 from earshot_client.policy import Policy
-from earshot_protocol.errors import WrongStateError
+from earshot_protocol.errors import LocalError, WrongStateError
 from earshot_protocol.phases.parameters import LARGEST_CROWD
 from earshot_protocol.secure_sum.interface import Summation
 from earshot_simulations.adversary.attack import Attack
@@ -92,8 +92,20 @@ class Outcome:
 Outcomes = tuple[Outcome, ...]
 
 
+class EngineError(LocalError):
+    """What runs the phones cannot go on; the steps that are finished are not touched by it."""
+
+
+class LostWorkersError(EngineError):
+    """Processes die again and again under the same work."""
+
+
 class Engine(Protocol):
-    """Runs the phones of one simulation, and keeps their states between the steps."""
+    """Runs the phones of one simulation, and keeps their states between the steps.
+
+    A process that dies is replaced, and its phones answer again from the states of the step before.
+    As a context manager it is closed at the end.
+    """
 
     @property
     def present(self) -> Set[int]:
@@ -107,11 +119,32 @@ class Engine(Protocol):
 
         Args:
             step: its number, from 0.
-            tasks: phones that are present, each with its encoded task.
+            tasks: phones that are present, ascending, each with its encoded task. They are taken
+                as there is room for them.
 
         Yields:
             Outcomes, in batches, as they come.
+
+        Raises:
+            EngineError: the phones cannot go on, as on a disk that is full.
         """
 
     def peak_memory(self) -> int:
-        """The largest resident size of all processes that ran phones, added up, in bytes."""
+        """The largest resident size of all processes that ran phones, added up, in bytes.
+
+        Of this one too. A process that has done other things before counts with what they took.
+        """
+
+    def close(self) -> None:
+        """End what is under way, and remove the states; closing twice is harmless."""
+
+    def __enter__(self) -> Self:
+        """Itself."""
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        """Close it."""

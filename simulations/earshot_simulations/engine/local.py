@@ -3,44 +3,41 @@
 from __future__ import annotations
 
 import os
-import resource
-import sys
-import time
-from collections.abc import Iterable, Iterator, Sequence, Set
-from dataclasses import dataclass
-from itertools import islice
+import pickle
+import shutil
+import tempfile
+import weakref
+from collections.abc import Iterable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, wait
+from concurrent.futures.process import BrokenProcessPool
+from functools import lru_cache
+from pathlib import Path
+from typing import Any
 
-import numpy as np
-import numpy.typing as npt
-
-from earshot_client.labels import LabelHierarchy
-from earshot_client.phone import Phone
-from earshot_client.store.memory import MemoryStore
-from earshot_protocol.errors import EarshotError
-from earshot_protocol.messages import decode_task
-from earshot_protocol.phases.plan import PartTask
-from earshot_simulations.engine.interface import HeardPoints, Outcome, Outcomes, Scenario
+from earshot_simulations.engine.answering import Answered, Job, answer_jobs, peak_memory
+from earshot_simulations.engine.batches import Batch, BatchEngine
+from earshot_simulations.engine.interface import LostWorkersError, Scenario
 from earshot_simulations.engine.quiet import let_cancelled_jobs_go
+from earshot_simulations.engine.states import States, write_whole
 
-_LARGEST_BATCH = 128
-
-
-_Job = tuple[int, bytes, bytes]
-"""One task for one phone: its number, its state, the task."""
-
-
-@dataclass(frozen=True)
-class _Batch:
-    """What one process made of some jobs: outcomes, new states, its peak memory in bytes."""
-
-    outcomes: Outcomes
-    states: dict[int, bytes]
-    process: int
-    peak_memory: int
+_HERE = "this machine"
+_IDLE_SECONDS = 300
+"""After that long without work a process ends."""
+_MOST_LOSSES = 3
+"""So often in a row processes may die before anything comes back."""
+_ONE_THREAD = dict.fromkeys(
+    ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), "1"
+)
+"""A phone's work is small, and every process has a core of its own."""
+_SCENARIO = "scenario"
+"""Name of the file that every process reads once."""
 
 
-class LocalEngine:
+class LocalEngine(BatchEngine):
     """An `Engine` over processes of this machine.
+
+    States lie in a folder of the system's temporary folder (TMPDIR), which goes with `close`, or at
+    the latest with this process.
 
     Args:
         scenario: who the phones are.
@@ -48,86 +45,105 @@ class LocalEngine:
     """
 
     def __init__(self, scenario: Scenario, processes: int) -> None:
-        self._scenario = scenario
+        super().__init__(scenario, {_HERE: processes})
         self._processes = processes
-        self._states = dict.fromkeys(range(scenario.population.phones), MemoryStore().to_bytes())
-        self._peaks: dict[int, int] = {}
-
-    @property
-    def present(self) -> Set[int]:
-        """See `Engine.present`."""
-        return self._states.keys()
-
-    def drop(self, phones: Iterable[int]) -> None:
-        """See `Engine.drop`."""
-        for phone in phones:
-            del self._states[phone]
-
-    def answer(self, step: int, tasks: Iterable[tuple[int, bytes]]) -> Iterator[Outcomes]:
-        """See `Engine.answer`."""
-        from joblib import Parallel, delayed
-
-        let_cancelled_jobs_go()
-        jobs = ((phone, self._states[phone], task) for phone, task in tasks)
-        size = max(1, min(_LARGEST_BATCH, -(-len(self._states) // (4 * self._processes))))
-        batches = iter(lambda: tuple(islice(jobs, size)), ())
-        parallel = Parallel(
-            n_jobs=self._processes, return_as="generator_unordered", pre_dispatch="2*n_jobs"
-        )
-        for batch in parallel(
-            delayed(_answer_batch)(self._scenario, step, batch) for batch in batches
-        ):
-            self._states |= batch.states
-            self._peaks[batch.process] = batch.peak_memory
-            yield batch.outcomes
+        self._place: _Place | None = None
+        self._pool: Any = None
+        self._here: list[Batch] = []
+        self._sent: dict[Future[Answered], Batch] = {}
+        self._losses = 0
 
     def peak_memory(self) -> int:
-        """See `Engine.peak_memory`; this process is among them."""
-        return sum((self._peaks | {os.getpid(): _peak_memory()}).values())
+        """See `Engine.peak_memory`."""
+        self._peaks[_HERE, os.getpid()] = peak_memory()
+        return super().peak_memory()
+
+    def close(self) -> None:
+        """See `Engine.close`."""
+        self._here.clear()
+        if self._sent:
+            self._sent.clear()
+            self._pool.shutdown(wait=True, kill_workers=True)
+        if self._place is not None:
+            self._place.remove()
+            self._place = None
+
+    def _send(self, batch: Batch) -> None:
+        if self._place is None:
+            self._place = _Place(self._scenario)
+        if self._processes == 1:
+            self._here.append(batch)
+            return
+        if self._pool is None:
+            self._pool = _pool(self._processes)
+        try:
+            work = self._pool.submit(_answer_batch, self._place.folder, batch.step, batch.jobs)
+        except BrokenProcessPool as error:
+            work = Future()
+            work.set_exception(error)
+        self._sent[work] = batch
+
+    def _receive(self) -> Iterable[tuple[Batch, Answered]]:
+        if self._here and self._place is not None:
+            batch = self._here.pop(0)
+            states = self._place.states
+            return [(batch, answer_jobs(self._scenario, states, batch.step, batch.jobs))]
+        done, _ = wait(self._sent, return_when=FIRST_COMPLETED)
+        if any(isinstance(work.exception(), BrokenProcessPool) for work in done):
+            done, _ = wait(self._sent)  # all that are left fail with it
+        received, lost = [], []
+        for work in done:
+            batch = self._sent.pop(work)
+            if isinstance(work.exception(), BrokenProcessPool):
+                lost.append(batch)
+            else:
+                received.append((batch, work.result()))
+        self._losses = 0 if received else self._losses + 1
+        if lost:
+            self._replace_processes()
+        for batch in lost:
+            self._send(batch)
+        return received
+
+    def _replace_processes(self) -> None:
+        if self._losses >= _MOST_LOSSES:
+            raise LostWorkersError(
+                f"processes that run phones died {self._losses} times in a row under the same work "
+                "(often that is memory: fewer processes, --jobs, take less)"
+            )
+        self._pool = None
 
 
-def _peak_memory() -> int:
-    """Largest resident size of this process so far, in bytes."""
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024
+def _pool(processes: int) -> Any:
+    """Processes that earlier runs may have left idle, or new ones."""
+    from joblib.externals.loky import get_reusable_executor
+
+    let_cancelled_jobs_go()
+    return get_reusable_executor(max_workers=processes, timeout=_IDLE_SECONDS, env=_ONE_THREAD)
 
 
-def _answer_batch(scenario: Scenario, step: int, jobs: Sequence[_Job]) -> _Batch:
-    states: dict[int, bytes] = {}
-    outcomes = tuple(_answer(scenario, step, job, states) for job in jobs)
-    return _Batch(outcomes, states, os.getpid(), _peak_memory())
+class _Place:
+    """The temporary folder of one simulation: its scenario, and the states of its phones."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        # Unlike pickle's, it takes what only the main program defines.
+        from joblib.externals.loky.backend.reduction import dumps
+
+        self.folder = Path(tempfile.mkdtemp(prefix="earshot-phones-"))
+        # The latest moment is the end of this process.
+        self.remove = weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+        self.states = States(self.folder, scenario.population.phones)
+        packed = bytes(dumps(scenario))
+        write_whole(self.folder / _SCENARIO, packed, len(packed))
 
 
-def _answer(scenario: Scenario, step: int, job: _Job, states: dict[int, bytes]) -> Outcome:
-    number, state, encoded_task = job
-    population, task = scenario.population, decode_task(encoded_task)
-    # Only what begins a part of the phase looks at recordings.
-    points, choices = _recordings(scenario, number, isinstance(task, PartTask))
-    started = time.process_time()
-    store = MemoryStore.from_bytes(state, points, choices)
-    phone = Phone(
-        store,
-        HeardPoints(population.encoder, population.dimensions),
-        scenario.policy,
-        hierarchy=LabelHierarchy.flat(population.labels),
-        random=np.random.default_rng([scenario.seed, 0xA, number, step]).bytes,
-        summation=scenario.attack.summation(number, scenario.summation),
-    )
-    try:
-        answer = phone.answer(task)
-    except EarshotError as error:
-        return Outcome(number, b"", time.process_time() - started, str(error))
-    encoded = scenario.attack.sent(number, answer) if answer is not None else b""
-    states[number] = store.to_bytes()
-    return Outcome(number, encoded, time.process_time() - started)
+def _answer_batch(folder: Path, step: int, jobs: Sequence[Job]) -> Answered:
+    scenario = _scenario(folder)
+    return answer_jobs(scenario, States(folder, scenario.population.phones), step, jobs)
 
 
-def _recordings(
-    scenario: Scenario, phone: int, wanted: bool
-) -> tuple[npt.NDArray[np.float32], tuple[str | None, ...]]:
-    population = scenario.population
-    if not wanted:
-        return np.empty((0, population.dimensions), dtype=np.float32), ()
-    recordings = scenario.attack.heard(phone, population.recordings(phone))
-    names = (*population.labels, None)  # so that -1, unlabelled, is None
-    return recordings.points, tuple(names[label] for label in recordings.labels.tolist())
+@lru_cache(maxsize=1)
+def _scenario(folder: Path) -> Scenario:
+    """Once in each process."""
+    scenario: Scenario = pickle.loads((folder / _SCENARIO).read_bytes())  # noqa: S301 - ours
+    return scenario

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from contextlib import closing
+from contextlib import ExitStack, closing
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -72,7 +72,7 @@ class Run:
         steps: in order.
         failure: why the phase failed; None if it did not.
         notes: refusals, and what the server refused.
-        peak_memory_mb: largest resident memory, in megabytes.
+        peak_memory_mb: largest resident memory, in megabytes, as a learning phase's `Run` has it.
         seconds: wall-clock time.
     """
 
@@ -101,13 +101,14 @@ def simulate(settings: Settings, progress: Progress = lambda what, done, total: 
     """
     settings.check()
     started = time.perf_counter()
-    with closing(open_population(settings.heard, progress)) as population:
+    with ExitStack() as stack:
+        population = stack.enter_context(closing(open_population(settings.heard, progress)))
         population.prepare()
         samples = settings.chosen(population)
         parameters = settings.parameters(population, samples)
         summation = SUMMATIONS[settings.summation]
         scenario = Scenario(population, settings.seed, summation, POLICIES[settings.policy])
-        engine = LocalEngine(scenario, settings.jobs)
+        engine = stack.enter_context(LocalEngine(scenario, settings.jobs))
         course = Course(parameters, engine, summation, Optics(), settings.seed, progress)
         course.run()
         outcome = None
@@ -129,7 +130,7 @@ def simulate(settings: Settings, progress: Progress = lambda what, done, total: 
             together=together(plan),
             steps=tuple(course.steps),
             failure=course.failure,
-            notes=tuple(course.notes),
+            notes=course.notes,
             peak_memory_mb=engine.peak_memory() / 2**20,
             seconds=time.perf_counter() - started,
         )

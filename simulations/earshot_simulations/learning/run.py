@@ -84,7 +84,9 @@ class Run:
         skipped: recordings that could not be used.
         notes: plain sentences that the report must show.
         interrupted: why the run ended early; None if it did not.
-        peak_memory_mb: largest resident memory, in megabytes.
+        peak_memory_mb: largest resident memory, in megabytes, added up over this process and all
+            that ran phones. What a process took before the run counts too: to measure a run, do it
+            in a process of its own.
         seconds: wall-clock time of the whole run.
     """
 

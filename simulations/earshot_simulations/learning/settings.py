@@ -49,7 +49,7 @@ NO_BUDGET = "none"
 NO_NOISE = 1e6
 """Far above any ε that promises anything; the reports say that it promises nothing."""
 MOST_PHONES = 10**7
-"""One machine keeps the states of all phones in its memory."""
+"""The server of a simulation keeps all answers to a step in its memory."""
 
 
 def default_budget(data: str) -> Budget:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Mapping
-from contextlib import closing
+from contextlib import ExitStack, closing
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from earshot_simulations.adversary.success import Success, measure
 from earshot_simulations.engine.course import Course, Progress
 from earshot_simulations.engine.dropouts import draw_dropouts
 from earshot_simulations.engine.ideal import IDEAL
-from earshot_simulations.engine.interface import Scenario
+from earshot_simulations.engine.interface import EngineError, Scenario
 from earshot_simulations.engine.local import LocalEngine
 from earshot_simulations.learning import settings as names
 from earshot_simulations.learning.configuration import configuration
@@ -81,7 +81,8 @@ def simulate(settings: Settings, progress: Progress = _no_progress) -> Run:
     settings.check()
     started = time.perf_counter()
     # Closing, not entering: what is heard on entering could not be interrupted.
-    with closing(open_population(settings, progress)) as population:
+    with ExitStack() as stack:
+        population = stack.enter_context(closing(open_population(settings, progress)))
         parameters = settings.parameters(population)
         parameters.check_feasible()
         interrupted, attack, origin = None, Attack(), dict[str, object]()
@@ -95,7 +96,7 @@ def simulate(settings: Settings, progress: Progress = _no_progress) -> Run:
         scenario = Scenario(
             population, settings.seed, summation, POLICIES[settings.agreement], attack
         )
-        engine = ENGINES[settings.engine](scenario, settings.jobs)
+        engine = stack.enter_context(ENGINES[settings.engine](scenario, settings.jobs))
         course = Course(
             parameters,
             engine,
@@ -110,6 +111,8 @@ def simulate(settings: Settings, progress: Progress = _no_progress) -> Run:
                 course.run()
         except KeyboardInterrupt:
             interrupted = f"interrupted in the step '{course.at or HEAR}'"
+        except EngineError as error:
+            interrupted = f"interrupted in the step '{course.at}': {error}"
         if course.failure is not None:
             interrupted = PHASE_FAILED + course.failure
         plan, spent = parameters.plan(), course.spent()

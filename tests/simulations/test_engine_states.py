@@ -1,0 +1,146 @@
+"""States on the disk: whoever dies, and whatever fills up, costs no bit and no finished step."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from support.deadly import deadly
+
+from earshot_simulations import Discovery, Settings, Summation, result, simulate
+from earshot_simulations.engine.states import NEW, States
+from earshot_simulations.learning import simulation
+from earshot_simulations.learning.differences import MEASURED
+from earshot_simulations.learning.run import DIGEST, Run
+from earshot_simulations.populations import Blobs
+
+SETTINGS = Settings(
+    discovery=Discovery.LOCAL,
+    summation=Summation.IDEAL,
+    phones=120,
+    recordings=10,
+    scenes=3,
+    dropout=0.1,
+    jobs=1,
+    seed=3,
+)
+
+
+def found(run: Run) -> dict[str, object]:
+    """All of a result that is decided by its settings."""
+    left_out = MEASURED | {DIGEST}
+    return {name: value for name, value in result(run).items() if name not in left_out}
+
+
+def left_behind(folder: Path) -> list[str]:
+    return [path.name for path in folder.iterdir() if path.name.startswith("earshot-phones-")]
+
+
+@pytest.fixture(autouse=True)
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    return tmp_path
+
+
+def test_states_are_kept_by_shard_and_version(tmp_path: Path) -> None:
+    states = States(tmp_path, 10)
+    assert states.read(3, NEW) == {}
+    states.write(3, 1, {30: b"first", 31: b""})
+    states.write(3, 2, {30: b"second"})
+    assert states.read(3, 1) == {30: b"first", 31: b""}
+    assert states.read(3, 2) == {30: b"second"}
+    states.forget(3, 1)
+    states.forget(3, 1)
+    assert [path.name for path in tmp_path.iterdir()] == ["3-2"]
+
+
+def test_a_run_leaves_nothing_on_the_disk(folder: Path) -> None:
+    assert simulate(SETTINGS).interrupted is None
+    assert left_behind(folder) == []
+
+
+def test_an_interrupted_run_leaves_nothing_on_the_disk(folder: Path) -> None:
+    seen: list[int] = []
+
+    def interrupt(what: str, done: int, total: int) -> None:
+        if what == "centroid vote: share keys" and done:
+            seen.extend(1 for _ in left_behind(folder))
+            raise KeyboardInterrupt
+
+    run = simulate(replace(SETTINGS, jobs=2), interrupt)
+    assert run.interrupted == "interrupted in the step 'centroid vote: share keys'"
+    assert seen == [1]
+    assert left_behind(folder) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("summation", Summation)
+def test_a_killed_process_costs_no_bit(
+    summation: Summation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    settings = replace(SETTINGS, summation=summation)
+    whole = simulate(settings)
+    crowd = Blobs(120, 10, 3, settings.labelled, settings.seed)
+    monkeypatch.setattr(
+        simulation, "open_population", lambda *given: deadly(crowd, tmp_path, phone=77)
+    )
+    run = simulate(replace(settings, jobs=2))
+    assert (tmp_path / "death-0-of-77").exists()
+    assert found(run) == found(whole)
+    assert left_behind(tmp_path) == []
+
+
+@pytest.mark.slow
+def test_processes_that_die_without_end_are_an_error_by_name(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    crowd = Blobs(120, 10, 3, SETTINGS.labelled, SETTINGS.seed)
+    monkeypatch.setattr(
+        simulation, "open_population", lambda *given: deadly(crowd, tmp_path, 77, times=100)
+    )
+    run = simulate(replace(SETTINGS, jobs=2))
+    assert run.interrupted is not None
+    assert "died 3 times in a row" in run.interrupted
+    assert run.steps == ()
+
+
+FULL = """
+import resource, signal, sys
+from earshot_client.command import main
+
+signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+resource.setrlimit(resource.RLIMIT_FSIZE, (int(sys.argv[1]),) * 2)
+sys.argv = ["earshot", "simulate", *sys.argv[2:]]
+main()
+"""
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("jobs", ["1", "2"])
+def test_a_disk_that_fills_ends_the_run_by_name_and_keeps_finished_steps(
+    jobs: str, folder: Path
+) -> None:
+    """The first step's states are small; those of the sums hold shares and keys."""
+    options = ("--discovery", "local", "--phones", "200", "--recordings", "5", "--scenes", "3")
+    done = subprocess.run(  # noqa: S603 - the program is written above
+        [sys.executable, "-c", FULL, "40000", *options, "--jobs", jobs, "--json"],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "TMPDIR": str(folder), "NUMBA_DISABLE_JIT": "1"},
+    )
+    assert done.returncode == 1, done.stderr
+    told = json.loads(done.stdout)
+    assert "interrupted in the step 'centroid vote: share keys': " in told["interrupted"]
+    assert str(folder / "earshot-phones-") in told["interrupted"]
+    assert "no room for the states of simulated phones, which need about" in told["interrupted"]
+    assert told["bytes_up_per_phone"]["local centroids"] > 0
+    assert told["global_centroids"] > 0  # what was discovered is kept
+    assert "Traceback" not in done.stderr
+    assert left_behind(folder) == []
