@@ -178,7 +178,7 @@ def test_a_killed_training_counts_its_votes_again_with_the_same_noise(
     monkeypatch.setattr("earshot_models.generators.steps.EVERY", 2)
     seen = recorded(monkeypatch)
     whole, path = train(), tmp_path / "checkpoint"
-    real = pate_gan._student_moved
+    real = adversaries.critic_moved
     calls: list[None] = []
 
     def killed(*arguments: Any) -> Any:
@@ -187,11 +187,11 @@ def test_a_killed_training_counts_its_votes_again_with_the_same_noise(
             raise KeyboardInterrupt
         return real(*arguments)
 
-    monkeypatch.setattr(pate_gan, "_student_moved", killed)
+    monkeypatch.setattr(adversaries, "critic_moved", killed)
     with pytest.raises(KeyboardInterrupt):
         train(checkpoint=path)
     assert path.stat().st_mode & 0o777 == 0o600
-    monkeypatch.setattr(pate_gan, "_student_moved", real)
+    monkeypatch.setattr(adversaries, "critic_moved", real)
     for change in (
         {"ensemble": replace(TEAM, rate=0.1)},
         {"aggregator": GNMax(2.0)},

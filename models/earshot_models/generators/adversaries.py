@@ -158,6 +158,7 @@ def real_loss(critic: SampleCritic, shown: jax.Array, settings: Settings) -> jax
     return (1 - smoothing) * jax.nn.softplus(-word) + smoothing * jax.nn.softplus(word)
 
 
+@functools.partial(jax.jit, static_argnames=("settings",))
 def critic_moved(state: State, gradients: Any, settings: Settings) -> State:
     """The state after a step of the critic along gradients."""
     updates, memory = critic_optimizer(settings).update(gradients, state.critic_memory)

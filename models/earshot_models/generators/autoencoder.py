@@ -86,10 +86,9 @@ def train_autoencoder(
             training or a damaged one; or weights that became infinite.
         InvalidParametersError: an origin that claims privacy.
     """
-    learned = start_autoencoder(
+    return start_autoencoder(
         clips, settings, origin, seed, progress=progress, checkpoint=checkpoint
-    )
-    return Generator(learned.networks.decoder, learned.shape, settings, origin)
+    ).generator
 
 
 def start_autoencoder(

@@ -7,12 +7,9 @@ al. (CCS 2016), which is what the accountant needs.
 
 from __future__ import annotations
 
-import functools
 from dataclasses import asdict
 from pathlib import Path
-from typing import Any
 
-import jax
 import numpy as np
 from numpy.typing import NDArray
 
@@ -76,7 +73,7 @@ def train_dp_gan(
     def step(state: State, number: int) -> State:
         noisy = gradients.at(number, state.critic, state.decoder)
         mixed = beside.mixed(number, noisy, state.critic, state.decoder)
-        state = _critic_moved(state, mixed, constant)
+        state = adversaries.critic_moved(state, mixed, constant)
         if (number + 1) % settings.critic_steps:
             return state
         own = draws(randomness.generator("generator", number), settings.batch, number)
@@ -87,8 +84,3 @@ def train_dp_gan(
     state = taken(first, step, training.steps, kept, progress)
     kept.erase()
     return Generator(state.average, shape, settings, origin)
-
-
-@functools.partial(jax.jit, static_argnames=("settings",))
-def _critic_moved(state: State, gradients: Any, settings: Settings) -> State:
-    return adversaries.critic_moved(state, gradients, settings)

@@ -37,8 +37,9 @@ def train_gan(
 
     Arguments, result and errors are those of `autoencoder.train_autoencoder`.
     """
-    learned = start_gan(clips, settings, origin, seed, progress=progress, checkpoint=checkpoint)
-    return Generator(learned.networks.decoder, learned.shape, settings, origin)
+    return start_gan(
+        clips, settings, origin, seed, progress=progress, checkpoint=checkpoint
+    ).generator
 
 
 def start_gan(
@@ -90,4 +91,5 @@ def _critic_step(state: State, clips: Any, own: Draws, settings: Settings) -> St
     gradients = jax.grad(lambda critic: jnp.mean(each(critic, clips, own, state.decoder)))(
         state.critic
     )
-    return adversaries.critic_moved(state, gradients, settings)
+    after: State = adversaries.critic_moved(state, gradients, settings)
+    return after

@@ -181,7 +181,7 @@ def train_pate_gan(
             winners = aggregator.winners(votes, noise).astype(np.float32)
             heard = _heard(public.critic, shown, winners)
             mixed = beside.mixed(number, heard, public.critic, public.decoder, lesson)
-            public = _student_moved(public, mixed, constant)
+            public = adversaries.critic_moved(public, mixed, constant)
         own = draws(generator, settings.batch, number)
         return State(adversaries.decoder_moved(public, own, constant), team)
 
@@ -284,13 +284,6 @@ def _taught(team: Team, clips: Any, fakes: Any, settings: Settings, ensemble: En
     gradients = jax.vmap(jax.grad(loss))(team.critics, clips, fakes)
     updates, memory = optax.adam(ensemble.rate, b1=0.5).update(gradients, team.memory)
     return Team(optax.apply_updates(team.critics, updates), memory)
-
-
-@functools.partial(jax.jit, static_argnames=("settings",))
-def _student_moved(
-    public: adversaries.State, gradients: Any, settings: Settings
-) -> adversaries.State:
-    return adversaries.critic_moved(public, gradients, settings)
 
 
 @jax.jit

@@ -10,20 +10,30 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass
-from typing import Any, Generic, TypeVar
+from typing import Any, Generic, Protocol, TypeVar
 
 import jax
 import numpy as np
 
 from earshot_models.generators import clips as checked
 from earshot_models.generators.clips import Clips
-from earshot_models.generators.networks import Shape
+from earshot_models.generators.generator import Generator
+from earshot_models.generators.networks import Decoder, Shape
 from earshot_models.generators.origin import Origin, OriginKind
 from earshot_models.generators.settings import Settings, plain
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidParametersError
 
-Networks = TypeVar("Networks")
+
+class Decodes(Protocol):
+    """Networks of any system."""
+
+    @property
+    def decoder(self) -> Decoder:
+        """What makes clips."""
+
+
+Networks = TypeVar("Networks", bound=Decodes)
 
 _FORM = ("network", "width", "latent", "critic_width", "dropout")
 """Settings that decide which numbers networks have."""
@@ -60,6 +70,11 @@ class Start(Generic[Networks]):
 
     def __post_init__(self) -> None:
         checks.positive("share", self.share, 1)
+
+    @property
+    def generator(self) -> Generator:
+        """What it makes clips with, by itself."""
+        return Generator(self.networks.decoder, self.shape, self.settings, self.origin)
 
     @property
     def digest(self) -> str:

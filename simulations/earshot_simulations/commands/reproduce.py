@@ -182,7 +182,7 @@ def _figure(name: str) -> Callable[..., None]:
         size = replace(figure.full if full else figure.soon, **chosen)
         processes = check_processes("jobs", jobs)
         prepare_folder(out, files_of(name), overwrite, resumes=[FILE])
-        with resumable(out / FILE) as progress:
+        with resumable(out) as progress:
             setup = Setup(size, out / FILE, sound, encoder, processes, progress)
             outcome = figure.make(setup, full)
         written(outcome, out)

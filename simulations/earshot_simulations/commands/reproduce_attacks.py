@@ -44,7 +44,6 @@ def command(
     count = checks.whole("seeds", seeds)
     prepare_folder(out, files_of(NAME), overwrite, resumes=[WORK])
     folder = work or out / WORK
-    folder.mkdir(parents=True, exist_ok=True)
     with resumable(folder) as progress:
         attacked = pate_gan_attacks.opened(data, folder, trials, progress, speaker)
         outcome = pate_gan_attacks.reproduce(attacked, count)

@@ -71,7 +71,6 @@ def command(name: str) -> Callable[..., None]:
         count = seeds if seeds is not None else 10 if full else 5
         work = Work(study, count, teaching, processes, full, out)
         prepare_folder(out, (*files_of(name), *reproduction.FILES), overwrite, resumes=[WORK])
-        folder.mkdir(parents=True, exist_ok=True)
         with resumable(folder) as progress:
             outcome = reproduction.reproduce(replace(work, progress=progress))
         written(outcome, out)

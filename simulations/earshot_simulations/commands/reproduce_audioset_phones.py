@@ -38,7 +38,6 @@ def audioset_phones(
 
     work = out / WORK
     prepare_folder(out, files_of(reproduction.NAME), overwrite, resumes=[WORK])
-    work.mkdir(parents=True, exist_ok=True)
     with resumable(work) as progress:
         plan = reproduction.Plan(
             data,

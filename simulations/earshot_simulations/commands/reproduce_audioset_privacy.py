@@ -56,7 +56,6 @@ def audioset_privacy(
     check_processes("processes", processes)
     prepare_folder(out, files_of(reproduction.NAME), overwrite, resumes=[WORK])
     work = cache or out / WORK
-    work.mkdir(parents=True, exist_ok=True)
     with resumable(work) as progress:
         plan = on_mixtures(data, work, teachers.value, queries, count, processes, progress)
         outcome = reproduction.reproduce(plan)

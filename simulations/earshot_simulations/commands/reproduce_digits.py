@@ -56,7 +56,6 @@ def command(
     size = Size(teachers, queries, delta=delta, epsilons=tuple(epsilon or EPSILONS))
     prepare_folder(out, files_of(NAME), overwrite, resumes=[WORK])
     folder = work or out / WORK
-    folder.mkdir(parents=True, exist_ok=True)
     with resumable(folder) as progress:
         study = pate_aae.opened(data, folder, size, progress, speaker)
         outcome = pate_aae.reproduce(study, count, processes)

@@ -57,7 +57,6 @@ def command(name: str) -> Callable[..., None]:
         prepare_folder(out, files_of(name), overwrite, resumes=[WORK])
         work = cache or out / WORK
         reproduction = import_module(f"earshot_simulations.reproductions.{name.replace('-', '_')}")
-        work.mkdir(parents=True, exist_ok=True)
         with resumable(work) as progress:
             study = Study(data, work, Size(), count, progress, encoder)
             outcome = reproduction.reproduce(study)

@@ -31,20 +31,21 @@ Sounds = Annotated[
 
 
 @contextmanager
-def resumable(kept: Path) -> Iterator[Progress]:
+def resumable(folder: Path) -> Iterator[Progress]:
     """Progress of a run whose interruption is no failure.
 
     Args:
-        kept: file or folder of what is done, named when the run is interrupted.
+        folder: of what is done; made if it is not there, named when the run is interrupted.
 
     Raises:
         typer.Exit: with 130, the run was interrupted.
     """
+    folder.mkdir(parents=True, exist_ok=True)
     try:
         with shown() as progress:
             yield progress
     except KeyboardInterrupt:
-        print(f"what is done is in {kept}; the same command goes on from there")
+        print(f"what is done is in {folder}; the same command goes on from there")
         raise typer.Exit(130) from None
 
 

@@ -171,8 +171,7 @@ def _public(recipe: Recipe, order: Order) -> Generator:
 
 
 def _public_gan(starts: _Starts, order: Order) -> Generator:
-    start = starts.gan(order)
-    return Generator(start.networks.decoder, start.shape, start.settings, start.origin)
+    return starts.gan(order).generator
 
 
 def _private(recipe: Recipe, starts: Starts | None, order: Order) -> Generator:
