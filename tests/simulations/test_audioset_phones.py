@@ -120,8 +120,8 @@ def test_both_tallies_count_the_same_ballots(plan: Plan) -> None:
         assert float(rows[name]["student_map"]) > 0.5
     real = rows[REAL]
     assert float(real["kb_up"]) > 1
-    # Of 60, 3 are gone, and whoever went after its input still counts.
-    assert 57 <= float(real["survivors"]) < 60
+    # Of 60, 3 go, each in one of four rounds; after its input, a phone still counts.
+    assert 57 <= float(real["survivors"]) <= 60
     assert real["cpu_seconds"] == pytest.approx(
         float(real["phone_cpu_ms"]) * 60 / 1000 + float(real["server_cpu_seconds"]), rel=0.1
     )

@@ -80,7 +80,8 @@ def draw(
         axis.axhline(0.1, color="black", linewidth=0.5)
         axis.set_ylim(0, 1)
         axis.set_title(f"accuracy of students, K = {size.queries}\n{words}")
-    gaussian.legend(fontsize=8, handlelength=4)
+    # Below what one model of all data reaches.
+    gaussian.legend(fontsize=7, handlelength=4, loc="upper left", bbox_to_anchor=(0, 0.96))
     _grid(below, samples)
     figure.savefig(path, dpi=100)
 
