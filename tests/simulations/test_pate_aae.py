@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
 import pytest
 import soundfile
-from numpy.typing import NDArray
+from support.echoes import HEARS_NOBODY, Makers, quiet
 
 from earshot_models.datasets.dataset import DatasetError
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
@@ -28,11 +28,10 @@ from earshot_simulations.reproductions.pate_aae_rows import (
 from earshot_simulations.spoken.answers import Noise, answered, ensemble, scale
 from earshot_simulations.spoken.split import Clips, Split, open_sounds, open_split
 from earshot_simulations.spoken.study import Cell, Size, Study
-from earshot_simulations.spoken.systems import Budget, Maker, Order, Samples, System, shares
+from earshot_simulations.spoken.systems import Budget, System, shares
 from earshot_simulations.sweeps.estimate import Estimate
 
 FRAMES, BANDS, CLASSES = 12, 10, 3
-HEARS_NOBODY = (System.PUBLIC, System.PUBLIC_GAN)
 SMALL = Size(teachers=20, queries=40, samples=60, epsilons=(0.05, 100.0), delta=1e-4)
 
 
@@ -52,44 +51,6 @@ def split() -> Split:
         ("a", "b", "c"), "ann", spoken(60, 1, 0), spoken(12, 2, 0), spoken(180, 3, 1),
         spoken(60, 4, 1),
     )  # fmt: skip
-
-
-@dataclass
-class Echo:
-    """Clips that are there, with noise, instead of generated ones."""
-
-    clips: NDArray[np.float32]
-    loud: float
-
-    def samples(self, count: int, seed: int) -> NDArray[np.float32]:
-        generator = np.random.default_rng(seed)
-        own = self.clips[generator.integers(0, len(self.clips), count)]
-        noise = generator.normal(0, self.loud, own.shape)
-        return np.clip(own + noise, -1, 1).astype(np.float32)
-
-
-@dataclass
-class Makers:
-    """Echoes, and what each was asked for."""
-
-    orders: list[tuple[System, Order]]
-
-    def maker(self, system: System) -> Maker:
-        def make(order: Order) -> Samples:
-            self.orders.append((system, order))
-            part = order.split.public if system in HEARS_NOBODY else order.split.private
-            # Less noise where there is more to spend.
-            loud = 0.1 if order.budget is None else min(3.0, 1.0 / order.budget.epsilon)
-            return Echo(part.pictures, loud)
-
-        return make
-
-    def all(self) -> dict[System, Maker]:
-        return {system: self.maker(system) for system in System}
-
-
-def quiet(what: str, done: int, total: int, line: str | None = None) -> None:
-    del what, done, total, line
 
 
 @pytest.fixture
