@@ -30,6 +30,9 @@ SUB_COMMANDS = {
     "phone": SubCommand("client", "A reference phone: hears, enrols and takes part."),
     "ledger": SubCommand("client", "What a phone has released, what it cost, and what is left."),
     "simulate": SubCommand("simulations", "One learning phase over simulated phones."),
+    "sweep": SubCommand(
+        "simulations", "Many simulated phases: a grid or a list of settings, each with seeds."
+    ),
     "compare": SubCommand("simulations", "Two simulated phases side by side."),
     "serve": SubCommand("server", "The server: API, driver and dashboard on PostgreSQL."),
     "phase": SubCommand("server", "Operator actions: start, list, show, stop and export phases."),

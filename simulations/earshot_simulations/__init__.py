@@ -1,6 +1,7 @@
 """Whole learning phases over simulated phones: `simulate(Settings(…))` returns a `Run`.
 
-docs/simulating.md shows how. Nothing here prints; `simulate` tells whoever asks how far it is.
+`sweep` simulates many. docs/simulating.md and docs/research.md show how. Nothing here prints; both
+tell whoever asks how far they are.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ from earshot_simulations.learning.run import Run, result
 from earshot_simulations.learning.settings import Agreement, Discovery, Settings, Summation
 from earshot_simulations.learning.simulation import simulate
 from earshot_simulations.populations import Heterogeneity
+from earshot_simulations.sweeps.results import sweep
 
 __all__ = [
     "Adversary",
@@ -22,5 +24,6 @@ __all__ = [
     "Summation",
     "result",
     "simulate",
+    "sweep",
     "write",
 ]

@@ -23,7 +23,8 @@ from earshot_simulations.learning import provenance, simulation
 from earshot_simulations.learning.configuration import configuration, settings_of
 from earshot_simulations.learning.differences import differing, flat
 from earshot_simulations.learning.files import write
-from earshot_simulations.learning.repetition import OtherSoundError, OtherVersionError, repeatable
+from earshot_simulations.learning.provenance import OtherVersionError
+from earshot_simulations.learning.repetition import OtherSoundError, repeatable
 from earshot_simulations.learning.run import PHASE_FAILED, plain
 from earshot_simulations.learning.settings import Discovery
 from earshot_simulations.learning.written import EditedResultError, Written, read

@@ -5,7 +5,7 @@ from __future__ import annotations
 import difflib
 import enum
 import typing
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import asdict
 from typing import Any
 
@@ -35,12 +35,12 @@ def settings_of(entries: Mapping[str, Any]) -> Settings:
         InvalidParametersError: a name that is unknown, or a value of the wrong type or range; says
             which and what would be accepted. What only `Settings.check` finds is not looked for.
     """
-    held: dict[str, Any] = _values(Settings())
-    held["budget"] = _values(default_budget(str(entries.get("data", held["data"]))))
+    held: dict[str, Any] = entries_of(Settings())
+    held["budget"] = entries_of(default_budget(str(entries.get("data", held["data"]))))
     for name, value in entries.items():
         known(name, held)
         if name == "budget" and isinstance(value, str):
-            held[name] = _values(whole_budget(value))
+            held[name] = entries_of(whole_budget(value))
         elif isinstance(held[name], dict) and isinstance(value, Mapping):
             for inner in value:
                 known(inner, held[name], f"{name}.")
@@ -53,22 +53,30 @@ def settings_of(entries: Mapping[str, Any]) -> Settings:
         raise InvalidParametersError(_worded(str(error))) from None
 
 
-def known(name: str, names: Mapping[str, object], table: str = "") -> None:
+def known(name: str, names: Iterable[str], table: str = "", noun: str = "setting") -> None:
     """Refuse a name that is none of these, and say which one is close.
+
+    Args:
+        name: that a file has.
+        names: that it may have.
+        table: what it stands in, with a point at the end.
+        noun: what the names are of.
 
     Raises:
         InvalidParametersError: says it.
     """
     if name in names:
         return
+    names = sorted(names)
     close = difflib.get_close_matches(name, names, 1)
     meant = f"; perhaps {table}{close[0]} is meant" if close else ""
     raise InvalidParametersError(
-        f"{table}{name}: there is no such setting{meant} (there are {', '.join(sorted(names))})"
+        f"{table}{name}: there is no such {noun}{meant} (there are {', '.join(names)})"
     )
 
 
-def _values(value: object) -> dict[str, Any]:
+def entries_of(value: object) -> dict[str, Any]:
+    """A dataclass of settings as the plain values that a file has; what was left open is None."""
     held: dict[str, Any] = msgspec.to_builtins(value)
     return held
 

@@ -30,12 +30,12 @@ def write(run: Run, folder: Path) -> None:
     replace_file(folder / "report.html", render(run))
 
 
-def replace_file(path: Path, text: str) -> None:
-    """Put a file in the place of the one that is there, whole or not at all."""
+def replace_file(path: Path, content: str | bytes) -> None:
+    """Put a file in the place of the one that is there, whole or not at all; text as UTF-8."""
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     try:
-        with temporary.open("w", encoding="utf-8") as file:
-            file.write(text)
+        with temporary.open("wb") as file:
+            file.write(content.encode() if isinstance(content, str) else content)
             file.flush()
             os.fsync(file.fileno())
         temporary.replace(path)

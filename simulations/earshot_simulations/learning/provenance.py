@@ -10,6 +10,7 @@ from importlib import metadata
 from pathlib import Path
 
 from earshot_protocol import distribution
+from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER, SHIPPED_ENCODERS
 from earshot_simulations.learning.settings import BLOBS, SOUNDSCAPES, Settings
 
@@ -17,6 +18,24 @@ LIBRARIES = (
     *("ai-edge-litert", "librosa", "numba", "numpy", "scikit-learn", "scipy", "soundfile", "soxr"),
 )
 """Whose arithmetic and random streams reach a figure."""
+
+
+class OtherVersionError(InvalidInputError):
+    """What another version of Earshot wrote, and this one cannot go on with."""
+
+
+def check_version(place: object, version: object) -> None:
+    """Refuse what another version wrote.
+
+    Raises:
+        OtherVersionError: says which versions, and what to install.
+    """
+    ours = distribution.version()
+    if version != ours:
+        raise OtherVersionError(
+            f"{place}: was written by Earshot {version}, and this is {ours}, which may come to "
+            f"other figures; pip install '{distribution.NAME}=={version}', or run it anew"
+        )
 
 
 def versions() -> dict[str, str]:

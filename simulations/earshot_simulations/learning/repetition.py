@@ -5,35 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from earshot_protocol import distribution
 from earshot_protocol.errors import InvalidInputError
 from earshot_simulations.learning.differences import Pair, differing, results_differing
-from earshot_simulations.learning.provenance import provenance, versions
+from earshot_simulations.learning.provenance import check_version, provenance, versions
 from earshot_simulations.learning.run import DIGEST, PHASE_FAILED
 from earshot_simulations.learning.settings import Settings
 from earshot_simulations.learning.written import Written
 
 
-class OtherVersionError(InvalidInputError):
-    """What another version of Earshot wrote, and this one cannot go on with."""
-
-
 class OtherSoundError(InvalidInputError):
     """A folder of sound, or an encoder, that is not the one of the run."""
-
-
-def check_version(place: object, version: object) -> None:
-    """Refuse what another version wrote.
-
-    Raises:
-        OtherVersionError: says which versions, and what to install.
-    """
-    ours = distribution.version()
-    if version != ours:
-        raise OtherVersionError(
-            f"{place}: was written by Earshot {version}, and this is {ours}, which may come to "
-            f"other figures; pip install '{distribution.NAME}=={version}', or run it anew"
-        )
 
 
 def repeatable(written: Written) -> tuple[Settings, dict[str, Pair]]:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import errno
 import fcntl
 import json
 import os
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from io import FileIO
 from pathlib import Path
-from typing import BinaryIO
 
 from earshot_protocol.errors import InvalidInputError
 
@@ -23,10 +24,15 @@ class Rows:
     """An append-only file of finished phases, by their keys; `opened` makes one.
 
     A line that a killed run left half written is cut off, so nothing but that phase is lost.
+
+    Attributes:
+        versions: of Earshot, by the keys of the phases that are done.
     """
 
-    def __init__(self, path: Path, file: BinaryIO) -> None:
+    def __init__(self, path: Path, file: FileIO) -> None:
+        self._path = path
         self._file = file
+        self.versions: dict[str, str] = {}
         self._figures: dict[str, Figures] = {}
         content = file.read()
         whole = content.rfind(b"\n") + 1
@@ -35,7 +41,9 @@ class Rows:
         for number, line in enumerate(content[:whole].splitlines(), start=1):
             try:
                 row = json.loads(line)
-                self._figures.setdefault(str(row["key"]), dict(row["figures"]))
+                key, figures = str(row["key"]), dict(row["figures"])
+                self.versions.setdefault(key, str(row["configuration"]["version"]))
+                self._figures.setdefault(key, figures)
             except (ValueError, KeyError, TypeError):
                 raise InvalidInputError(
                     f"{path}, line {number}: no row of a sweep; remove the line, or name another "
@@ -49,11 +57,23 @@ class Rows:
         return self._figures[key]
 
     def append(self, key: str, configuration: Mapping[str, object], figures: Figures) -> None:
-        """Keep a finished phase; it is on the disk when this returns."""
+        """Keep a finished phase; it is on the disk when this returns.
+
+        Raises:
+            InvalidInputError: the disk is full, or takes no more for another reason; the phases
+                before this one are kept.
+        """
         row = {"key": key, "configuration": configuration, "figures": figures}
-        self._file.write(json.dumps(row).encode() + b"\n")
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        line = json.dumps(row).encode() + b"\n"
+        try:
+            if self._file.write(line) < len(line):
+                raise OSError(errno.ENOSPC, os.strerror(errno.ENOSPC))
+            os.fsync(self._file.fileno())
+        except OSError as error:
+            raise InvalidInputError(
+                f"{self._path}: nothing more can be written ({error.strerror}); what is finished "
+                "is kept: make room, and the same command goes on from there"
+            ) from error
         self._figures[key] = figures
 
 
@@ -65,7 +85,8 @@ def opened(path: Path) -> Iterator[Rows]:
         InvalidInputError: another run is writing it, or it holds something else.
     """
     path.touch()
-    with path.open("r+b") as file:
+    # Without a buffer: what a full disk did not take would be tried again on closing.
+    with path.open("r+b", buffering=0) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:

@@ -36,6 +36,32 @@ class Measure:
 
 
 @dataclass(frozen=True)
+class Phase:
+    """One phase to be measured, known by all that its figures depend on."""
+
+    measure: Measure
+    settings: Settings
+
+    @property
+    def configuration(self) -> Mapping[str, object]:
+        """All that the figures depend on; sound by what is in the files, not by where they lie."""
+        settings = msgspec.to_builtins(asdict(self.settings))
+        del settings["jobs"]
+        if self.settings.data not in (BLOBS, SOUNDSCAPES):
+            settings["data"] = _folder_digest(Path(self.settings.data))
+        if self.settings.encoder not in (None, *SHIPPED_ENCODERS):
+            settings["encoder"] = _file_digest(Path(self.settings.encoder or ""))
+        version = distribution.version()
+        return {"version": version, "measure": self.measure.name, "settings": settings}
+
+    @functools.cached_property
+    def key(self) -> str:
+        """What its row is called."""
+        canonical = json.dumps(self.configuration, sort_keys=True)
+        return hashlib.sha256(canonical.encode()).hexdigest()
+
+
+@dataclass(frozen=True)
 class Arm:
     """One configuration under several seeds.
 
@@ -48,6 +74,10 @@ class Arm:
     labels: Mapping[str, str | float]
     measure: Measure
     phases: tuple[Settings, ...]
+
+    def measurements(self) -> list[Phase]:
+        """What is measured, one per seed."""
+        return [Phase(self.measure, settings) for settings in self.phases]
 
 
 def measured(
@@ -77,7 +107,7 @@ def measured(
     from joblib import Parallel, delayed
 
     let_cancelled_jobs_go()
-    asked = [[_Phase(arm.measure, settings) for settings in arm.phases] for arm in arms]
+    asked = [arm.measurements() for arm in arms]
     phases = {phase.key: phase for each in asked for phase in each}
     with opened(file) as rows:
         # Those of one crowd go together: a measure may keep what its phones have heard.
@@ -95,30 +125,7 @@ def measured(
         return [tuple(rows[phase.key] for phase in each) for each in asked]
 
 
-@dataclass(frozen=True)
-class _Phase:
-    measure: Measure
-    settings: Settings
-
-    @property
-    def configuration(self) -> Mapping[str, object]:
-        """All that the figures depend on; sound by what is in the files, not by where they lie."""
-        settings = msgspec.to_builtins(asdict(self.settings))
-        del settings["jobs"]
-        if self.settings.data not in (BLOBS, SOUNDSCAPES):
-            settings["data"] = _folder_digest(Path(self.settings.data))
-        if self.settings.encoder not in (None, *SHIPPED_ENCODERS):
-            settings["encoder"] = _file_digest(Path(self.settings.encoder or ""))
-        version = distribution.version()
-        return {"version": version, "measure": self.measure.name, "settings": settings}
-
-    @functools.cached_property
-    def key(self) -> str:
-        canonical = json.dumps(self.configuration, sort_keys=True)
-        return hashlib.sha256(canonical.encode()).hexdigest()
-
-
-def _figures(phase: _Phase) -> tuple[str, Figures]:
+def _figures(phase: Phase) -> tuple[str, Figures]:
     return phase.key, phase.measure.run(replace(phase.settings, jobs=1))
 
 

@@ -1,0 +1,79 @@
+"""`earshot sweep`."""
+
+from __future__ import annotations
+
+import json
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from earshot_models.commands.output import prepare_folder
+from earshot_simulations.commands.reproducing import resumable
+
+if TYPE_CHECKING:
+    from earshot_simulations.sweeps.table import Table
+
+app = typer.Typer(add_completion=False)
+
+_SHOWN = ("ari_test", "label_accuracy", "clear_label_accuracy")
+
+
+# A group, as every sub-command is one, would take no option after an argument.
+@app.callback(invoke_without_command=True, context_settings={"allow_interspersed_args": True})
+def sweep(
+    file: Annotated[Path, typer.Argument(help="TOML: seeds, [settings], and [grid] or [[list]].")],
+    out: Annotated[
+        Path, typer.Option(help="Folder for the table and the page; a sweep there goes on.")
+    ],
+    jobs: Annotated[int, typer.Option(help="Runs at a time.")] = os.cpu_count() or 1,
+    overwrite: Annotated[
+        bool, typer.Option("--overwrite", help="Write to a folder that holds other files, too.")
+    ] = False,
+    as_json: Annotated[
+        bool, typer.Option("--json", help="Print one JSON object, and nothing else.")
+    ] = False,
+) -> None:
+    """Simulate a grid or a list of settings, each under several seeds; docs/research.md."""
+    from earshot_simulations.sweeps.file import read
+    from earshot_simulations.sweeps.results import FILES, PAGE, done
+    from earshot_simulations.sweeps.rows import FILE
+    from earshot_simulations.sweeps.table import CSV, PARQUET
+
+    plan = read(file)
+    prepare_folder(out, FILES, overwrite, resumes=FILES)
+    with resumable(out / FILE) as progress:
+        found = done(plan, out, jobs, progress)
+    if as_json:
+        print(json.dumps(_plain(found), indent=2, allow_nan=False))
+        return
+    for place, arm in enumerate(plan.arms):
+        print(", ".join(f"{name} {value}" for name, value in arm.labels.items()) or "all runs")
+        for metric in _SHOWN:
+            print(f"  {metric.replace('_', ' '):<22} {found.estimates(metric)[place]}")
+    if found.failures:
+        print(f"{found.failures} of {plan.runs} runs failed and count as 0")
+    for name in (CSV, PARQUET, PAGE):
+        print(out / name)
+
+
+def _plain(found: Table) -> dict[str, Any]:
+    columns = {metric: found.estimates(metric) for metric in found.metrics}
+    return {
+        "runs": found.plan.runs,
+        "failures": found.failures,
+        "seeds": found.plan.seeds,
+        "settings": found.plan.shared,
+        "points": [
+            {
+                "settings": arm.labels,
+                "figures": {
+                    metric: None if each is None else {"mean": each.mean, "interval_95": each.wide}
+                    for metric, column in columns.items()
+                    for each in (column[place],)
+                },
+            }
+            for place, arm in enumerate(found.plan.arms)
+        ],
+    }

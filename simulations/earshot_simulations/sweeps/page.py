@@ -1,0 +1,255 @@
+"""`sweep.html`: small multiples of a sweep, every figure against every setting that varied."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+from earshot_protocol import distribution
+from earshot_server.dashboard.wording import NOTHING, counted
+from earshot_simulations.learning import drawing
+from earshot_simulations.learning.drawing import MUTED, PALETTE, Picture, short
+from earshot_simulations.learning.markup import (
+    alert,
+    details,
+    document,
+    escaped,
+    figure,
+    grid,
+    lead,
+    section,
+    table,
+)
+from earshot_simulations.sweeps.estimate import Estimate
+from earshot_simulations.sweeps.table import Table, over_seeds
+
+METRICS: Mapping[str, str] = {
+    "ari_test": "clustering (ARI), held out",
+    "ari_train": "clustering (ARI), heard",
+    "label_accuracy": "right name, held out",
+    "clear_label_accuracy": "right name, clear of the noise",
+    "centroids": "centroids with a name or not",
+    "epsilon_recording": "ε per recording",
+    "epsilon_phone": "ε per phone",
+}
+"""Figures of a phase that are drawn, and what a reader calls them."""
+
+_MOST_LINES = 6
+"""Of a picture; where other settings have more combinations, it shows the mean over them."""
+_ASIDE = 0.012
+"""Between lines at the same value, of the length of the axis."""
+_MOST_ROWS = 200
+_LOGARITHMIC = 10
+"""From which ratio of the largest to the smallest value an axis has powers."""
+
+
+@dataclass(frozen=True)
+class Line:
+    """One line of a picture.
+
+    Attributes:
+        name: what it has in common; empty where it is the only one.
+        points: for each value of the setting, in order, a figure's mean over seeds.
+    """
+
+    name: str
+    points: tuple[tuple[Any, Estimate], ...]
+
+
+def render(results: Table) -> str:
+    """The whole page as one HTML document."""
+    plan, failed = results.plan, results.failures
+    shape = f"{counted(len(plan.arms), 'point')} × {counted(len(plan.seeds), 'seed')}"
+    warning = (
+        f"{counted(failed, 'run')} failed: their scores count as 0, their names as wrong."
+        if failed
+        else ""
+    )
+    sections = [_small_multiples(results, setting) for setting in plan.varied]
+    return document(
+        title=f"a sweep of {counted(plan.runs, 'run')}",
+        kicker="Earshot · a sweep of simulated learning phases",
+        headline=f"{counted(plan.runs, 'run')}: {shape}"
+        + (f", over {', '.join(plan.varied)}." if plan.varied else ", nothing varies."),
+        notes=alert(warning) if warning else "",
+        sections=[*sections, _means(results), _shared(results)],
+        version=distribution.version(),
+    )
+
+
+def lines(results: Table, metric: str, setting: str) -> list[Line]:
+    """A figure against a setting, one line for each combination of the other settings.
+
+    Where there are more than a picture bears, one line: seed by seed the mean over all
+    combinations that have the value, so that the interval is of seeds and not of settings.
+    """
+    plan = results.plan
+    values = sorted({arm.labels[setting] for arm in plan.arms}, key=_order)
+    combinations: dict[str, dict[Any, Sequence[float | None]]] = {}
+    for arm, figures in zip(plan.arms, results.figures, strict=True):
+        others = {name: value for name, value in arm.labels.items() if name != setting}
+        name = ", ".join(f"{_last(other)} {_value(value)}" for other, value in others.items())
+        measured: list[Any] = [row.get(metric) for row in figures]
+        combinations.setdefault(name, {})[arm.labels[setting]] = measured
+    if len(combinations) > _MOST_LINES:
+        together: dict[Any, Sequence[float | None]] = {
+            value: [
+                _mean([points[value][seed] for points in combinations.values() if value in points])
+                for seed in range(len(plan.seeds))
+            ]
+            for value in values
+        }
+        combinations = {"": together}
+    return [
+        Line(
+            name,
+            tuple(
+                (value, found)
+                for value in values
+                if value in points and (found := over_seeds(points[value])) is not None
+            ),
+        )
+        for name, points in combinations.items()
+    ]
+
+
+def drawn_metrics(results: Table) -> list[str]:
+    """Figures of which there is something to see: they are not the same in all runs."""
+    rows = results.rows()
+    return [name for name in METRICS if len({row.get(name) for row in rows}) > 1]
+
+
+def _tells(drawn: Sequence[Line]) -> bool:
+    """Whether a figure moves with the setting, or with the seed; a cost often does neither."""
+    return any(
+        len({found.mean for _, found in line.points}) > 1
+        or any(found.wide for _, found in line.points)
+        for line in drawn
+    )
+
+
+def _small_multiples(results: Table, setting: str) -> str:
+    every = {name: lines(results, name, setting) for name in drawn_metrics(results)}
+    drawn = {name: each for name, each in every.items() if _tells(each)}
+    figures = [
+        figure(escaped(METRICS[name]), "", _picture(each, name, setting))
+        for name, each in drawn.items()
+    ]
+    averaged = not any(line.name for each in drawn.values() for line in each)
+    others = [name for name in results.plan.varied if name != setting]
+    words = "Means over seeds with 95 % intervals (Student's t)."
+    if averaged and others:
+        words += f" Each is a mean over all combinations of {', '.join(others)}, too."
+    if len(results.plan.seeds) == 1:
+        words = "One seed: nothing says how far another would be."
+    return section(f"By {escaped(setting)}", lead(words) + grid(*figures))
+
+
+def _picture(drawn: Sequence[Line], metric: str, setting: str) -> Picture | None:
+    values = sorted({value for line in drawn for value, _ in line.points}, key=_order)
+    if not values:
+        return None
+    numeric = all(isinstance(value, int | float) and value is not True for value in values)
+    places = {value: value if numeric else place for place, value in enumerate(values)}
+    ends = places[values[0]], places[values[-1]]
+    powers = numeric and ends[0] > 0 and ends[1] >= _LOGARITHMIC * ends[0]
+
+    def draw(axes: Axes) -> None:
+        for number, line in enumerate(drawn):
+            if not line.points:
+                continue
+            # Side by side, so that no interval hides another.
+            aside = (number - (len(drawn) - 1) / 2) * _ASIDE
+            x = [_moved(places[value], aside, *ends, powers) for value, _ in line.points]
+            means = [found.mean for _, found in line.points]
+            wide = [found.wide or 0.0 for _, found in line.points]
+            colour = PALETTE[number % len(PALETTE)]
+            axes.errorbar(
+                x,
+                means,
+                wide,
+                color=colour,
+                marker="o",
+                markersize=3.5,
+                linewidth=1.3,
+                capsize=2.5,
+                elinewidth=0.9,
+                label=short(line.name, 40) or None,
+            )
+        if powers:
+            axes.set_xscale("log")
+        axes.set_xticks(list(places.values()), [short(_value(value), 14) for value in values])
+        axes.minorticks_off()
+        axes.set_xlabel(setting)
+        axes.grid(axis="y", linewidth=0.6)
+        axes.axhline(0, color=MUTED, linewidth=0.8)
+        if any(line.name for line in drawn):
+            axes.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2, fontsize=7)
+
+    said = "; ".join(
+        (f"{line.name}: " if line.name else "")
+        + ", ".join(f"{_value(value)}: {found}" for value, found in line.points)
+        for line in drawn
+    )
+    height = 2.4 + 0.2 * ((len(drawn) + 1) // 2 if len(drawn) > 1 else 0)
+    return drawing.picture(draw, height, f"{METRICS[metric]} by {setting}. {said}.")
+
+
+def _moved(place: float, aside: float, first: float, last: float, powers: bool) -> float:
+    """A place on the axis so much further, as a fraction of its length."""
+    return place * (last / first) ** aside if powers else place + aside * ((last - first) or 1)
+
+
+def _means(results: Table) -> str:
+    """All points with all figures that are drawn."""
+    names = [name for name in METRICS if name in results.metrics]
+    columns = [results.estimates(name) for name in names]
+    rows = [
+        [
+            *(_value(value) for value in arm.labels.values()),
+            *(NOTHING if column[place] is None else str(column[place]) for column in columns),
+        ]
+        for place, arm in enumerate(results.plan.arms[:_MOST_ROWS])
+    ]
+    heads = [*results.plan.varied, *(f"#{METRICS[name]}" for name in names)]
+    if not results.plan.varied:
+        heads, rows = ["point", *heads], [["all", *row] for row in rows]
+    left = len(results.plan.arms) - len(rows)
+    more = f" The first {len(rows)} of {len(results.plan.arms)}." if left else ""
+    caption = f"Means over seeds ± half of their 95 % interval.{more} Every run: table.csv."
+    return section("All points", table(caption, heads, rows))
+
+
+def _shared(results: Table) -> str:
+    rows = [[name, _value(value)] for name, value in results.plan.shared.items()]
+    seeds = ", ".join(map(str, results.plan.seeds))
+    return section(
+        "What all runs share",
+        details("Settings", table("By name.", ("Setting", "Value"), [*rows, ["seeds", seeds]])),
+    )
+
+
+def _mean(values: Sequence[Any]) -> float | None:
+    there = [float(value) for value in values if value is not None]
+    return float(np.mean(there)) if there else None
+
+
+def _order(value: Any) -> tuple[str, Any]:
+    """Numbers by size, all else by what it is called."""
+    if isinstance(value, int | float):
+        return "", value
+    return "text", str(value)
+
+
+def _last(name: str) -> str:
+    return name.rpartition(".")[2]
+
+
+def _value(value: Any) -> str:
+    return f"{value:g}" if isinstance(value, float) else NOTHING if value is None else str(value)

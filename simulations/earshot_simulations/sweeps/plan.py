@@ -1,0 +1,188 @@
+"""What a sweep runs: one base, what varies, and seeds."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from earshot_protocol import checks
+from earshot_protocol.errors import InvalidParametersError
+from earshot_simulations.learning.configuration import configuration, entries_of, settings_of
+from earshot_simulations.learning.differences import WHERE, flat
+from earshot_simulations.learning.run import plain
+from earshot_simulations.learning.settings import OPTIONS, Settings
+from earshot_simulations.sweeps.phase import SIMULATED
+from earshot_simulations.sweeps.sweep import Arm
+
+MOST_RUNS = 100_000
+"""A grid grows as a product; a table of more would be a mistake of the file."""
+SEED = "seed"
+NOT_VARIED = WHERE | {SEED}
+"""Settings that a sweep has of its own."""
+
+Changes = Mapping[str, Any]
+"""Of settings, by their dotted names."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A sweep, checked before any work; `of` makes one.
+
+    Attributes:
+        varied: dotted names of the settings that differ between points.
+        arms: one per point, its labels the values of these.
+        seeds: of every point.
+    """
+
+    varied: tuple[str, ...]
+    arms: tuple[Arm, ...]
+    seeds: tuple[int, ...]
+
+    @classmethod
+    def of(
+        cls,
+        base: Changes,
+        points: Mapping[str, Sequence[Any]] | Sequence[Changes],
+        seeds: int | Sequence[int],
+    ) -> Plan:
+        """Every point of a grid or of a list, each with every seed.
+
+        Args:
+            base: what all runs share; settings that it does not name keep their default.
+            points: the values of each setting, of which every combination is run; or the points
+                one by one.
+            seeds: how many, from 0 on; or which.
+
+        Raises:
+            InvalidParametersError: a grid or list without a point, a setting that is unknown, that
+                nobody looks at or that cannot be simulated, seeds that repeat, or more runs than
+                `MOST_RUNS`; says which point it is.
+        """
+        chosen = _seeds(seeds)
+        changes = list(_combinations(points) if isinstance(points, Mapping) else _listed(points))
+        checks.whole("runs", len(changes) * len(chosen), 1, MOST_RUNS)
+        each = [_settings(base, point) for point in changes]
+        _refuse_unused(base, changes, each)
+        held = [dict(flat(plain(configuration(settings)))) for settings in each]
+        touched = dict.fromkeys(name for point in changes for name in point)
+        varied = tuple(
+            place
+            for name in touched  # in the order of whoever wrote them
+            for place in held[0]
+            if (place == name or place.startswith(f"{name}."))
+            and any(other[place] != held[0][place] for other in held)
+        )
+        labels = [{name: point[name] for name in varied} for point in held]
+        _refuse_equal(labels)
+        arms = tuple(
+            Arm(label, SIMULATED, tuple(replace(settings, seed=seed) for seed in chosen))
+            for label, settings in zip(labels, each, strict=True)
+        )
+        return cls(varied, arms, chosen)
+
+    @property
+    def runs(self) -> int:
+        """How many phases are simulated."""
+        return len(self.arms) * len(self.seeds)
+
+    @property
+    def shared(self) -> dict[str, Any]:
+        """What all runs have in common, by dotted names, as `result.json` has it."""
+        held = dict(flat(plain(configuration(self.arms[0].phases[0]))))
+        return {name: held[name] for name in held if name not in (*self.varied, *NOT_VARIED)}
+
+
+def _seeds(seeds: int | Sequence[int]) -> tuple[int, ...]:
+    if isinstance(seeds, int):
+        return tuple(range(checks.whole("seeds", seeds, 1, MOST_RUNS)))
+    chosen = tuple(checks.whole("seeds", seed, 0) for seed in seeds)
+    if not chosen or len(set(chosen)) < len(chosen):
+        raise InvalidParametersError(
+            f"seeds={list(chosen)}: must be a number of seeds, or a list of different ones"
+        )
+    return chosen
+
+
+def _combinations(grid: Mapping[str, Sequence[Any]]) -> Iterator[Changes]:
+    if not grid:
+        raise InvalidParametersError(
+            "the grid is empty: name at least one setting and its values, such as epsilon = [2, 8]"
+        )
+    for name, values in grid.items():
+        if isinstance(values, str) or not isinstance(values, Sequence) or not values:
+            raise InvalidParametersError(
+                f"grid: {name}={values!r}: must be a list of at least one value"
+            )
+        if any(value in values[:place] for place, value in enumerate(values)):
+            raise InvalidParametersError(f"grid: {name}={list(values)}: a value stands there twice")
+    checks.whole("runs", math.prod(map(len, grid.values())), 1, MOST_RUNS)
+    return (dict(zip(grid, point, strict=True)) for point in itertools.product(*grid.values()))
+
+
+def _listed(points: Sequence[Changes]) -> Sequence[Changes]:
+    if not points:
+        raise InvalidParametersError("the list is empty: give at least one point")
+    return points
+
+
+def _settings(base: Changes, point: Changes) -> Settings:
+    """The settings of one point, which can be simulated."""
+    told = ", ".join(f"{name}={value}" for name, value in point.items()) or "no change"
+    for name in (*base, *point):
+        if name in NOT_VARIED:
+            raise InvalidParametersError(
+                f"{name}: a sweep has its own: seeds, and the processes of the command"
+            )
+    try:
+        settings = settings_of(_nested(base, point))
+        settings.check()
+    except InvalidParametersError as error:
+        raise InvalidParametersError(f"point {told}: {error}") from None
+    return settings
+
+
+def _nested(base: Changes, point: Changes) -> dict[str, Any]:
+    """The base with the changes of a point at their dotted places."""
+    entries = dict(base)
+    for name, value in point.items():
+        outer, _, inner = name.partition(".")
+        if inner:
+            held = entries.get(outer, {})
+            if not isinstance(held, Mapping):
+                raise InvalidParametersError(f"{outer}={held!r}: must be a table, as {name} varies")
+            entries[outer] = {**held, inner: value}
+        else:
+            entries[outer] = value
+    return entries
+
+
+def _refuse_unused(base: Changes, points: Sequence[Changes], each: Sequence[Settings]) -> None:
+    """Refuse what is given and no run looks at: points that it tells apart would be the same."""
+    of_some = frozenset().union(*OPTIONS.values())
+    used_by_any = frozenset().union(*(OPTIONS[settings.discovery] for settings in each))
+    usual = entries_of(Settings())
+    given = {name for name, value in base.items() if value != usual.get(name)}
+    unused = sorted((given & of_some) - used_by_any)
+    ways = {settings.discovery for settings in each}
+    for point, settings in zip(points, each, strict=True):
+        names = {name.partition(".")[0] for name in point} & of_some
+        unused += sorted(names - OPTIONS[settings.discovery])
+    if unused:
+        others = [way for way, names in OPTIONS.items() if unused[0] in names]
+        raise InvalidParametersError(
+            f"{unused[0]}: not for discovery = {' or '.join(sorted(ways))}, but for "
+            f"{' or '.join(others)}; leave it out, or list the points one by one"
+        )
+
+
+def _refuse_equal(labels: Sequence[Mapping[str, Any]]) -> None:
+    """Refuse points that differ in nothing."""
+    for place, label in enumerate(labels):
+        first = labels.index(label)
+        if first < place:
+            raise InvalidParametersError(
+                f"points {first + 1} and {place + 1} are the same run; leave one out"
+            )

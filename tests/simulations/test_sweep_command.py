@@ -1,0 +1,513 @@
+"""`earshot sweep`: nothing is run twice, what is finished is kept, and mistakes are named."""
+
+from __future__ import annotations
+
+import csv
+import json
+import os
+import re
+import resource
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+from pyarrow import parquet
+
+from earshot_client.command import main
+from earshot_protocol import distribution
+from earshot_protocol.errors import InvalidInputError, InvalidParametersError
+from earshot_simulations import Agreement, Discovery, Settings, Summation, sweep
+from earshot_simulations.learning.provenance import OtherVersionError
+from earshot_simulations.learning.run import PHASE_FAILED, Run
+from earshot_simulations.sweeps import file as sweep_file
+from earshot_simulations.sweeps import page, phase
+from earshot_simulations.sweeps.estimate import estimate
+from earshot_simulations.sweeps.plan import MOST_RUNS, Plan
+from earshot_simulations.sweeps.results import FILES, done
+from earshot_simulations.sweeps.rows import FILE
+from earshot_simulations.sweeps.table import Table
+
+TINY = """
+[settings]
+phones = 24
+recordings = 10
+scenes = 3
+corrupted = 0
+policy = "anything"
+summation = "ideal"
+"""
+SIX = (
+    "seeds = 3\n"
+    + TINY
+    + """
+[grid]
+epsilon = [4, 100]
+"""
+)
+BASE = {"phones": 24, "recordings": 10, "scenes": 3, "corrupted": 0.0, "policy": "anything"}
+Earshot = Callable[..., tuple[int, str, str]]
+
+
+@pytest.fixture
+def earshot(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Earshot:
+    """Exit status, standard output and standard error of `earshot …`."""
+
+    def run(*arguments: object) -> tuple[int, str, str]:
+        monkeypatch.setattr(sys, "argv", ["earshot", *map(str, arguments)])
+        with pytest.raises(SystemExit) as left:
+            main()
+        out, err = capsys.readouterr()
+        return int(left.value.code or 0), out, err
+
+    return run
+
+
+def described(folder: Path, text: str) -> Path:
+    file = folder / "sweep.toml"
+    file.write_text(text)
+    return file
+
+
+def score(settings: Settings) -> float:
+    """What the stand-in for a phase comes to: a number that tells all runs apart."""
+    return settings.seed / 8 + settings.epsilon / 1024 + settings.labelled / 64
+
+
+class Simulated:
+    """Stands in for whole phases, and may be interrupted at one of them."""
+
+    def __init__(self, make_run: Callable[..., Run]) -> None:
+        self.calls: list[tuple[float, int]] = []
+        self.stop_at: int | None = None
+        self.fails_at: int | None = None
+        self._make_run = make_run
+
+    def __call__(self, settings: Settings) -> Run:
+        if len(self.calls) == self.stop_at:
+            raise KeyboardInterrupt
+        self.calls.append((settings.epsilon, settings.seed))
+        if settings.seed == self.fails_at:
+            return self._make_run(ari_train=None, interrupted=f"{PHASE_FAILED}too few phones")
+        return self._make_run(ari_test=score(settings), clear_label_accuracy=0.5)
+
+
+@pytest.fixture
+def simulated(monkeypatch: pytest.MonkeyPatch, make_run: Callable[..., Run]) -> Simulated:
+    fake = Simulated(make_run)
+    monkeypatch.setattr(phase, "simulate", fake)
+    return fake
+
+
+# ------------------------------------------------------------------------------- what is finished
+
+
+def test_an_interrupted_sweep_goes_on_and_comes_to_the_same_table(
+    tmp_path: Path, simulated: Simulated, earshot: Earshot
+) -> None:
+    file = described(tmp_path, SIX)
+    words = ("sweep", file, "--jobs", 1, "--out")
+    assert earshot(*words, tmp_path / "whole")[0] == 0
+    at_once, simulated.calls = simulated.calls, []
+    assert len(set(at_once)) == 6
+
+    simulated.stop_at = 4
+    status, out, err = earshot(*words, tmp_path / "parts")
+    assert (status, len(simulated.calls)) == (130, 4)
+    assert f"what is done is in {tmp_path / 'parts' / FILE}" in out
+    assert "Traceback" not in err
+    assert [path.name for path in (tmp_path / "parts").iterdir()] == [FILE]
+
+    simulated.stop_at = None
+    assert earshot(*words, tmp_path / "parts")[0] == 0
+    assert simulated.calls == at_once  # in all: nothing twice, nothing left out
+    for name in FILES:
+        assert (tmp_path / "parts" / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+
+    # Of a finished one nothing is left to do.
+    assert earshot(*words, tmp_path / "parts")[0] == 0
+    assert simulated.calls == at_once
+
+
+def test_points_and_seeds_may_be_added_and_none_taken_away(
+    tmp_path: Path, simulated: Simulated
+) -> None:
+    base = Settings(**{**BASE, "policy": Agreement.ANYTHING})  # type: ignore[arg-type]
+    sweep(base, {"epsilon": [4.0]}, tmp_path, seeds=2)
+    sweep(base, {"epsilon": [4.0, 8.0]}, tmp_path, seeds=[0, 1, 7])
+    assert sorted(simulated.calls) == [(e, s) for e in (4.0, 8.0) for s in (0, 1, 7)]
+    kept = (tmp_path / FILE).read_bytes()
+    for points, seeds in (({"epsilon": [4.0]}, [0, 1, 7]), ({"epsilon": [4.0, 8.0]}, 2)):
+        with pytest.raises(InvalidInputError, match=r"holds \d runs that this sweep does not ask"):
+            sweep(base, points, tmp_path, seeds=seeds)
+    with pytest.raises(InvalidInputError, match="holds 6 runs that this sweep does not ask for"):
+        sweep(replace(base, labelled=0.5), {"epsilon": [4.0, 8.0]}, tmp_path, seeds=[0, 1, 7])
+    assert (tmp_path / FILE).read_bytes() == kept
+    assert len(simulated.calls) == 6
+
+
+def test_a_table_of_another_version_is_refused_and_kept(
+    tmp_path: Path, simulated: Simulated, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    plan = Plan.of(BASE, {"epsilon": [4.0]}, 2)
+    ours = distribution.version()
+    monkeypatch.setattr(distribution, "version", lambda: "0.0.1")
+    done(plan, tmp_path)
+    kept = {path.name: path.read_bytes() for path in tmp_path.iterdir()}
+    monkeypatch.setattr(distribution, "version", lambda: ours)
+    with pytest.raises(OtherVersionError, match=rf"by Earshot 0.0.1, and this is {ours}"):
+        done(Plan.of(BASE, {"epsilon": [4.0]}, 2), tmp_path)
+    assert {path.name: path.read_bytes() for path in tmp_path.iterdir()} == kept
+
+
+@contextmanager
+def room_for(size: int) -> Iterator[None]:
+    """No file may grow beyond so many bytes, as on a disk that is full."""
+    before = resource.getrlimit(resource.RLIMIT_FSIZE)
+    resource.setrlimit(resource.RLIMIT_FSIZE, (size, before[1]))
+    try:
+        yield
+    finally:
+        resource.setrlimit(resource.RLIMIT_FSIZE, before)
+
+
+def test_a_disk_that_fills_is_named_and_what_is_finished_is_kept(
+    tmp_path: Path, simulated: Simulated, earshot: Earshot
+) -> None:
+    words = ("sweep", described(tmp_path, SIX), "--jobs", 1, "--out")
+    assert earshot(*words, tmp_path / "roomy")[0] == 0
+    lines = (tmp_path / "roomy" / FILE).read_bytes().splitlines(keepends=True)
+    simulated.calls.clear()
+    two_and_a_half = len(b"".join(lines[:2])) + len(lines[2]) // 2
+    with room_for(two_and_a_half):
+        status, out, err = earshot(*words, tmp_path / "full")
+    assert (status, out) == (2, "")
+    assert "nothing more can be written" in err
+    assert "what is finished is kept" in err
+    assert (tmp_path / "full" / FILE).read_bytes().startswith(b"".join(lines[:2]))
+    assert earshot(*words, tmp_path / "full")[0] == 0
+    # The third had no room: it alone was done again.
+    assert len(simulated.calls) == 7
+    for name in FILES:
+        assert (tmp_path / "full" / name).read_bytes() == (tmp_path / "roomy" / name).read_bytes()
+
+
+def test_no_room_for_the_table_is_named_too(tmp_path: Path, simulated: Simulated) -> None:
+    plan = Plan.of(BASE, {"epsilon": [4.0, 8.0]}, 2)
+    done(plan, tmp_path / "roomy")
+    size = (tmp_path / "roomy" / FILE).stat().st_size
+    assert (tmp_path / "roomy" / "sweep.html").stat().st_size > size
+    with room_for(size), pytest.raises(InvalidInputError, match="no room for that sweep"):
+        done(plan, tmp_path / "full")
+    names = {path.name for path in (tmp_path / "full").iterdir()}
+    assert "sweep.html" not in names
+    assert not any(name.startswith(".") for name in names)
+    assert (tmp_path / "full" / FILE).read_bytes() == (tmp_path / "roomy" / FILE).read_bytes()
+
+
+SIXTY = (
+    "seeds = 10\n"
+    + TINY
+    + """
+[grid]
+epsilon = [4, 20, 100]
+labelled = [0.3, 0.9]
+"""
+)
+
+
+@pytest.mark.slow
+def test_sixty_runs_that_are_killed_in_the_middle_go_on(tmp_path: Path) -> None:
+    """Whole phases in two processes, ended by Ctrl-C and then by a kill."""
+    file, out = described(tmp_path, SIXTY), tmp_path / "out"
+    words = [sys.executable, "-m", "earshot_client", "sweep", str(file), "--jobs", "2", "--out"]
+
+    def lines() -> list[str]:
+        kept = out / FILE
+        return kept.read_text().splitlines() if kept.exists() else []
+
+    def ended_by(sent: signal.Signals, after: int) -> int:
+        # S603: the command is ours. A terminal tells the whole group.
+        process = subprocess.Popen(  # noqa: S603
+            [*words, str(out)],
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+            start_new_session=True,
+        )
+        while len(lines()) < after:
+            assert process.poll() is None, "the sweep ended before it was interrupted"
+            time.sleep(0.05)
+        os.killpg(process.pid, sent)
+        return process.wait(timeout=60)
+
+    assert ended_by(signal.SIGINT, 12) == 130
+    first = lines()
+    assert 12 <= len(first) < 60
+    assert ended_by(signal.SIGKILL, len(first) + 10) == -signal.SIGKILL
+    second = [line for line in lines() if line.endswith("}")]
+    assert second[: len(first)] == first
+    for folder in (out, tmp_path / "whole"):
+        subprocess.run([*words, str(folder)], check=True, capture_output=True)  # noqa: S603
+    assert lines()[: len(second)] == second
+    keys = [json.loads(line)["key"] for line in lines()]
+    assert len(keys) == len(set(keys)) == 60
+    for name in set(FILES) - {FILE}:  # whose lines are in the order in which runs ended
+        assert (out / name).read_bytes() == (tmp_path / "whole" / name).read_bytes()
+    with (out / "table.csv").open(newline="") as table:
+        rows = list(csv.DictReader(table))
+    means = [
+        sum(float(row["clear_label_accuracy"]) for row in rows if row["epsilon"] == epsilon) / 20
+        for epsilon in ("4.0", "20.0", "100.0")
+    ]
+    assert means == sorted(means)
+
+
+# ---------------------------------------------------------------------------------- table and page
+
+
+def test_csv_and_parquet_hold_every_run_with_all_its_digits(
+    tmp_path: Path, simulated: Simulated
+) -> None:
+    plan = Plan.of(BASE, {"labelled": [0.25, 0.5], "epsilon": [4, 8]}, [3, 1])
+    found = done(plan, tmp_path)
+    typed = parquet.read_table(tmp_path / "table.parquet")
+    with (tmp_path / "table.csv").open(newline="") as table:
+        rows = list(csv.DictReader(table))
+    assert list(rows[0])[:3] == ["labelled", "epsilon", "seed"]
+    assert typed.column_names == list(rows[0])
+    expected = [
+        (labelled, epsilon, seed)
+        for labelled in (0.25, 0.5)
+        for epsilon in (4.0, 8.0)
+        for seed in (3, 1)
+    ]
+    for row, read, (labelled, epsilon, seed) in zip(rows, typed.to_pylist(), expected, strict=True):
+        assert (read["labelled"], read["epsilon"], read["seed"]) == (labelled, epsilon, seed)
+        settings = Settings(labelled=labelled, epsilon=epsilon, seed=seed)
+        assert float(row["ari_test"]) == read["ari_test"] == score(settings)
+        assert (row["failure"], read["failure"]) == ("", None)
+    about = json.loads(typed.schema.metadata[b"earshot"])
+    assert about["version"] == distribution.version()
+    assert about["settings"]["phones"] == 24
+    assert not {"epsilon", "labelled", "seed", "jobs"} & set(about["settings"])
+    means = found.estimates("ari_test")
+    assert str(means[1]) == str(
+        estimate([score(Settings(labelled=0.25, epsilon=8, seed=seed)) for seed in (3, 1)])
+    )
+
+
+def test_a_phase_that_failed_counts_as_nothing_and_is_said(
+    tmp_path: Path, simulated: Simulated, earshot: Earshot
+) -> None:
+    simulated.fails_at = 1
+    status, out, _ = earshot(
+        "sweep", described(tmp_path, SIX), "--out", tmp_path / "o", "--jobs", 1
+    )
+    assert status == 0
+    assert "2 of 6 runs failed and count as 0" in out
+    assert "2 runs failed" in (tmp_path / "o" / "sweep.html").read_text()
+    with (tmp_path / "o" / "table.csv").open(newline="") as table:
+        failed = [row for row in csv.DictReader(table) if row["failure"]]
+    assert [(row["seed"], row["ari_test"]) for row in failed] == [("1", "0.0"), ("1", "0.0")]
+
+
+def figures_of(plan: Plan) -> Table:
+    """A table whose figure is known: ten times ε, and the seed, and nothing of the rest."""
+    return Table(
+        plan,
+        tuple(
+            tuple({"ari_test": 10 * settings.epsilon + settings.seed} for settings in arm.phases)
+            for arm in plan.arms
+        ),
+    )
+
+
+def test_lines_are_of_other_settings_and_intervals_are_of_seeds() -> None:
+    few = figures_of(Plan.of(BASE, {"labelled": [0.5, 0.25], "epsilon": [8, 4]}, 3))
+    drawn = page.lines(few, "ari_test", "epsilon")
+    assert [line.name for line in drawn] == ["labelled 0.5", "labelled 0.25"]
+    expected = estimate([40, 41, 42])
+    for line in drawn:
+        assert [value for value, _ in line.points] == [4.0, 8.0]
+        assert line.points[0][1] == expected
+    # Too many lines for a picture: their mean seed by seed, whose interval is that of seeds still.
+    many = figures_of(Plan.of(BASE, {"recordings": list(range(10, 17)), "epsilon": [4, 8]}, 3))
+    (together,) = page.lines(many, "ari_test", "epsilon")
+    assert (together.name, together.points[0][1]) == ("", expected)
+    # Points one by one need not be a grid.
+    listed = figures_of(Plan.of(BASE, [{"epsilon": 4}, {"epsilon": 8, "labelled": 0.5}], [0]))
+    lines = {line.name: line.points for line in page.lines(listed, "ari_test", "epsilon")}
+    assert lines == {
+        "labelled 0.3": ((4.0, estimate([40])),),
+        "labelled 0.5": ((8.0, estimate([80])),),
+    }
+
+
+def test_the_page_has_a_picture_for_every_figure_and_setting(
+    tmp_path: Path, simulated: Simulated
+) -> None:
+    plan = Plan.of(BASE, {"epsilon": [4, 8], "data": ["blobs", "soundscapes"]}, 2)
+    done(plan, tmp_path)
+    text = (tmp_path / "sweep.html").read_text()
+    assert "8 runs: 4 points × 2 seeds, over epsilon, data." in text
+    for setting in ("epsilon", "data"):
+        assert f"<h2>By {setting}</h2>" in text
+        assert f"clustering (ARI), held out by {setting}." in text
+    # What all runs have in common is no picture: all names are right as often.
+    assert "right name, held out by" not in text
+    # Nor is what a setting does not move: the cost is that of ε, whatever is heard.
+    assert "ε per phone by epsilon." in text
+    assert "ε per phone by data." not in text
+    first = estimate([score(Settings(epsilon=4.0, seed=seed)) for seed in (0, 1)])
+    assert f"blobs: 4: {first}, 8: " in text
+    assert not re.search(r'(src|href)="(?!data:|#)', text)
+
+
+def test_a_sweep_of_one_point_is_seeds_alone(tmp_path: Path, simulated: Simulated) -> None:
+    found = done(Plan.of(BASE, [{}], 2), tmp_path)
+    assert found.plan.varied == ()
+    assert "2 runs: 1 point × 2 seeds, nothing varies." in (tmp_path / "sweep.html").read_text()
+
+
+def test_json_is_one_object_with_every_point(
+    tmp_path: Path, simulated: Simulated, earshot: Earshot
+) -> None:
+    words = ("sweep", described(tmp_path, SIX), "--out", tmp_path / "o", "--jobs", 1, "--json")
+    told = json.loads(earshot(*words)[1])
+    assert (told["runs"], told["failures"], told["seeds"]) == (6, 0, [0, 1, 2])
+    assert [point["settings"] for point in told["points"]] == [{"epsilon": 4.0}, {"epsilon": 100.0}]
+    expected = estimate([score(Settings(epsilon=4.0, seed=seed)) for seed in range(3)])
+    assert told["points"][0]["figures"]["ari_test"] == {
+        "mean": expected.mean,
+        "interval_95": expected.wide,
+    }
+
+
+# -------------------------------------------------------------------------------------- mistakes
+
+GRID = TINY + "[grid]\n"
+LIST = TINY + "[[list]]\n"
+MISTAKES: dict[str, tuple[str, str]] = {
+    "not TOML": ("seeds = ", "is not TOML"),
+    "unknown key": ("seed = 3\n" + GRID, "seed: there is no such key of a sweep; perhaps seeds"),
+    "unknown setting": (
+        GRID.replace("phones", "phone") + "epsilon=[1]",
+        "phone: there is no such setting; perhaps phones is meant",
+    ),
+    "unknown varied": (GRID + "epsilom = [1, 2]", "epsilom: there is no such setting; perhaps eps"),
+    "unknown within": (GRID + "budget.clusterin = [1, 2]", "perhaps budget.clustering is meant"),
+    "empty grid": (GRID, "the grid is empty: name at least one setting"),
+    "empty values": (GRID + "epsilon = []", "epsilon=[]: must be a list of at least one value"),
+    "no values": (GRID + "epsilon = 3", "epsilon=3: must be a list"),
+    "letters as values": (GRID + 'data = "blobs"', "data='blobs': must be a list"),
+    "a value twice": (GRID + "epsilon = [1, 1.0]", "a value stands there twice"),
+    "empty list": ("list = []\n" + TINY, "the list is empty"),
+    "neither": (TINY, "must have either [grid]"),
+    "both": (GRID + "epsilon = [1]\n[[list]]\nepsilon = 2", "must have either [grid]"),
+    "a list that is a table": (TINY + "[list]\nepsilon = 2", "list={'epsilon': 2}: must be tables"),
+    "a point twice": (LIST + "epsilon = 2\n[[list]]\nepsilon = 2.0", "points 1 and 2 are the same"),
+    "no seeds": ("seeds = 0\n" + GRID + "epsilon = [1]", "seeds=0"),
+    "an empty list of seeds": ("seeds = []\n" + GRID + "epsilon = [1]", "seeds=[]"),
+    "a seed twice": ("seeds = [1, 1]\n" + GRID + "epsilon = [1]", "a list of different ones"),
+    "a seed that is none": ("seeds = [-1]\n" + GRID + "epsilon = [1]", "seeds=-1"),
+    "seeds in words": ('seeds = "five"\n' + GRID + "epsilon = [1]", "seeds='five'"),
+    "its own seed": (GRID + "seed = [1, 2]", "seed: a sweep has its own"),
+    "its own processes": (TINY + "jobs = 2\n[grid]\nepsilon = [1]", "jobs: a sweep has its own"),
+    "no number": (GRID + 'epsilon = ["much"]', "point epsilon=much: epsilon: expected `float`"),
+    "out of range": (GRID + "labelled = [0.5, 2]", "point labelled=2: labelled=2"),
+    "what no phone agrees to": (
+        GRID.replace("anything", "default") + "epsilon = [1]",
+        "no phone as it comes would take part",
+    ),
+    "for the other discovery": (GRID + "local_centroids = [3, 4]", "local_centroids: not for disc"),
+    "shared for the other": (
+        TINY + "clustering_runs = 4\n[grid]\nepsilon = [1, 2]",
+        "clustering_runs: not for discovery = secure-sum, but for local",
+    ),
+    "more than a morning": (
+        GRID + "".join(f"{name} = {list(range(1, 101))}\n" for name in ("phones", "recordings"))
+        + "epsilon = [1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11]",
+        f"must be a whole number, from 1 to {MOST_RUNS}",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("mistake", MISTAKES)
+def test_a_sweep_file_that_is_wrong_is_one_line_before_any_work(
+    mistake: str, tmp_path: Path, simulated: Simulated, earshot: Earshot
+) -> None:
+    text, message = MISTAKES[mistake]
+    text = text.replace("\nphones = 24", "") if mistake == "more than a morning" else text
+    file = described(tmp_path, text)
+    status, out, err = earshot("sweep", file, "--out", tmp_path / "out")
+    assert (status, out, len(err.splitlines())) == (2, "", 1), err
+    assert err.startswith(f"earshot: {file}: ")
+    assert message in err
+    assert simulated.calls == []
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_sweep_file_that_is_not_there_and_a_folder_of_others_are_named(
+    tmp_path: Path, simulated: Simulated, earshot: Earshot
+) -> None:
+    assert "there is no such file" in earshot("sweep", tmp_path / "no", "--out", tmp_path / "o")[2]
+    assert "cannot be read" in earshot("sweep", tmp_path, "--out", tmp_path / "o")[2]
+    (tmp_path / "notes.txt").write_text("mine")
+    file = described(tmp_path, SIX)
+    assert "is not empty" in earshot("sweep", file, "--out", tmp_path)[2]
+    (tmp_path / "o").mkdir()
+    (tmp_path / "o" / FILE).write_text("my notes\n")
+    assert "line 1: no row of a sweep" in earshot("sweep", file, "--out", tmp_path / "o")[2]
+    assert simulated.calls == []
+
+
+def test_both_discoveries_may_be_swept_together() -> None:
+    plan = Plan.of(
+        BASE | {"clustering_runs": 2},
+        [{"discovery": "local"}, {"discovery": "secure-sum", "epsilon": 8}],
+        1,
+    )
+    assert plan.varied == ("discovery", "epsilon")
+    assert [arm.phases[0].discovery for arm in plan.arms] == [
+        Discovery.LOCAL,
+        Discovery.SECURE_SUM,
+    ]
+
+
+def test_a_budget_varies_as_a_whole_or_by_its_steps(tmp_path: Path) -> None:
+    local = BASE | {"discovery": "local"}
+    whole = Plan.of(
+        local, [{"budget": "none"}, {"budget": {"clustering": 1.0, "selection": 1e6}}], 1
+    )
+    assert "budget.clustering" in whole.varied
+    text = TINY + 'discovery = "local"\n[grid]\nbudget.clustering = [1, 2]'
+    steps = sweep_file.read(described(tmp_path, text))
+    assert steps.varied == ("budget.clustering",)
+    budgets = [arm.phases[0].budget for arm in steps.arms]
+    assert [budget.clustering for budget in budgets] == [1.0, 2.0]
+    assert budgets[0].selection == Settings().budget.selection
+
+
+def test_from_python_a_sweep_has_the_settings_of_its_base(
+    tmp_path: Path, simulated: Simulated
+) -> None:
+    base = Settings(
+        phones=24,
+        data="soundscapes",
+        discovery=Discovery.LOCAL,
+        corrupted=0.0,
+        policy=Agreement.ANYTHING,
+        summation=Summation.IDEAL,
+        seed=9,
+    )
+    found = sweep(base, {"labelled": [0.25, 0.5]}, tmp_path, seeds=2)
+    for arm, labelled in zip(found.plan.arms, (0.25, 0.5), strict=True):
+        expected = replace(base, labelled=labelled)
+        assert [replace(each, jobs=base.jobs, seed=9) for each in arm.phases] == [expected] * 2
+    with pytest.raises(InvalidParametersError, match="nothing: there is no such setting"):
+        sweep(base, {"nothing": [1]}, tmp_path)
