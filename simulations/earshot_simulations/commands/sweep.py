@@ -38,12 +38,11 @@ def sweep(
     """Simulate a grid or a list of settings, each under several seeds; docs/research.md."""
     from earshot_simulations.sweeps.file import read
     from earshot_simulations.sweeps.results import FILES, PAGE, done
-    from earshot_simulations.sweeps.rows import FILE
     from earshot_simulations.sweeps.table import CSV, PARQUET
 
     plan = read(file)
     prepare_folder(out, FILES, overwrite, resumes=FILES)
-    with resumable(out / FILE) as progress:
+    with resumable(out) as progress:
         found = done(plan, out, jobs, progress)
     if as_json:
         print(json.dumps(_plain(found), indent=2, allow_nan=False))
