@@ -10,6 +10,9 @@ EXAMPLES := quick
 COUNT :=
 comma := ,
 
+# Hundreds of processes of the tests import the same files: each is compiled once.
+unexport PYTHONDONTWRITEBYTECODE
+
 .PHONY: help demo test test-all browser lint types imports unit format lock clean
 .DEFAULT_GOAL := help
 
@@ -48,6 +51,7 @@ browser: .venv/.installed
 
 # Four processes on two cores: many tests wait for a server that they have started, and not for a core.
 unit: browser
+	$(V)/python -m compileall -q -j 0 protocol client server models simulations
 	$(V)/pytest -n 4 --dist loadfile --no-loadscope-reorder -m "$(SELECT)" \
 		--hypothesis-profile=$(EXAMPLES) $(COUNT)
 
