@@ -3,11 +3,16 @@
 from __future__ import annotations
 
 import json
+import os
+from dataclasses import asdict
+from pathlib import Path
 from typing import Annotated, Any
 
 import typer
 
 from earshot_models.commands.progress import shown
+from earshot_protocol.errors import InvalidParametersError
+from earshot_simulations.learning.settings import Discovery, Settings, Summation
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
 
@@ -83,6 +88,70 @@ def api(
             phones, dropout, step_seconds, workers, processes, slow, seed, progress
         )
     _print(figures, as_json)
+
+
+@app.command()
+def phase(
+    phones: Annotated[
+        str, typer.Option(help="Numbers of phones, with commas: a phase for each.")
+    ] = "1000,10000,100000",
+    discovery: Annotated[
+        Discovery, typer.Option(help="How global centroids are found.")
+    ] = Discovery.LOCAL,
+    summation: Annotated[
+        Summation, typer.Option(help="ideal replaces the cryptography, and nothing else.")
+    ] = Summation.REAL,
+    recordings: Annotated[int, typer.Option(help="Of a phone, on average.")] = 50,
+    dropout: Annotated[float, typer.Option(help="Fraction of phones that vanish.")] = 0.05,
+    jobs: Annotated[int, typer.Option(help="Processes.")] = os.cpu_count() or 1,
+    seed: Annotated[int, typer.Option(help="Of everything but keys.")] = 1,
+    kept: Annotated[
+        Path | None,
+        typer.Option(
+            help="JSON lines: phases that it holds are not run again, new ones are added."
+        ),
+    ] = None,
+    picture: Annotated[
+        Path | None, typer.Option(help="PNG or SVG of all phases in --kept, or of these.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Whole phases of growing crowds: time, memory, what a phone pays, and how that grows."""
+    from earshot_simulations.benchmarks import phase as measured
+    from earshot_simulations.benchmarks.phase_picture import check_picture, draw
+
+    if picture is not None:
+        check_picture(picture)
+    settings = [
+        Settings(
+            phones=number,
+            discovery=discovery,
+            summation=summation,
+            recordings=recordings,
+            dropout=dropout,
+            jobs=jobs,
+            seed=seed,
+        )
+        for number in _whole_numbers("phones", phones)
+    ]
+    rows, every = measured.benchmark(settings, kept)
+    if picture is not None:
+        draw(every, picture)
+    says = measured.statements(rows)
+    if as_json:
+        grown = {name: asdict(each) for name, each in measured.growths(rows).items()}
+        print(json.dumps({"phases": rows, "growth": grown, "says": says}, indent=2))
+        return
+    print(measured.table(rows), *says, sep="\n\n")
+
+
+def _whole_numbers(name: str, text: str) -> list[int]:
+    try:
+        return [int(number) for number in text.split(",")]
+    except ValueError:
+        raise InvalidParametersError(
+            f"{name}='{text}': must be whole numbers with commas between them, such as 1000,10000"
+        ) from None
 
 
 @app.command("local-choices")

@@ -74,6 +74,7 @@ class Rows:
                 f"{self._path}: nothing more can be written ({error.strerror}); what is finished "
                 "is kept: make room, and the same command goes on from there"
             ) from error
+        self.versions[key] = str(configuration["version"])
         self._figures[key] = figures
 
 

@@ -1,0 +1,208 @@
+"""Whole phases of ever larger crowds: what a phone pays, what the server pays, and how both grow.
+
+Every phase is simulated in a process of its own, so that its memory is its own, with all its
+phones: nothing is measured on a sample. A small phase goes before it, not measured, that loads and
+compiles what a process pays for once. What is done is kept as it is done.
+"""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import replace
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+from earshot_models.commands.progress import shown
+from earshot_protocol.errors import InvalidParametersError
+from earshot_protocol.secure_sum.parameters import choose
+from earshot_simulations.benchmarks.failure import BenchmarkError
+from earshot_simulations.benchmarks.growth import Growth, growth
+from earshot_simulations.benchmarks.machine import machine
+from earshot_simulations.learning.provenance import check_version
+from earshot_simulations.learning.run import PHASE_FAILED, Run
+from earshot_simulations.learning.settings import Agreement, Settings, Summation
+from earshot_simulations.learning.simulation import simulate
+from earshot_simulations.sweeps.rows import Figures, opened
+from earshot_simulations.sweeps.sweep import Measure, Phase
+
+PER_PHONE = ("phone_cpu_ms", "phone_bytes_up", "phone_bytes_down")
+"""Figures of a row whose growth matters to a phone."""
+_MEASURE = "bench phase"
+_FIRST_PHONES = 100
+
+
+def benchmark(
+    each: Sequence[Settings],
+    kept: Path | None = None,
+    measure: Callable[[Settings], Figures] | None = None,
+) -> tuple[list[Figures], list[Figures]]:
+    """Simulate one phase after the other, each in a process of its own, and measure them.
+
+    Progress is shown on standard error, by the process that is measured.
+
+    Args:
+        each: the phases; the smallest first tells mistakes soonest.
+        kept: a file of finished phases, JSON lines; those that it holds are not simulated again,
+            and those that are new are added as they finish. None keeps nothing.
+        measure: one phase; replaced in tests.
+
+    Returns:
+        What was asked for, in its order, and all that the file holds. See `row`.
+
+    Raises:
+        InvalidParametersError: a phase that cannot be simulated; before any work.
+        OtherVersionError: the file holds phases of another version.
+        BenchmarkError: a phase failed or its process was ended; those before it are kept.
+    """
+    if not each:
+        raise InvalidParametersError("no phones: give at least one number of them")
+    for settings in each:
+        settings.check()
+    run = measure or _in_a_process_of_its_own
+    phases = [Phase(Measure(_MEASURE, run), settings) for settings in each]
+    with tempfile.TemporaryDirectory(prefix="earshot-bench-") as folder:
+        file = kept or Path(folder) / "phases.jsonl"
+        with opened(file) as rows:
+            for version in sorted(set(rows.versions.values())):
+                check_version(file, version)
+            for phase in phases:
+                if phase.key not in rows:
+                    rows.append(phase.key, phase.configuration, run(phase.settings))
+            return [rows[phase.key] for phase in phases], [rows[key] for key in rows.versions]
+
+
+def row(settings: Settings, run: Run) -> Figures:
+    """What is measured of one phase, by name; seconds, megabytes and bytes as the names say.
+
+    `phone_…` is what one phone pays that stays to the end: for every step the sum over phones
+    divided by those that answered. `neighbours` is k; without cryptography there is none.
+
+    Raises:
+        BenchmarkError: the phase failed.
+        KeyboardInterrupt: it was interrupted.
+    """
+    if run.interrupted is not None and not run.interrupted.startswith(PHASE_FAILED):
+        raise KeyboardInterrupt
+    if run.interrupted is not None:
+        raise BenchmarkError(f"the phase of {settings.phones} phones ended: {run.interrupted}")
+    found = run.global_centroids
+    real = settings.summation is Summation.REAL
+    return {
+        "discovery": settings.discovery.value,
+        "summation": settings.summation.value,
+        "phones": settings.phones,
+        "survivors": run.survivors,
+        "neighbours": _neighbours(settings) if real else None,
+        "centroids": None if found is None else len(found),
+        "seconds": run.seconds,
+        "phones_cpu_seconds": sum(step.phone_cpu_seconds for step in run.steps),
+        "server_cpu_seconds": sum(step.server_cpu_seconds for step in run.steps),
+        "peak_memory_mb": run.peak_memory_mb,
+        "phone_cpu_ms": 1e3 * sum(step.per_phone(step.phone_cpu_seconds) for step in run.steps),
+        "phone_bytes_up": sum(step.per_phone(step.bytes_up) for step in run.steps),
+        "phone_bytes_down": sum(step.per_phone(step.bytes_down) for step in run.steps),
+        "ari_test": run.ari_test,
+        "processes": settings.jobs,
+        "machine": machine(),
+    }
+
+
+def _neighbours(settings: Settings) -> int:
+    """How many a phone has in every sum of the phase."""
+    return choose(settings.phones, (1,), 1, settings.dropout, settings.corrupted).degree
+
+
+def _in_a_process_of_its_own(settings: Settings) -> Figures:
+    with ProcessPoolExecutor(1, mp_context=get_context("spawn")) as pool:
+        try:
+            return pool.submit(_measured, settings).result()
+        except BrokenProcessPool:
+            raise BenchmarkError(
+                f"the process with {settings.phones} phones was ended from outside; a machine "
+                "without enough memory does that: give fewer phones"
+            ) from None
+
+
+def _measured(settings: Settings) -> Figures:
+    few = min(settings.phones, _FIRST_PHONES)
+    simulate(replace(settings, phones=few, policy=Agreement.ANYTHING))
+    with shown() as progress:
+        run = simulate(settings, progress)
+    return row(settings, run)
+
+
+def growths(rows: Sequence[Figures]) -> dict[str, Growth]:
+    """How what a phone pays grows over rows of one series, k among it; empty with one size."""
+    names = (*PER_PHONE, "neighbours", "centroids")
+    if len({each["phones"] for each in rows}) < 2:
+        return {}
+    phones = _column(rows, "phones")
+    return {
+        name: growth(phones, _column(rows, name))
+        for name in names
+        if all(_number(each[name]) for each in rows)
+    }
+
+
+def statements(rows: Sequence[Figures]) -> list[str]:
+    """What the growths mean, and how little so few sizes can say, in sentences."""
+    found = growths(rows)
+    if not found:
+        return ["One size: nothing says how anything grows."]
+    ends = sorted(rows, key=lambda each: _value(each["phones"]))[:: len(rows) - 1]
+    sizes = " to ".join(f"{_value(each['phones']):,.0f}" for each in ends)
+    said = [f"{name}: {found[name]} from {sizes} phones" for name in PER_PHONE if name in found]
+    for name, what in (("neighbours", "k alone"), ("centroids", "the ballots' length alone")):
+        if name in found:
+            grown = " → ".join(f"{each[name]}" for each in ends)
+            said.append(f"what {what} would explain ({grown}): {found[name]}")
+    count = len(rows)
+    interval = (
+        "no interval: two sizes always lie on a line"
+        if count == 2
+        else f"95 % intervals by Student's t with {count - 2} degree{'s' * (count > 3)} of freedom"
+    )
+    return [*said, f"{count} sizes, one run each; {interval}."]
+
+
+def table(rows: Sequence[Figures]) -> str:
+    """Rows in Markdown, with their units, and under it where they were measured."""
+    columns: Mapping[str, Callable[[Figures], str]] = {
+        "discovery": lambda each: str(each["discovery"]),
+        "sums": lambda each: str(each["summation"]),
+        "phones": lambda each: f"{each['phones']:,}",
+        "k": lambda each: "" if each["neighbours"] is None else str(each["neighbours"]),
+        "seconds": lambda each: f"{each['seconds']:,.0f}",
+        "CPU s, phones": lambda each: f"{each['phones_cpu_seconds']:,.0f}",
+        "CPU s, server": lambda each: f"{each['server_cpu_seconds']:,.0f}",
+        "peak memory, GB": lambda each: f"{_value(each['peak_memory_mb']) * 2**20 / 1e9:.2f}",
+        "a phone's CPU, ms": lambda each: f"{each['phone_cpu_ms']:.1f}",
+        "a phone's kB up": lambda each: f"{_value(each['phone_bytes_up']) / 1e3:.1f}",
+        "a phone's kB down": lambda each: f"{_value(each['phone_bytes_down']) / 1e3:.1f}",
+    }
+    left = {"discovery", "sums"}
+    rule = "|".join("---" if name in left else "---:" for name in columns)
+    lines = [f"| {' | '.join(columns)} |", f"|{rule}|"]
+    lines += [f"| {' | '.join(cell(each) for cell in columns.values())} |" for each in rows]
+    places = sorted({f"{each['machine']}; {_processes(each['processes'])}" for each in rows})
+    return "\n".join([*lines, "", *places])
+
+
+def _processes(count: Any) -> str:
+    return f"{count} process{'es' if count > 1 else ''}"
+
+
+def _column(rows: Sequence[Figures], name: str) -> list[float]:
+    return [_value(each[name]) for each in rows]
+
+
+def _number(value: Any) -> bool:
+    return isinstance(value, int | float) and value > 0
+
+
+def _value(value: Any) -> float:
+    return float(value)

@@ -1,0 +1,87 @@
+"""What phases of ever larger crowds take, as a picture."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from earshot_protocol.errors import InvalidInputError
+from earshot_simulations.learning.drawing import PALETTE
+from earshot_simulations.reproductions.comparison import panels_for, plain_logarithmic
+from earshot_simulations.sweeps.rows import Figures
+
+SUFFIXES = (".png", ".svg")
+
+_PANELS = (
+    ("minutes by the clock", 60.0, {"seconds": "o-"}),
+    ("peak memory, GB", 1e9 / 2**20, {"peak_memory_mb": "o-"}),
+    ("a phone's CPU, ms", 1.0, {"phone_cpu_ms": "o-"}),
+    (
+        "a phone's kB: up, and down (dashed)",
+        1e3,
+        {"phone_bytes_up": "o-", "phone_bytes_down": "o--"},
+    ),
+)
+"""Title, unit, and the figures with their lines."""
+
+
+def check_picture(path: Path) -> None:
+    """Refuse a name that no picture can have, before any work.
+
+    Raises:
+        InvalidInputError: another ending than `SUFFIXES`, or a folder that is not there.
+    """
+    if path.suffix not in SUFFIXES:
+        raise InvalidInputError(f"{path}: a picture's name ends in {' or '.join(SUFFIXES)}")
+    if not path.parent.is_dir():
+        raise InvalidInputError(f"{path.parent}: there is no such folder; make it first")
+
+
+def draw(rows: Sequence[Figures], path: Path) -> None:
+    """Time, memory, and what a phone pays, against the number of phones; one line a series.
+
+    A phone's figures are drawn from 0 on, beside what k alone would make of the smallest crowd's.
+    """
+    from matplotlib.ticker import LogLocator
+
+    series: dict[tuple[str, str], list[Figures]] = {}
+    for each in rows:
+        series.setdefault((str(each["discovery"]), str(each["summation"])), []).append(each)
+    sizes = sorted({*map(_phones, rows)})
+    figure, axes = panels_for(2, 2, 5.6)
+    for axis, (title, unit, figures) in zip(axes.flat, _PANELS, strict=True):
+        for name, style in figures.items():
+            for colour, (labels, found) in zip(PALETTE, sorted(series.items()), strict=False):
+                ordered = sorted(found, key=_phones)
+                label = ", ".join(labels) + " sums"
+                values = [float(each[name] or 0) / unit for each in ordered]
+                axis.plot([*map(_phones, ordered)], values, style, color=colour, label=label)
+                if name.startswith("phone_"):
+                    _draw_by_k_alone(axis, ordered, values[0], colour)
+        plain_logarithmic(axis, sizes)
+        axis.set_xlabel("phones")
+        axis.set_ylabel(title)
+        if any(name.startswith("phone_") for name in figures):
+            axis.set_ylim(0)
+        else:
+            axis.set_yscale("log")
+            axis.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+            axis.yaxis.set_major_formatter("{x:g}")
+            axis.yaxis.set_minor_formatter("")
+        axis.grid(axis="y", linewidth=0.4)
+    handles, names = axes[1][0].get_legend_handles_labels()
+    figure.legend(handles, names, loc="outside lower center", ncols=3, frameon=False)
+    figure.savefig(path, dpi=110)
+
+
+def _draw_by_k_alone(axis: Any, rows: Sequence[Figures], first: float, colour: str) -> None:
+    """What the smallest crowd's figure would come to if it grew as k does."""
+    degrees = [float(each["neighbours"] or 0) for each in rows]
+    if all(degrees):
+        alone = [first * degree / degrees[0] for degree in degrees]
+        axis.plot([*map(_phones, rows)], alone, ":", color=colour, label="by k alone")
+
+
+def _phones(each: Figures) -> float:
+    return float(each["phones"] or 0)
