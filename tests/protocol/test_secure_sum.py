@@ -3,7 +3,7 @@ from __future__ import annotations
 import contextlib
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from unittest import mock
 
 import msgspec
@@ -21,6 +21,7 @@ from earshot_protocol.errors import (
 )
 from earshot_protocol.secure_sum.aggregator import Aggregator
 from earshot_protocol.secure_sum.decoding import UnrecoverableSecretError
+from earshot_protocol.secure_sum.neighbourhoods import Phones
 from earshot_protocol.secure_sum.parameters import SumParameters, choose
 from earshot_protocol.secure_sum.participant import Participant
 from earshot_protocol.secure_sum.rounds import Round
@@ -102,7 +103,7 @@ def test_any_dropouts_beyond_rho_end_the_sum_and_open_nothing(
     gone = data.draw(patterns(parameters, beyond, beyond + 3))
     current = make_sum(parameters)
     with (
-        mock.patch.object(Unmasking, "_rebuilt", side_effect=AssertionError("a secret was opened")),
+        mock.patch.object(Unmasking, "_secrets", side_effect=AssertionError("a secret was opened")),
         pytest.raises(TooManyDropoutsError, match="at least"),
     ):
         current.run(gone)
@@ -114,7 +115,7 @@ def test_any_dropouts_beyond_rho_end_the_sum_and_open_nothing(
         aggregator.advance()
     saved = msgspec.msgpack.decode(aggregator.save())
     assert not any(saved["total"])
-    assert saved["shares"] == {}
+    assert saved["sealed"] == {}
     assert saved["revealed"] == {}
     assert all(aggregator.task_for(phone) is None for phone in range(parameters.phones))
 
@@ -123,14 +124,19 @@ def test_the_server_rebuilds_one_secret_of_each_phone_that_shared_and_never_both
     make_sum: MakeSum,
 ) -> None:
     rebuilt: list[tuple[str, int]] = []
-    rebuild = Unmasking._rebuilt
+    secrets = Unmasking._secrets
 
-    def spy(unmasking: Unmasking, what: str, phone: int, *rest: object) -> bytes:
-        rebuilt.append((what, phone))
-        return rebuild(unmasking, what, phone, *rest)  # type: ignore[arg-type]
+    def spy(
+        unmasking: Unmasking, what: str, phones: Phones, matches: Callable[[int, bytes], bool]
+    ) -> Iterator[bytes]:
+        def seen(phone: int, secret: bytes) -> bool:
+            rebuilt.append((what, phone))
+            return matches(phone, secret)
+
+        return secrets(unmasking, what, phones, seen)
 
     current = make_sum(SPARSE)
-    with mock.patch.object(Unmasking, "_rebuilt", spy):
+    with mock.patch.object(Unmasking, "_secrets", spy):
         arrived = current.run(((3,), (), (8,), (21,)))
     assert 21 in arrived
     assert sorted(rebuilt) == [("lock", 8), *(("seed", phone) for phone in sorted(arrived))]

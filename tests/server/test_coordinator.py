@@ -233,7 +233,7 @@ def test_after_the_end_everybody_gets_the_result_and_nothing_is_taken() -> None:
     with pytest.raises(UnexpectedMessageError, match="published"):
         coordinator.accept(0, last)
     assert coordinator.state.sum == b""
-    assert stored(coordinator).answers(coordinator.phase) == ()
+    assert tuple(stored(coordinator).answers(coordinator.phase)) == ()
 
 
 @pytest.mark.parametrize("step", STEPS)
@@ -267,7 +267,7 @@ def test_too_few_phones_fail_the_phase_and_open_nothing(step: Step) -> None:
         # The keys and inputs of a sum that failed are not kept.
         _, snapshot = stored(coordinator).snapshot(coordinator.phase)
         assert decode_snapshot(snapshot).sum == b""
-        assert stored(coordinator).answers(coordinator.phase) == ()
+        assert tuple(stored(coordinator).answers(coordinator.phase)) == ()
         other = again(coordinator)
         assert (other.step, other.state.failure) == (Step.FAILED, reason)
 

@@ -121,7 +121,7 @@ class Attacked:
         coordinator, store = self.coordinator, stored(self.coordinator)
         return (
             store.snapshot(coordinator.phase),
-            store.answers(coordinator.phase),
+            tuple(store.answers(coordinator.phase)),
             coordinator.missing(),
             msgspec.msgpack.encode(coordinator.state),
         )

@@ -221,7 +221,7 @@ def test_a_full_disk_is_named_and_nothing_is_half_done(own_database: Database) -
     with own_database.transaction() as connection:
         connection.execute("DROP FUNCTION full_disk CASCADE")
     store.add_answer(PHASE, 0, 1, b"x")
-    assert store.answers(PHASE) == ((1, b"x"),)
+    assert tuple(store.answers(PHASE)) == ((1, b"x"),)
 
 
 def test_a_busy_pool_is_told_from_a_missing_server(database_url: str) -> None:

@@ -6,12 +6,15 @@
 `_ROUNDS` says of each round whom it asks, for what, and what becomes of the answers. `accept` takes
 one answer and changes nothing if it raises; `advance` closes the round. No I/O and no clock: the
 caller decides when a round has waited long enough.
+
+Of an answer that was taken, only what later rounds need is kept. What is large, ciphertexts and
+masked vectors, is worked in by the mebibyte, and tasks are made for many phones at a time.
 """
 
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -28,43 +31,21 @@ from earshot_protocol.errors import (
     WrongStateError,
 )
 from earshot_protocol.randomness import RandomBytes
-from earshot_protocol.secure_sum import answers, encoding, masks, messages
+from earshot_protocol.secure_sum import answers, encoding, masks, messages, tasks
 from earshot_protocol.secure_sum.graph import Graph
+from earshot_protocol.secure_sum.mail import Mail
+from earshot_protocol.secure_sum.neighbourhoods import Neighbourhoods, Phones
 from earshot_protocol.secure_sum.parameters import SumParameters
 from earshot_protocol.secure_sum.points import points
 from earshot_protocol.secure_sum.rounds import FORMER_SUM, NEXT, VERSION, Round
-from earshot_protocol.secure_sum.unmasking import Unmasking, split
+from earshot_protocol.secure_sum.state import Crowd, Sealed, State, marked
+from earshot_protocol.secure_sum.unmasking import Unmasking
 from earshot_protocol.wire import Answer
 
-
-class Shared(msgspec.Struct, array_like=True, frozen=True):
-    """What a phone sent in round 1, see `messages.SharedKeys`."""
-
-    ciphertexts: tuple[bytes, ...]
-    masks: bytes
-    commitment: bytes
-
-
-class _State(msgspec.Struct):
-    """All that an aggregator remembers between rounds."""
-
-    round: Round
-    sum_id: bytes
-    parameters: SumParameters
-    graph: bytes
-    total: bytes
-    public_keys: dict[int, bytes] = msgspec.field(default_factory=dict)
-    """Phone → its key: who advertised."""
-    shares: dict[int, Shared] = msgspec.field(default_factory=dict)
-    """Phone → what it sealed, and its commitment: A1."""
-    masked: set[int] = msgspec.field(default_factory=set)
-    """Phones whose input arrived: A2."""
-    revealed: dict[int, bytes] = msgspec.field(default_factory=dict)
-    """Phone → the shares that it revealed."""
-    salt: bytes = b""
-    """Of the sum's keys."""
-    version: int = 0
-    """Of the protocol; none where a former one began the sum."""
+_BATCH_BYTES = 2**20
+"""Of answers that wait to be worked in together."""
+_MADE_TOGETHER = 1024
+"""Tasks."""
 
 
 class Aggregator:
@@ -88,21 +69,33 @@ class Aggregator:
         told: bytes = b"",
     ) -> None:
         parameters.check()
-        self._graph = Graph.draw(parameters, random)
-        self._neighbours: dict[int, tuple[int, ...]] = {}
-        self._senders: dict[int, tuple[int, ...]] = {}
-        self._ciphertexts: dict[int, tuple[bytes, ...]] = {}
-        self._total = np.zeros(parameters.length, dtype=masks.word_type(parameters.modulus_bits))
-        self._advertised: set[int] = set()
-        self._state = _State(
+        word = masks.word_type(parameters.modulus_bits)
+        graph = Graph.draw(parameters, random)
+        state = State(
             round=Round.ADVERTISE_KEYS,
             sum_id=sum_id,
             parameters=parameters,
-            graph=self._graph.to_bytes(),
-            total=b"",
+            graph=graph.to_bytes(),
+            total=bytes(parameters.length * word.itemsize),
             version=VERSION,
         )
-        self._state.salt = masks.salt(self._advertise_keys(0), told)
+        self._begin(state, graph)
+        state.salt = masks.salt(tasks.opening(state, 0), told)
+
+    def _begin(self, state: State, graph: Graph) -> None:
+        word = masks.word_type(state.parameters.modulus_bits)
+        self._state = state
+        self._graph = graph
+        self._neighbourhoods = Neighbourhoods(graph)
+        self._total = np.frombuffer(state.total, dtype=word).copy()
+        self._points = points(state.public_keys.values())
+        self._mail: Mail | None = None
+        self._waiting: list[tuple[int, bytes]] = []
+        self._waiting_bytes = 0
+        self._present_crowd: Crowd | None = None
+        if state.mail:
+            self._mail = Mail(self._neighbourhoods, state.mail)
+            state.mail = []
 
     # ------------------------------------------------------------------------------ state
 
@@ -127,9 +120,15 @@ class Aggregator:
         return self._state.parameters
 
     def save(self) -> bytes:
-        """The state as bytes."""
-        self._state.total = self._total.tobytes()
-        return msgspec.msgpack.encode(self._state)
+        """The state as bytes; with the ciphertexts, unless `tasks` has handed them over."""
+        self._work_in()
+        state, mail = self._state, self._mail
+        state.total = self._total.tobytes()
+        state.mail = list(mail.save()) if mail else []
+        try:
+            return msgspec.msgpack.encode(state)
+        finally:
+            state.mail = []
 
     @classmethod
     def restore(cls, saved: bytes) -> Self:
@@ -140,15 +139,10 @@ class Aggregator:
         """
         aggregator = cls.__new__(cls)
         try:
-            state = msgspec.msgpack.decode(saved, type=_State)
+            state = msgspec.msgpack.decode(saved, type=State)
         except msgspec.DecodeError as error:
             raise InvalidInputError(f"not a saved aggregator: {error}") from error
-        word = masks.word_type(state.parameters.modulus_bits)
-        aggregator._state = state
-        aggregator._graph = Graph.from_bytes(state.graph, state.parameters)
-        aggregator._total = np.frombuffer(state.total, dtype=word).copy()
-        aggregator._advertised = points(state.public_keys.values())
-        aggregator._index()
+        aggregator._begin(state, Graph.from_bytes(state.graph, state.parameters))
         return aggregator
 
     def check_version(self) -> None:
@@ -174,62 +168,44 @@ class Aggregator:
         """A2: the phones whose input is in the sum."""
         return set(self._state.masked)
 
-    def _index(self) -> None:
-        """Rebuild what follows from the state: who has which neighbours, and whose mail."""
-        state = self._state
-        self._neighbours, self._senders, self._ciphertexts = {}, {}, {}
-        if state.round is Round.ADVERTISE_KEYS:
-            return
-        for phone in sorted(state.public_keys):
-            around = self._graph.neighbours(phone)
-            present = tuple(other for other in around if other in state.public_keys)
-            self._neighbours[phone] = present
-        if state.round is Round.SHARE_KEYS:
-            return
-        self._senders = {
-            phone: tuple(other for other in self._neighbours[phone] if other in state.shares)
-            for phone in state.shares
-        }
-        if state.round is Round.MASKED_INPUT:  # after it, ciphertexts are delivered and gone
-            mail: dict[int, list[bytes]] = {phone: [] for phone in state.shares}
-            for sender in sorted(state.shares):  # so that mail is in the order of the senders
-                for other, ciphertext in zip(
-                    self._neighbours[sender], state.shares[sender].ciphertexts, strict=True
-                ):
-                    if other in mail:
-                        mail[other].append(ciphertext)
-            self._ciphertexts = {phone: tuple(sealed) for phone, sealed in mail.items()}
+    @property
+    def _crowd(self) -> Crowd:
+        if self._present_crowd is None:
+            self._present_crowd = Crowd(self._state, self._neighbourhoods)
+        return self._present_crowd
 
     # ------------------------------------------------------------------------------ tasks
 
+    def tasks(self) -> Iterator[tuple[int, messages.SumTask]]:
+        """All tasks of the present round, by ascending number of the phone.
+
+        They are made as they are asked for. Once this was called, the ciphertexts in them are the
+        caller's alone: neither `task_for` nor `save` knows them any more.
+        """
+        mail, self._mail = self._mail, None
+        row = _ROUNDS.get(self._state.round)
+        return self._made(row, mail) if row else iter(())
+
+    def _made(self, row: _Row, mail: Mail | None) -> Iterator[tuple[int, messages.SumTask]]:
+        asked = marked(self.expected(), self.parameters)
+        asked[list(self.answered())] = False
+        for block in mail.leaving() if mail else (range(len(asked)),):
+            for first in range(block.start, block.stop, _MADE_TOGETHER):
+                last = min(first + _MADE_TOGETHER, block.stop)
+                phones = first + np.flatnonzero(asked[first:last])
+                made = row.tasks(self._state, self._crowd, phones, mail)
+                yield from zip(phones.tolist(), made, strict=True)
+
     def task_for(self, phone: int) -> messages.SumTask | None:
-        """What the phone is to do in the present round; None if nothing, or if it is out."""
+        """What the phone is to do in the present round; None if nothing, or if it is out.
+
+        Raises:
+            WrongStateError: `tasks` has handed it over, and it holds ciphertexts.
+        """
         row = _ROUNDS.get(self._state.round)
         if row is None or phone not in self.expected() or phone in self.answered():
             return None
-        return row.task(self, phone)
-
-    def _advertise_keys(self, phone: int) -> messages.AdvertiseKeys:
-        return messages.AdvertiseKeys(sum_id=self.sum_id, index=phone, parameters=self.parameters)
-
-    def _share_keys(self, phone: int) -> messages.ShareKeys:
-        neighbours, keys = self._neighbours[phone], self._state.public_keys
-        return messages.ShareKeys(
-            sum_id=self.sum_id,
-            neighbours=neighbours,
-            public_keys=b"".join(keys[other] for other in neighbours),
-        )
-
-    def _mask_input(self, phone: int) -> messages.MaskInput:
-        return messages.MaskInput(
-            sum_id=self.sum_id,
-            senders=self._senders[phone],
-            ciphertexts=self._ciphertexts[phone],
-        )
-
-    def _unmask(self, phone: int) -> messages.Unmask:
-        survivors, dropped = split(self._senders[phone], self._state.masked)
-        return messages.Unmask(sum_id=self.sum_id, survivors=survivors, dropped=dropped)
+        return next(iter(row.tasks(self._state, self._crowd, np.array([phone]), self._mail)))
 
     # ---------------------------------------------------------------------------- answers
 
@@ -263,22 +239,43 @@ class Aggregator:
         answers.check_keys(phone, answer)
         # A key that stands twice would make honest phones refuse their neighbourhood.
         advertised = points((answer.public_key,))
-        if not self._advertised.isdisjoint(advertised):
+        if not self._points.isdisjoint(advertised):
             raise MalformedMessageError(f"phone {phone}: another phone has advertised this key")
         self._state.public_keys[phone] = answer.public_key
-        self._advertised |= advertised
+        self._points |= advertised
 
     def _take_shares(self, phone: int, answer: messages.SharedKeys) -> None:
-        answers.check_ciphertexts(phone, answer, len(self._neighbours[phone]))
-        self._state.shares[phone] = Shared(answer.ciphertexts, answer.masks, answer.commitment)
+        answers.check_ciphertexts(phone, answer, int(self._crowd.counts[phone]))
+        self._state.sealed[phone] = Sealed(answer.masks, answer.commitment)
+        self._wait(phone, b"".join(answer.ciphertexts))
 
     def _take_input(self, phone: int, answer: messages.MaskedInput) -> None:
-        self._total += encoding.unpack(answer.vector, self.parameters)
+        encoding.check_packed(answer.vector, self.parameters)
         self._state.masked.add(phone)
+        self._wait(phone, answer.vector)
 
     def _take_revealed(self, phone: int, answer: messages.Unmasked) -> None:
-        answers.check_shares(phone, answer, len(self._senders[phone]))
+        answers.check_shares(phone, answer, int(self._crowd.counts[phone]))
         self._state.revealed[phone] = answer.shares
+
+    def _wait(self, phone: int, content: bytes) -> None:
+        """Let what is checked wait for others, to be worked in together."""
+        self._waiting.append((phone, content))
+        self._waiting_bytes += len(content)
+        if self._waiting_bytes >= _BATCH_BYTES:
+            self._work_in()
+
+    def _work_in(self) -> None:
+        waiting, self._waiting, self._waiting_bytes = self._waiting, [], 0
+        if not waiting:
+            return
+        phones, contents = zip(*waiting, strict=True)
+        if self._state.round is Round.MASKED_INPUT:
+            encoding.add_packed(self._total, contents, self.parameters)
+            return
+        if self._mail is None:
+            self._mail = Mail(self._neighbourhoods)
+        self._mail.put(phones, contents, self._crowd.advertised)
 
     # ----------------------------------------------------------------------------- rounds
 
@@ -296,6 +293,7 @@ class Aggregator:
         state = self._state
         if state.round not in NEXT:
             raise WrongStateError(f"this sum is {state.round}")
+        self._work_in()
         try:
             self.check_version()
             answers.check_attendance(len(self.answered()), state.round, state.parameters)
@@ -308,32 +306,30 @@ class Aggregator:
         state.round = NEXT[state.round]
         if state.round is Round.UNMASK:
             # Ciphertexts are delivered; of phones whose input is in, nobody opens the list.
-            state.shares = {
-                phone: Shared((), b"" if phone in state.masked else each.masks, each.commitment)
-                for phone, each in state.shares.items()
+            self._mail = None
+            state.sealed = {
+                phone: Sealed(b"" if phone in state.masked else each.masks, each.commitment)
+                for phone, each in state.sealed.items()
             }
         if state.round is Round.DONE:
             self._forget()
-        else:
-            self._index()
+        self._present_crowd = None
 
     def _unmasking(self) -> Unmasking:
         state = self._state
         return Unmasking(
             salt=state.salt,
             parameters=state.parameters,
-            lists={phone: each.masks for phone, each in state.shares.items()},
-            commitments={phone: each.commitment for phone, each in state.shares.items()},
-            neighbours=self._neighbours,
-            senders=self._senders,
-            survivors=state.masked,
+            lists={phone: each.masks for phone, each in state.sealed.items()},
+            commitments={phone: each.commitment for phone, each in state.sealed.items()},
+            crowd=self._crowd,
             revealed=state.revealed,
         )
 
     def _forget(self) -> None:
         """Drop what could open more than the sum."""
-        self._state.shares, self._state.revealed = {}, {}
-        self._neighbours, self._senders, self._ciphertexts = {}, {}, {}
+        self._state.sealed, self._state.revealed = {}, {}
+        self._mail, self._waiting, self._waiting_bytes = None, [], 0
         if self._state.round is Round.FAILED:
             self._total[:] = 0
 
@@ -350,11 +346,11 @@ class Aggregator:
 
 @dataclass(frozen=True)
 class _Row:
-    """One round: which phones have a task and which have answered, the task, and the answer."""
+    """One round: which phones have a task and which have answered, the tasks, and the answer."""
 
-    expected: Callable[[_State], Collection[int]]
-    answered: Callable[[_State], Collection[int]]
-    task: Callable[[Aggregator, int], messages.SumTask]
+    expected: Callable[[State], Collection[int]]
+    answered: Callable[[State], Collection[int]]
+    tasks: Callable[[State, Crowd, Phones, Mail | None], Iterable[messages.SumTask]]
     answer: type[messages.SumAnswer]
     take: Callable[[Aggregator, int, Any], None]
 
@@ -363,28 +359,28 @@ _ROUNDS = {
     Round.ADVERTISE_KEYS: _Row(
         expected=lambda state: range(state.parameters.phones),
         answered=lambda state: state.public_keys.keys(),
-        task=Aggregator._advertise_keys,
+        tasks=tasks.advertise_keys,
         answer=messages.AdvertisedKeys,
         take=Aggregator._take_keys,
     ),
     Round.SHARE_KEYS: _Row(
         expected=lambda state: state.public_keys.keys(),
-        answered=lambda state: state.shares.keys(),
-        task=Aggregator._share_keys,
+        answered=lambda state: state.sealed.keys(),
+        tasks=tasks.share_keys,
         answer=messages.SharedKeys,
         take=Aggregator._take_shares,
     ),
     Round.MASKED_INPUT: _Row(
-        expected=lambda state: state.shares.keys(),
+        expected=lambda state: state.sealed.keys(),
         answered=lambda state: state.masked,
-        task=Aggregator._mask_input,
+        tasks=tasks.mask_input,
         answer=messages.MaskedInput,
         take=Aggregator._take_input,
     ),
     Round.UNMASK: _Row(
         expected=lambda state: state.masked,
         answered=lambda state: state.revealed.keys(),
-        task=Aggregator._unmask,
+        tasks=tasks.unmask,
         answer=messages.Unmasked,
         take=Aggregator._take_revealed,
     ),

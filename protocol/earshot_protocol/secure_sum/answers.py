@@ -48,7 +48,7 @@ def check(task: messages.SumTask, phone: int, answer: Answer, parameters: SumPar
         case messages.SharedKeys() if isinstance(task, messages.ShareKeys):
             check_ciphertexts(phone, answer, len(task.neighbours))
         case messages.MaskedInput():
-            encoding.unpack(answer.vector, parameters)
+            encoding.check_packed(answer.vector, parameters)
         case messages.Unmasked() if isinstance(task, messages.Unmask):
             check_shares(phone, answer, len(task.survivors) + len(task.dropped))
 

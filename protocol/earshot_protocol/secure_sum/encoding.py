@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,8 @@ from earshot_protocol.secure_sum.masks import Words, word_type
 from earshot_protocol.secure_sum.parameters import SumParameters
 
 _BLOCK = 2**16  # entries packed at a time, a multiple of 8 so that blocks end on whole bytes
+_LARGEST_SHIFTED = 57
+"""Bits of an entry that eight bytes hold wherever in a byte it begins."""
 
 
 def encode(values: npt.ArrayLike, parameters: SumParameters) -> Words:
@@ -88,6 +91,47 @@ def pack(words: Words, bits: int) -> bytes:
     )
 
 
+def check_packed(data: bytes, parameters: SumParameters) -> None:
+    """Refuse what `unpack` would not take, without unpacking it.
+
+    Raises:
+        MalformedMessageError: see `unpack`.
+    """
+    if len(data) != packed_bytes(parameters):
+        raise MalformedMessageError(
+            f"a masked vector of {len(data)} bytes; this sum takes {packed_bytes(parameters)}"
+        )
+    used = parameters.length * parameters.modulus_bits % 8
+    if used and data[-1] >> used:
+        raise MalformedMessageError("a masked vector with bits set behind its last entry")
+
+
+def add_packed(total: Words, vectors: Sequence[bytes], parameters: SumParameters) -> None:
+    """Add packed vectors, which were checked, to words of shape (length,), in place.
+
+    Entries whose numbers differ by a multiple of eight begin at the same bit of a byte. So eight
+    strided views of eight bytes an entry, shifted and cut, are all entries of all vectors.
+    """
+    bits, length = parameters.modulus_bits, parameters.length
+    if bits > _LARGEST_SHIFTED:
+        for vector in vectors:
+            total += unpack(vector, parameters)
+        return
+    size = packed_bytes(parameters)
+    # Eight bytes from where the last entry begins reach behind the vector.
+    raw = np.zeros((len(vectors), size + 8), dtype=np.uint8)
+    raw[:, :size] = np.frombuffer(b"".join(vectors), dtype=np.uint8).reshape(-1, size)
+    kept = np.uint64(2**bits - 1)
+    for first in range(min(8, length)):
+        at, shift = divmod(first * bits, 8)
+        count = -(-(length - first) // 8)
+        entries = np.ndarray(
+            (len(vectors), count), "<u8", buffer=raw.data, offset=at, strides=(size + 8, bits)
+        )
+        added = (entries >> np.uint64(shift)) & kept
+        total[first::8] += added.sum(axis=0, dtype=np.uint64).astype(total.dtype)
+
+
 def unpack(data: bytes, parameters: SumParameters) -> Words:
     """Words of shape (length,) from a packed vector.
 
@@ -95,14 +139,8 @@ def unpack(data: bytes, parameters: SumParameters) -> Words:
         MalformedMessageError: the data are not exactly ⌈length · b / 8⌉ bytes, or the bits that
             the last entry leaves over are not zero.
     """
-    if len(data) != packed_bytes(parameters):
-        raise MalformedMessageError(
-            f"a masked vector of {len(data)} bytes; this sum takes {packed_bytes(parameters)}"
-        )
+    check_packed(data, parameters)
     length, bits = parameters.length, parameters.modulus_bits
-    used = length * bits % 8
-    if used and data[-1] >> used:
-        raise MalformedMessageError("a masked vector with bits set behind its last entry")
     word = word_type(bits)
     raw = np.frombuffer(data, dtype=np.uint8)
     words = np.empty(length, dtype=word)

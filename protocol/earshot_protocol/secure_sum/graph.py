@@ -72,6 +72,15 @@ class Graph:
         places = (int(self._position[phone]) + self._offsets) % self.phones
         return tuple(np.sort(self._ring[places]).tolist())
 
+    def table(self) -> NDArray[np.uint32]:
+        """What `neighbours` says of every phone: uint32 of shape (phones, degree)."""
+        own = np.arange(self.phones, dtype=np.uint32)[:, None]
+        if self.degree == self.phones - 1:
+            others = np.arange(self.degree, dtype=np.uint32)
+            return others + (others >= own).astype(np.uint32)
+        places = (self._position[:, None].astype(np.int64) + self._offsets) % self.phones
+        return np.sort(self._ring[places], axis=1)
+
     def to_bytes(self) -> bytes:
         """The ring as little-endian uint32, four bytes a phone."""
         return self._ring.astype("<u4").tobytes()

@@ -8,7 +8,7 @@ second branch.
 from __future__ import annotations
 
 import enum
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol, Self
 
@@ -93,7 +93,7 @@ class Aggregator(Protocol):
         """The aggregator that `save` wrote."""
 
     def save(self) -> bytes:
-        """The state as bytes."""
+        """The state as bytes; what `tasks` has handed over may be left out."""
 
     @property
     def parameters(self) -> SumParameters:
@@ -113,11 +113,21 @@ class Aggregator(Protocol):
     def expected(self) -> Collection[int]:
         """The phones that have a task in the present round."""
 
+    def tasks(self) -> Iterator[tuple[int, SumTask]]:
+        """All tasks of the present round, by ascending number of the phone, as they are asked for.
+
+        They are handed over: whoever saves the sum from now on keeps them as well.
+        """
+
     def task_for(self, phone: int) -> SumTask | None:
-        """What the phone is to do in the present round; None if nothing, or if it is out."""
+        """What the phone is to do in the present round; None if nothing, or if it is out.
+
+        Raises:
+            WrongStateError: `tasks` has handed it over.
+        """
 
     def accept(self, phone: int, answer: Answer) -> None:
-        """Take one phone's answer.
+        """Take one phone's answer; what of it is not needed later is not kept.
 
         Raises:
             RemoteError: the answer does not fit; nothing has changed.

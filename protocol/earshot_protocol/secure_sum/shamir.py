@@ -12,7 +12,7 @@ from __future__ import annotations
 import functools
 import math
 import os
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 import numpy as np
 import numpy.typing as npt
@@ -96,6 +96,26 @@ def recover(shares: Mapping[int, int], count: int) -> int:
     for point, value in shares.items():
         total += signed_binomials[point] * math.prod([d - point for d in absent]) * value
     return total * pow(math.prod(absent), -1, PRIME) % PRIME
+
+
+def recover_many(shares: npt.NDArray[np.uint8], present: npt.NDArray[np.bool_]) -> Iterator[bytes]:
+    """What `recover` finds in each of many sharings among the same number of points.
+
+    Args:
+        shares: uint8 of shape (s, count, 32), big-endian: the share of secret i at point j + 1.
+        present: bool of shape (s, count): which of them are there.
+
+    Yields:
+        The secrets, 32 bytes each.
+    """
+    count = shares.shape[1]
+    for own, there in zip(shares, present, strict=True):
+        data, points = own.tobytes(), np.flatnonzero(there).tolist()
+        values = {
+            at + 1: int.from_bytes(data[SECRET_BYTES * at : SECRET_BYTES * (at + 1)])
+            for at in points
+        }
+        yield recover(values, count).to_bytes(SECRET_BYTES)
 
 
 @functools.lru_cache(maxsize=1024)

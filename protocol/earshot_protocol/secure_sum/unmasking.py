@@ -1,21 +1,27 @@
 """The last step of a sum: the masks that the total still carries, rebuilt from revealed shares.
 
 Every secret is rebuilt before any is used, so that a sum whose secrets cannot all be found opens
-nothing.
+nothing. All are tried at once as if nobody had lied; the few that are wrong then, one by one.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 
-from earshot_protocol.secure_sum import masks
+import numpy as np
+import numpy.typing as npt
+
+from earshot_protocol.secure_sum import masks, shamir
 from earshot_protocol.secure_sum.decoding import UnrecoverableSecretError, recover_checked
 from earshot_protocol.secure_sum.messages import REVEALED_SHARE_BYTES
+from earshot_protocol.secure_sum.neighbourhoods import Phones, Places
 from earshot_protocol.secure_sum.parameters import SumParameters
+from earshot_protocol.secure_sum.state import Crowd
 
-_Shares = dict[int, dict[int, int]]
-"""Owner → share index → share."""
+_TOGETHER = 1024
+"""Phones whose shares are looked at at a time."""
 
 
 @dataclass(frozen=True)
@@ -25,11 +31,9 @@ class Unmasking:
     Attributes:
         salt: of the sum's keys.
         parameters: of the sum.
+        crowd: who advertised keys, who shared them (A1), whose input is in the total (A2).
         lists: phone of A1 that is not in A2 → the seeds of its pairwise masks, sealed.
         commitments: phone of A1 → the commitment to its seed.
-        neighbours: phone → its neighbours that advertised keys, ascending.
-        senders: phone of A1 → those of its neighbours that are in A1.
-        survivors: A2, the phones whose input is in the total.
         revealed: phone → the shares that it revealed: of its surviving, then of its dropped
             neighbours.
         liars: phones of which a wrong share was found; what else they revealed is left aside where
@@ -39,11 +43,9 @@ class Unmasking:
 
     salt: bytes
     parameters: SumParameters
+    crowd: Crowd
     lists: Mapping[int, bytes]
     commitments: Mapping[int, bytes]
-    neighbours: Mapping[int, tuple[int, ...]]
-    senders: Mapping[int, tuple[int, ...]]
-    survivors: set[int]
     revealed: Mapping[int, bytes]
     liars: set[int] = field(default_factory=set)
 
@@ -55,67 +57,97 @@ class Unmasking:
         """
         parameters = self.parameters
         word = masks.word_type(parameters.modulus_bits)
-        shares = self._collected()
-        added = [self._seed(phone, shares[phone]) for phone in sorted(self.survivors)]
+        added = list(self._secrets("seed", np.flatnonzero(self.crowd.masked), self._matches))
         removed: list[bytes] = []
-        for phone in sorted(self.commitments.keys() - self.survivors):
-            others = self.survived(phone)[0]
-            if not others:
-                continue
-            seeds = self._masks(phone, shares[phone])
-            for other in others:
-                (added if phone > other else removed).append(seeds[other])
+        left = self.crowd.neighbourhoods.counts(self.crowd.masked) > 0
+        dropped = np.flatnonzero(self.crowd.sealed & ~self.crowd.masked & left)
+        locks = self._secrets("lock", dropped, self._opens)
+        for phone, lock in zip(dropped.tolist(), locks, strict=True):
+            others = self._neighbours(phone)
+            for other, seed in zip(others, self._opened(phone, lock) or (), strict=True):
+                if self.crowd.masked[other]:
+                    (added if phone > other else removed).append(seed)
         total = masks.expand_sum(added, parameters.length, word)
         total -= masks.expand_sum(removed, parameters.length, word)
         return total
 
-    def survived(self, phone: int) -> tuple[tuple[int, ...], tuple[int, ...]]:
-        """Of the phone's neighbours in A1: those in A2, and the others."""
-        return split(self.senders[phone], self.survivors)
+    # ----------------------------------------------------------------------------- shares
 
-    def _collected(self) -> _Shares:
-        """The shares of each owner.
+    @cached_property
+    def _places(self) -> Places:
+        """Of each neighbour its place among those that advertised, by which shares are dealt."""
+        return self.crowd.neighbourhoods.places(self.crowd.advertised)
+
+    @cached_property
+    def _collected(self) -> tuple[npt.NDArray[np.uint8], npt.NDArray[np.bool_]]:
+        """The shares of each owner by index, (phones, degree, 32), and which of them are there.
 
         A share whose index is not its holder's place among the owner's neighbours is left out.
         """
-        size = REVEALED_SHARE_BYTES
-        places = {
-            owner: {holder: place for place, holder in enumerate(self.neighbours[owner], 1)}
-            for owner in self.commitments
+        around = self.crowd.neighbourhoods
+        shape = around.table.shape
+        shares = np.zeros((*shape, shamir.SECRET_BYTES), dtype=np.uint8)
+        present = np.zeros(shape, dtype=np.bool_)
+        holders = sorted(self.revealed)
+        for first in range(0, len(holders), _TOGETHER):
+            some = holders[first : first + _TOGETHER]
+            raw = np.frombuffer(b"".join(self.revealed[phone] for phone in some), dtype=np.uint8)
+            owners, places = self._revealed_of(np.array(some))
+            given = raw.reshape(-1, REVEALED_SHARE_BYTES)
+            right = given[:, 0] == places
+            at = owners[right], places[right] - 1
+            shares[at] = given[right, 1:]
+            present[at] = True
+        return shares, present
+
+    def _revealed_of(self, holders: Phones) -> tuple[Phones, Places]:
+        """Whose shares these phones reveal, in their order, and at which place each has its own."""
+        around, crowd = self.crowd.neighbourhoods, self.crowd
+        owners = around.table[holders]
+        theirs = self._places[owners, around.back[holders]]
+        kinds = np.where(crowd.masked[owners], 0, np.where(crowd.sealed[owners], 1, 2))
+        order = np.argsort(kinds, axis=1, kind="stable")
+        asked = np.take_along_axis(kinds, order, axis=1) < 2
+        sorted_owners = np.take_along_axis(owners, order, axis=1)
+        return sorted_owners[asked], np.take_along_axis(theirs, order, axis=1)[asked]
+
+    # ---------------------------------------------------------------------------- secrets
+
+    def _secrets(
+        self, what: str, phones: Phones, matches: Callable[[int, bytes], bool]
+    ) -> Iterator[bytes]:
+        """What each of these phones has shared, in their order; all are known before the first."""
+        found = dict.fromkeys(phones.tolist(), b"")
+        shares, present = self._collected
+        dealt = self.crowd.neighbourhoods.counts(self.crowd.advertised)[phones]
+        enough = np.count_nonzero(present[phones], axis=1) >= self.parameters.threshold
+        for count in np.unique(dealt).tolist():
+            of_count = phones[(dealt == count) & enough]
+            for first in range(0, len(of_count), _TOGETHER):
+                some = of_count[first : first + _TOGETHER]
+                given = shares[some, :count], present[some, :count]
+                for phone, secret in zip(some.tolist(), shamir.recover_many(*given), strict=True):
+                    if matches(phone, secret):
+                        found[phone] = secret
+        for phone, secret in found.items():
+            if not secret:
+                found[phone] = self._rebuilt(what, phone, matches)
+        return iter(found.values())
+
+    def _rebuilt(self, what: str, phone: int, matches: Callable[[int, bytes], bool]) -> bytes:
+        """One secret, of whose shares some are wrong."""
+        holders, threshold = self._neighbours(phone), self.parameters.threshold
+        values, present = (table[phone] for table in self._collected)
+        shares = {
+            int(at) + 1: int.from_bytes(values[at].tobytes()) for at in np.flatnonzero(present)
         }
-        collected: _Shares = {owner: {} for owner in self.commitments}
-        for holder, revealed in self.revealed.items():
-            survivors, dropped = self.survived(holder)
-            for at, owner in zip(range(0, len(revealed), size), survivors + dropped, strict=True):
-                index = revealed[at]
-                if index == places[owner][holder]:
-                    collected[owner][index] = int.from_bytes(revealed[at + 1 : at + size])
-        return collected
-
-    def _seed(self, phone: int, shares: dict[int, int]) -> bytes:
-        def matches(seed: bytes) -> bool:
-            return masks.commitment(seed, self.salt, phone) == self.commitments[phone]
-
-        return self._rebuilt("seed", phone, shares, matches)
-
-    def _masks(self, phone: int, shares: dict[int, int]) -> dict[int, bytes]:
-        """Neighbour → seed of the mask that a dropped phone has in common with it."""
-
-        def opened(lock: bytes) -> tuple[bytes, ...] | None:
-            return masks.open_list(lock, self.lists[phone], self.salt, phone)
-
-        lock = self._rebuilt("lock", phone, shares, lambda lock: opened(lock) is not None)
-        return dict(zip(self.neighbours[phone], opened(lock) or (), strict=True))
-
-    def _rebuilt(
-        self, what: str, phone: int, shares: dict[int, int], matches: Callable[[bytes], bool]
-    ) -> bytes:
-        holders, threshold = self.neighbours[phone], self.parameters.threshold
         trusted = {at: share for at, share in shares.items() if holders[at - 1] not in self.liars}
         # An owner may have dealt wrong shares to honest holders, so all are tried in the end.
         for tried in (trusted, shares) if threshold <= len(trusted) < len(shares) else (shares,):
             try:
-                recovered = recover_checked(tried, threshold, len(holders), matches)
+                recovered = recover_checked(
+                    tried, threshold, len(holders), lambda secret: matches(phone, secret)
+                )
             except UnrecoverableSecretError as error:
                 failure = error
             else:
@@ -123,10 +155,16 @@ class Unmasking:
                 return recovered.secret
         raise UnrecoverableSecretError(f"{what} of phone {phone}: {failure}") from failure
 
+    def _neighbours(self, phone: int) -> list[int]:
+        """Those that advertised, to whom the phone's shares were dealt."""
+        row = self.crowd.neighbourhoods.table[phone]
+        return list(map(int, row[self.crowd.advertised[row]]))
 
-def split(phones: tuple[int, ...], survivors: set[int]) -> tuple[tuple[int, ...], tuple[int, ...]]:
-    """The phones that survived, and those that dropped, each in the order given."""
-    return (
-        tuple(phone for phone in phones if phone in survivors),
-        tuple(phone for phone in phones if phone not in survivors),
-    )
+    def _matches(self, phone: int, seed: bytes) -> bool:
+        return masks.commitment(seed, self.salt, phone) == self.commitments[phone]
+
+    def _opened(self, phone: int, lock: bytes) -> tuple[bytes, ...] | None:
+        return masks.open_list(lock, self.lists[phone], self.salt, phone)
+
+    def _opens(self, phone: int, lock: bytes) -> bool:
+        return self._opened(phone, lock) is not None

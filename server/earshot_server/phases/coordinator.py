@@ -16,13 +16,14 @@ from __future__ import annotations
 
 import logging
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Self
 
 import numpy as np
 
 from earshot_protocol.errors import (
     EarshotError,
+    MalformedMessageError,
     RemoteError,
     TooManyDropoutsError,
     UnexpectedMessageError,
@@ -114,9 +115,7 @@ class Coordinator:
             deadline=now + parameters.step_seconds,
             choices=choices,
         )
-        present = Present(0, state, coordinator._sum_of(state, first))
-        store.create(phase, *written(present))
-        coordinator._present = present
+        store.create(phase, *written(Present(0, state, coordinator._sum_of(state, first))))
         return coordinator
 
     # ------------------------------------------------------------------------------- state
@@ -159,6 +158,7 @@ class Coordinator:
             number, saved = self._store.snapshot(self._phase)
             state = decode_snapshot(saved)
             running = self._summation.aggregator.restore(state.sum) if state.sum else None
+            state.sum = b""
             self._present = Present(number, state, running)
         return self._present
 
@@ -243,12 +243,16 @@ class Coordinator:
             return False
         self._store.close(self._phase, step.number)
         present = self._take_over()
-        received = {
-            phone: decode_answer(answer) for phone, answer in self._store.answers(self._phase)
-        }
+        # What the store cannot read now is no fault of the phase, and read again in another try.
+        received: Mapping[int, Answer] = {}
+        inputs = 0
+        if present.sum is None:
+            received = dict(self._answers())
+        else:
+            inputs = _added_up(present.sum, self._answers())
         running = None
         try:
-            running = self._close(present, received)
+            running = self._close(present, received, inputs)
         except EarshotError as error:
             present.state.fail(str(error))
         self._go_on(present, running, clock() if clock else now)
@@ -276,14 +280,30 @@ class Coordinator:
         present, self._present = self._read(), None
         return present
 
+    def _answers(self) -> Iterator[tuple[int, Answer]]:
+        """The answers to the present step, one by one."""
+        for phone, answer in self._store.answers(self._phase):
+            try:
+                yield phone, decode_answer(answer)
+            except MalformedMessageError as error:
+                _log.warning("an answer of phone %d is left out: %s", phone, error)
+
     def _go_on(self, present: Present, running: Aggregator | None, now: float) -> None:
+        # What is known is the store's alone while phones answer, and read again at the end.
         following = Present(present.number + 1, present.state, running)
         following.state.deadline = now + following.state.parameters.step_seconds
         self._store.replace(self._phase, *written(following))
-        self._present = following
 
-    def _close(self, present: Present, received: dict[int, Answer]) -> Aggregator | None:
-        """Let the answers go into the phase, move it on, and return the sum then under way."""
+    def _close(
+        self, present: Present, received: Mapping[int, Answer], inputs: int
+    ) -> Aggregator | None:
+        """Let the answers go into the phase, move it on, and return the sum then under way.
+
+        Args:
+            present: the phase; its sum, if there is one, has taken its answers.
+            received: the answers to a local release.
+            inputs: how many answers the sum took.
+        """
         state, running = present.state, present.sum
         plan = state.parameters.plan()
         step = plan.step(state.step)
@@ -301,8 +321,8 @@ class Coordinator:
             state.take_answers(step.part, received, self._discovery)
         else:
             if step.releases:
-                state.inputs |= {step.part: len(received)}
-            _add_up(running, received)
+                state.inputs |= {step.part: inputs}
+            running.advance()
             part = plan.part(step.part)
             if running.done and isinstance(part, SecureSum):
                 total = running.result().astype(np.int64)
@@ -325,11 +345,15 @@ class Coordinator:
         return self._summation.aggregator(opening.sum_id, parameters, self._random, told)
 
 
-def _add_up(running: Aggregator, received: dict[int, Answer]) -> None:
-    for phone, answer in received.items():
+def _added_up(running: Aggregator, received: Iterable[tuple[int, Answer]]) -> int:
+    """Let a sum take answers; how many it took."""
+    taken = 0
+    for phone, answer in received:
         try:
             running.accept(phone, answer)
         except RemoteError as error:
             # Each fits its own task; together two may not, as with a key that is not unique.
             _log.warning("an answer is left out: %s", error)
-    running.advance()
+        else:
+            taken += 1
+    return taken

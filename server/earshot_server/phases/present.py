@@ -32,7 +32,6 @@ class Present(NamedTuple):
 def written(present: Present) -> tuple[bytes, PresentStep, Iterable[tuple[int, bytes]]]:
     """What a store keeps of a phase: snapshot, present step, and the tasks of single phones."""
     state, running = present.state, present.sum
-    state.sum = running.save() if running else b""
     step = state.parameters.plan().step(state.step)
     expected, common = 0, b""
     tasks: Iterable[tuple[int, bytes]] = ()
@@ -42,10 +41,8 @@ def written(present: Present) -> tuple[bytes, PresentStep, Iterable[tuple[int, b
         expected = state.parameters.phones
         common = encode(_first_task(state, step, running))
     elif running is not None:
-        asked = sorted(running.expected())
-        expected = len(asked)
-        given = ((phone, running.task_for(phone)) for phone in asked)
-        tasks = ((phone, encode(task)) for phone, task in given if task is not None)
+        expected = len(running.expected())
+        tasks = ((phone, encode(task)) for phone, task in running.tasks())
     written = PresentStep(
         number=present.number,
         name=state.step,
@@ -56,7 +53,10 @@ def written(present: Present) -> tuple[bytes, PresentStep, Iterable[tuple[int, b
         over=step is None,
         wait=state.parameters.step_seconds / VISITS_PER_STEP,
     )
-    return msgspec.msgpack.encode(state), written, tasks
+    # Tasks were handed over by now, so that what is in them is not saved once more.
+    state.sum = running.save() if running else b""
+    snapshot, state.sum = msgspec.msgpack.encode(state), b""
+    return snapshot, written, tasks
 
 
 def _first_task(state: Snapshot, step: Step, running: Aggregator | None) -> PartTask:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from typing import Protocol
 
@@ -101,13 +101,19 @@ class PhaseStore(Protocol):
     def close(self, phase: bytes, number: int) -> None:
         """Take no more answers to step `number`; nothing happens if another one is open."""
 
-    def answers(self, phase: bytes) -> tuple[tuple[int, bytes], ...]:
-        """The answers to the present step: (phone, answer), in order of arrival."""
+    def answers(self, phase: bytes) -> Iterator[tuple[int, bytes]]:
+        """The answers to the present step: (phone, answer), in order of arrival.
+
+        They are those of the time of the call, read as they are asked for, so that few of them are
+        in memory at a time. What is taken back meanwhile may be left out.
+        """
 
     def replace(
         self, phase: bytes, snapshot: bytes, step: PresentStep, tasks: Iterable[tuple[int, bytes]]
     ) -> None:
         """Open the next step: new snapshot and tasks; those of the last step and its answers go.
+
+        Tasks are taken one by one and may be made meanwhile; if making one raises, nothing happens.
 
         Raises:
             StepTakenError: the present step is not number `step.number` - 1: somebody else

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
 from earshot_protocol.errors import (
     InvalidInputError,
@@ -77,9 +77,9 @@ class MemoryPhaseStore:
         if known.step.number == number:
             known.closed = True
 
-    def answers(self, phase: bytes) -> tuple[tuple[int, bytes], ...]:
+    def answers(self, phase: bytes) -> Iterator[tuple[int, bytes]]:
         """See `PhaseStore.answers`."""
-        return tuple(self._known(phase).answers.items())
+        return iter(tuple(self._known(phase).answers.items()))
 
     def replace(
         self, phase: bytes, snapshot: bytes, step: PresentStep, tasks: Iterable[tuple[int, bytes]]

@@ -7,7 +7,7 @@ update: once a step is closed, all answers that were acknowledged are there, and
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from psycopg import errors
@@ -19,6 +19,10 @@ from earshot_protocol.errors import (
 )
 from earshot_server.store.database import Connection, Database
 from earshot_server.store.interface import Assignment, PresentStep, StepTakenError
+
+_CHUNK_BYTES = 4 * 2**20
+_CHUNK_ANSWERS = 4096
+"""Answers that are in memory at a time; a longer one is there alone."""
 
 
 class LostLeaseError(StepTakenError):
@@ -159,15 +163,35 @@ class PostgresPhaseStore:
         )
         _only(rows, phase)
 
-    def answers(self, phase: bytes) -> tuple[tuple[int, bytes], ...]:
-        """See `PhaseStore.answers`."""
+    def answers(self, phase: bytes) -> Iterator[tuple[int, bytes]]:
+        """See `PhaseStore.answers`.
+
+        Who has answered, and how long the answers are, is read at once, then some mebibytes of
+        answers at a time: no transaction lasts as long as whatever the caller does with them.
+        """
         rows = self._database.query(
-            "SELECT phone, answer FROM phases LEFT JOIN answers USING (phase)"
+            "SELECT number, phone, octet_length(answer) FROM phases LEFT JOIN answers USING (phase)"
             " WHERE phase = %s ORDER BY arrived",
             (phase,),
         )
-        _only(rows[:1], phase)
-        return tuple((phone, answer) for phone, answer in rows if phone is not None)
+        number, *_ = _only(rows[:1], phase)
+        lengths = [(phone, length) for _, phone, length in rows if phone is not None]
+        return self._read(phase, number, _chunks(lengths))
+
+    def _read(
+        self, phase: bytes, number: int, chunks: Iterable[list[int]]
+    ) -> Iterator[tuple[int, bytes]]:
+        for phones in chunks:
+            rows = self._database.query(
+                "SELECT phone, answer FROM phases JOIN answers USING (phase)"
+                " WHERE phase = %s AND number = %s AND phone = ANY(%s)",
+                (phase, number, phones),
+            )
+            answers = dict(rows)
+            del rows
+            for phone in phones:
+                if phone in answers:
+                    yield phone, answers.pop(phone)
 
     def replace(
         self, phase: bytes, snapshot: bytes, step: PresentStep, tasks: Iterable[tuple[int, bytes]]
@@ -204,6 +228,20 @@ class PostgresPhaseStore:
         )
         if leases.rowcount == 0:
             raise LostLeaseError(f"phase {phase.hex()} is another driver's by now")
+
+
+def _chunks(lengths: Iterable[tuple[int, int]]) -> Iterator[list[int]]:
+    """Phones whose answers, of these lengths, are read together."""
+    chunk: list[int] = []
+    size = 0
+    for phone, length in lengths:
+        if chunk and (size + length > _CHUNK_BYTES or len(chunk) == _CHUNK_ANSWERS):
+            yield chunk
+            chunk, size = [], 0
+        chunk.append(phone)
+        size += length
+    if chunk:
+        yield chunk
 
 
 def _begin_step(

@@ -7,7 +7,7 @@ may drop when, and what is summed, stays exactly as it is in the real protocol.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Collection
+from collections.abc import Collection, Iterator
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -114,9 +114,16 @@ class IdealAggregator:
         """See `Aggregator.expected`."""
         return self.remaining
 
+    def tasks(self) -> Iterator[tuple[int, messages.SumTask]]:
+        """See `Aggregator.tasks`."""
+        for phone in sorted(self.remaining - self.answered):
+            task = self.task_for(phone)
+            if task is not None:
+                yield phone, task
+
     def task_for(self, phone: int) -> messages.SumTask | None:
         """See `Aggregator.task_for`."""
-        if phone not in self.remaining - self.answered:
+        if phone not in self.remaining or phone in self.answered:
             return None
         own = self.sum_id
         tasks: dict[Round, messages.SumTask] = {

@@ -1,0 +1,80 @@
+"""All that the server's side of a sum remembers between rounds, and who is in it by then."""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+
+import msgspec
+import numpy as np
+
+from earshot_protocol.secure_sum.neighbourhoods import Members, Neighbourhoods
+from earshot_protocol.secure_sum.parameters import SumParameters
+from earshot_protocol.secure_sum.points import KEY_BYTES
+from earshot_protocol.secure_sum.rounds import Round
+
+
+class Sealed(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """What stays of a phone's answer in round 1, see `messages.SharedKeys`."""
+
+    masks: bytes
+    commitment: bytes
+
+
+class State(msgspec.Struct):
+    """What an aggregator saves."""
+
+    round: Round
+    sum_id: bytes
+    parameters: SumParameters
+    graph: bytes
+    total: bytes
+    public_keys: dict[int, bytes] = msgspec.field(default_factory=dict)
+    """Phone → its key: who advertised."""
+    sealed: dict[int, Sealed] = msgspec.field(default_factory=dict)
+    """Phone → the list that it sealed, and its commitment: A1."""
+    mail: list[memoryview] = msgspec.field(default_factory=list)
+    """Ciphertexts that are not handed over yet, see `Mail`."""
+    masked: set[int] = msgspec.field(default_factory=set)
+    """Phones whose input arrived: A2."""
+    revealed: dict[int, bytes] = msgspec.field(default_factory=dict)
+    """Phone → the shares that it revealed."""
+    salt: bytes = b""
+    """Of the sum's keys."""
+    version: int = 0
+    """Of the protocol; none where a former one began the sum."""
+
+
+class Crowd:
+    """Who is in a sum in the present round, as tables over all of its phones.
+
+    Attributes:
+        neighbourhoods: of the graph.
+        advertised: who advertised keys.
+        sealed: A1, who shared them.
+        masked: A2, whose input is in.
+        counts: how many neighbours of each phone are in by the round before.
+        keys: of each phone, while they are told; uint8 of shape (phones, 32).
+    """
+
+    def __init__(self, state: State, neighbourhoods: Neighbourhoods) -> None:
+        parameters = state.parameters
+        self.neighbourhoods = neighbourhoods
+        self.advertised = marked(state.public_keys, parameters)
+        self.sealed = marked(state.sealed, parameters)
+        self.masked = marked(state.masked, parameters)
+        self.counts = np.zeros(0, dtype=np.intp)
+        self.keys = np.zeros((0, KEY_BYTES), dtype=np.uint8)
+        if state.round is Round.SHARE_KEYS:
+            self.counts = neighbourhoods.counts(self.advertised)
+            self.keys = np.zeros((parameters.phones, KEY_BYTES), dtype=np.uint8)
+            keys = np.frombuffer(b"".join(state.public_keys.values()), dtype=np.uint8)
+            self.keys[list(state.public_keys)] = keys.reshape(-1, KEY_BYTES)
+        elif state.round in (Round.MASKED_INPUT, Round.UNMASK):
+            self.counts = neighbourhoods.counts(self.sealed)
+
+
+def marked(phones: Collection[int], parameters: SumParameters) -> Members:
+    """Some phones, as marks among all."""
+    marks = np.zeros(parameters.phones, dtype=np.bool_)
+    marks[list(phones)] = True
+    return marks
