@@ -11,14 +11,13 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from support.deadly import deadly
+from support.deadly import Deadly
 
 from earshot_simulations import Discovery, Settings, Summation, result, simulate
 from earshot_simulations.engine.states import NEW, States
 from earshot_simulations.learning import simulation
 from earshot_simulations.learning.differences import MEASURED
 from earshot_simulations.learning.run import DIGEST, Run
-from earshot_simulations.populations import Blobs
 
 SETTINGS = Settings(
     discovery=Discovery.LOCAL,
@@ -80,18 +79,16 @@ def test_an_interrupted_run_leaves_nothing_on_the_disk(folder: Path) -> None:
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("summation", Summation)
+@pytest.mark.parametrize("answer", ["LocalCentroids", "SharedKeys", "MaskedInput"])
 def test_a_killed_process_costs_no_bit(
-    summation: Summation, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+    answer: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    settings = replace(SETTINGS, summation=summation)
+    settings = replace(SETTINGS, summation=Summation.REAL)
     whole = simulate(settings)
-    crowd = Blobs(120, 10, 3, settings.labelled, settings.seed)
-    monkeypatch.setattr(
-        simulation, "open_population", lambda *given: deadly(crowd, tmp_path, phone=77)
-    )
+    deadly = Deadly(folder=tmp_path, phone=77, answer=answer, spared=os.getpid())
+    monkeypatch.setattr(simulation, "_attack", lambda *given: deadly)
     run = simulate(replace(settings, jobs=2))
-    assert (tmp_path / "death-0-of-77").exists()
+    assert (tmp_path / "death-0").exists()
     assert found(run) == found(whole)
     assert left_behind(tmp_path) == []
 
@@ -100,14 +97,14 @@ def test_a_killed_process_costs_no_bit(
 def test_processes_that_die_without_end_are_an_error_by_name(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    crowd = Blobs(120, 10, 3, SETTINGS.labelled, SETTINGS.seed)
-    monkeypatch.setattr(
-        simulation, "open_population", lambda *given: deadly(crowd, tmp_path, 77, times=100)
-    )
+    deadly = Deadly(folder=tmp_path, phone=77, answer="SharedKeys", times=100, spared=os.getpid())
+    monkeypatch.setattr(simulation, "_attack", lambda *given: deadly)
     run = simulate(replace(SETTINGS, jobs=2))
     assert run.interrupted is not None
+    assert run.interrupted.startswith("interrupted in the step 'centroid vote: share keys': ")
     assert "died 3 times in a row" in run.interrupted
-    assert run.steps == ()
+    assert [step.step for step in run.steps][-1] == "centroid vote: advertise keys"
+    assert run.global_centroids is not None
 
 
 FULL = """

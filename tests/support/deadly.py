@@ -1,39 +1,47 @@
-"""A crowd among which a process is killed, once; a module, so that other processes find it."""
+"""A crowd that takes processes with it; a module, so that other processes find it."""
 
 from __future__ import annotations
 
 import os
 import signal
+from dataclasses import dataclass
 from pathlib import Path
 
-from earshot_simulations.populations import Blobs, Recordings
+from earshot_protocol.wire import Answer
+from earshot_simulations.adversary.attack import Attack
 
 
-class Deadly(Blobs):
-    """Blobs, of which one phone takes the process with it that first asks what it heard.
+@dataclass(frozen=True, kw_only=True)
+class Deadly(Attack):
+    """No attack: one phone whose process is killed when it has made a certain answer.
 
-    `times` says how often, each marked by a file in `folder`; `alone` is a process that is spared.
+    That is the worst moment: keys and shares are drawn, and neither state nor answer is out.
+
+    Attributes:
+        folder: marks each death with a file.
+        phone: which.
+        answer: name of the type of the answer.
+        times: so many processes die, then the phone answers.
+        spared: a process that does not die.
     """
 
     folder: Path
     phone: int
-    times: int
-    alone = 0
+    answer: str
+    times: int = 1
+    spared: int
 
-    def recordings(self, phone: int) -> Recordings:
-        if phone == self.phone and os.getpid() != self.alone:
-            for death in range(self.times):
-                try:
-                    (self.folder / f"death-{death}-of-{phone}").touch(exist_ok=False)
-                except FileExistsError:
-                    continue
-                os.kill(os.getpid(), signal.SIGKILL)
-        return super().recordings(phone)
+    def sent(self, phone: int, answer: Answer) -> bytes:
+        if (phone, type(answer).__name__) == (self.phone, self.answer):
+            self._die()
+        return super().sent(phone, answer)
 
-
-def deadly(population: Blobs, folder: Path, phone: int, times: int = 1) -> Deadly:
-    """The same crowd, but deadly; this process is spared."""
-    crowd = Deadly.__new__(Deadly)
-    crowd.__dict__.update(population.__dict__)
-    crowd.folder, crowd.phone, crowd.times, crowd.alone = folder, phone, times, os.getpid()
-    return crowd
+    def _die(self) -> None:
+        if os.getpid() == self.spared:
+            return
+        for death in range(self.times):
+            try:
+                (self.folder / f"death-{death}").touch(exist_ok=False)
+            except FileExistsError:
+                continue
+            os.kill(os.getpid(), signal.SIGKILL)

@@ -6,28 +6,42 @@ import json
 import sys
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from earshot_protocol.errors import InvalidInputError
 from earshot_server.commands.routes import given
 from earshot_simulations.commands.running import run_and_write, summarize
+from earshot_simulations.learning.differences import WHERE
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
     from earshot_simulations.learning.differences import Pair
 
-_BESIDE = frozenset({"repeat", "jobs", "out", "overwrite", "as_json"})
+_BESIDE = WHERE | {"repeat", "out", "overwrite", "as_json"}
 """What may be given with it: where it runs and what is kept, nothing of what is done."""
 _MOST_SHOWN = 10
 
 
 def repeated(
-    context: typer.Context, kept: Path, jobs: int, out: Path | None, overwrite: bool, as_json: bool
+    context: typer.Context,
+    kept: Path,
+    where: Mapping[str, Any],
+    out: Path | None,
+    overwrite: bool,
+    as_json: bool,
 ) -> None:
     """Do a kept run again, and say whether it came to the same result, bit for bit.
+
+    Args:
+        context: of the command.
+        kept: its `result.json`, or the folder of it.
+        where: it runs this time, by the names of `WHERE`.
+        out: as for a run.
+        overwrite: as for a run.
+        as_json: whether to print JSON, and nothing else.
 
     Raises:
         InvalidInputError: another option is given, or the run cannot be repeated; see
@@ -49,7 +63,7 @@ def repeated(
     settings, changed = repeatable(then)
     if changed:
         print(f"other than then: {_named(changed)}; figures may differ", file=sys.stderr)
-    run = run_and_write(replace(settings, jobs=jobs), out, overwrite)
+    run = run_and_write(replace(settings, **where), out, overwrite)
     now = result(run)
     differs = outcome(then, now)
     if as_json:

@@ -116,8 +116,15 @@ def simulate(
     summation: Annotated[
         Summation, typer.Option(help="ideal replaces the cryptography, and nothing else.")
     ] = _DEFAULT.summation,
-    engine: Annotated[Engine, typer.Option(help="Where phones run.")] = _DEFAULT.engine,
-    jobs: Annotated[int, typer.Option(help="Processes.")] = os.cpu_count() or 1,
+    engine: Annotated[
+        Engine,
+        typer.Option(help="Where phones run: in processes of this machine, or on a Ray cluster."),
+    ] = _DEFAULT.engine,
+    address: Annotated[
+        str | None,
+        typer.Option(help="HOST:PORT of the Ray cluster; by default one is started here."),
+    ] = None,
+    jobs: Annotated[int, typer.Option(help="Processes of this machine.")] = os.cpu_count() or 1,
     seed: Annotated[int, typer.Option(help="Of everything but keys.")] = _DEFAULT.seed,
     dimensions: Annotated[
         int | None,
@@ -165,7 +172,8 @@ def simulate(
     if context.invoked_subcommand is not None:
         return
     if repeat is not None:
-        repeated(context, repeat, jobs, out, overwrite, as_json)
+        where = {"engine": engine, "address": address, "jobs": jobs}
+        repeated(context, repeat, where, out, overwrite, as_json)
         return
     chosen = dict(locals())  # every setting is an option of its name
     options = {field.name: chosen[field.name] for field in fields(Settings)}

@@ -126,15 +126,24 @@ class _Place:
     """The temporary folder of one simulation: its scenario, and the states of its phones."""
 
     def __init__(self, scenario: Scenario) -> None:
-        # Unlike pickle's, it takes what only the main program defines.
+        from joblib.externals.loky.backend import resource_tracker
         from joblib.externals.loky.backend.reduction import dumps
 
         self.folder = Path(tempfile.mkdtemp(prefix="earshot-phones-"))
-        # The latest moment is the end of this process.
-        self.remove = weakref.finalize(self, shutil.rmtree, self.folder, ignore_errors=True)
+        # The latest moment is the end of this process; if it is killed, joblib's own removes them.
+        resource_tracker.register(str(self.folder), "folder")
+        self.remove = weakref.finalize(self, _remove, self.folder)
         self.states = States(self.folder, scenario.population.phones)
+        # Unlike pickle's, these bytes take what only the main program defines.
         packed = bytes(dumps(scenario))
         write_whole(self.folder / _SCENARIO, packed, len(packed))
+
+
+def _remove(folder: Path) -> None:
+    from joblib.externals.loky.backend import resource_tracker
+
+    shutil.rmtree(folder, ignore_errors=True)
+    resource_tracker.unregister(str(folder), "folder")
 
 
 def _answer_batch(folder: Path, step: int, jobs: Sequence[Job]) -> Answered:

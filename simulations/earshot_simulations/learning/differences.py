@@ -7,7 +7,7 @@ from typing import Any
 
 from earshot_simulations.learning.settings import OPTIONS
 
-WHERE = frozenset({"engine", "jobs"})
+WHERE = frozenset({"address", "engine", "jobs"})
 """Settings that decide where phones run, and nothing of the result."""
 
 MEASURED = frozenset({"configuration", "peak_memory_mb", "provenance", "seconds"})

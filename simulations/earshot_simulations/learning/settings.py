@@ -89,6 +89,9 @@ class Engine(enum.StrEnum):
     """Where the phones run."""
 
     LOCAL = "local"
+    """In processes of this machine."""
+    RAY = "ray"
+    """On the nodes of a Ray cluster."""
 
 
 class Agreement(enum.StrEnum):
@@ -139,7 +142,8 @@ class Settings:
         discovery: how global centroids are found.
         summation: how ballots are added up.
         engine: where phones run.
-        jobs: processes.
+        address: HOST:PORT of a Ray cluster; None for one of the run's own, on this machine.
+        jobs: processes of this machine.
         seed: of everything but keys.
         dimensions: of the projection in which sound is clustered; None for what suits the route.
         local_centroids: k.
@@ -172,6 +176,7 @@ class Settings:
     discovery: Discovery = Discovery.SECURE_SUM
     summation: Summation = Summation.REAL
     engine: Engine = Engine.LOCAL
+    address: str | None = None
     jobs: int = field(default_factory=lambda: os.cpu_count() or 1)
     seed: int = 0
     dimensions: int | None = None
@@ -192,6 +197,7 @@ class Settings:
         checks.whole("recordings", self.recordings, 1, LARGEST_RECORDINGS)
         checks.whole("scenes", self.scenes)
         check_processes("jobs", self.jobs)
+        self._check_address()
         checks.whole("phones", self.phones, 3, MOST_PHONES)
         checks.share("labelled", self.labelled)
         checks.whole("seed", self.seed, 0)
@@ -207,6 +213,19 @@ class Settings:
                 f"no phone as it comes would take part, with --policy {self.agreement}: "
                 f"{'; '.join(refusals)} (--policy {Agreement.ANYTHING} simulates phones that agree "
                 "all the same, and the report says so)"
+            )
+
+    def _check_address(self) -> None:
+        if self.address is None:
+            return
+        if self.engine is not Engine.RAY:
+            raise InvalidParametersError(
+                f"address={self.address}: only --engine {Engine.RAY} runs at an address"
+            )
+        host, _, port = self.address.rpartition(":")
+        if not host or not (port.isascii() and port.isdecimal() and 0 < int(port) < 2**16):
+            raise InvalidParametersError(
+                f"address={self.address}: must be HOST:PORT of a Ray cluster, as 10.0.0.7:6379"
             )
 
     @property

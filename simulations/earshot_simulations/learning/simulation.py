@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from contextlib import ExitStack, closing
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, closing, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,7 +28,7 @@ from earshot_simulations.adversary.success import Success, measure
 from earshot_simulations.engine.course import Course, Progress
 from earshot_simulations.engine.dropouts import draw_dropouts
 from earshot_simulations.engine.ideal import IDEAL
-from earshot_simulations.engine.interface import EngineError, Scenario
+from earshot_simulations.engine.interface import Engine, EngineError, Scenario
 from earshot_simulations.engine.local import LocalEngine
 from earshot_simulations.learning import settings as names
 from earshot_simulations.learning.configuration import configuration
@@ -50,7 +50,6 @@ SUMMATIONS: Mapping[names.Summation, Summation] = {
     names.Summation.REAL: BELL,
     names.Summation.IDEAL: IDEAL,
 }
-ENGINES: Mapping[names.Engine, type[LocalEngine]] = {names.Engine.LOCAL: LocalEngine}
 """What the settings name."""
 
 HEAR = "hear"
@@ -77,11 +76,13 @@ def simulate(settings: Settings, progress: Progress = _no_progress) -> Run:
     Raises:
         InvalidParametersError: settings that cannot be simulated; before any work.
         InvalidInputError: a folder without usable recordings.
+        ClusterError: there is no such cluster, or it cannot run phones; before any work.
     """
     settings.check()
     started = time.perf_counter()
     # Closing, not entering: what is heard on entering could not be interrupted.
     with ExitStack() as stack:
+        start = stack.enter_context(_engines(settings))
         population = stack.enter_context(closing(open_population(settings, progress)))
         parameters = settings.parameters(population)
         parameters.check_feasible()
@@ -96,7 +97,7 @@ def simulate(settings: Settings, progress: Progress = _no_progress) -> Run:
         scenario = Scenario(
             population, settings.seed, summation, POLICIES[settings.agreement], attack
         )
-        engine = stack.enter_context(ENGINES[settings.engine](scenario, settings.jobs))
+        engine = stack.enter_context(start(scenario))
         course = Course(
             parameters,
             engine,
@@ -138,6 +139,18 @@ def simulate(settings: Settings, progress: Progress = _no_progress) -> Run:
             peak_memory_mb=engine.peak_memory() / 2**20,
             seconds=time.perf_counter() - started,
         )
+
+
+@contextmanager
+def _engines(settings: Settings) -> Iterator[Callable[[Scenario], Engine]]:
+    """What starts the engine of the settings, connected to its cluster if it has one."""
+    if settings.engine is names.Engine.LOCAL:
+        yield lambda scenario: LocalEngine(scenario, settings.jobs)
+        return
+    from earshot_simulations.engine.ray import RayEngine, connected
+
+    with connected(settings.address, settings.jobs) as cluster:
+        yield lambda scenario: RayEngine(scenario, cluster)
 
 
 def _attack(settings: Settings, population: Population) -> Attack:

@@ -1,0 +1,175 @@
+"""Phones on a Ray cluster: the same bits, and every trouble by its name."""
+
+from __future__ import annotations
+
+import os
+import socket
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import pytest
+from support.deadly import Deadly
+
+from earshot_protocol import distribution
+from earshot_protocol.errors import InvalidParametersError
+from earshot_simulations import Discovery, Settings, Summation, result, simulate
+from earshot_simulations.engine import ray as on_ray
+from earshot_simulations.engine.ray import ClusterError, MissingRayError
+from earshot_simulations.learning import simulation
+from earshot_simulations.learning.differences import MEASURED
+from earshot_simulations.learning.run import DIGEST, Run
+from earshot_simulations.learning.settings import Engine
+
+SETTINGS = Settings(
+    discovery=Discovery.LOCAL,
+    phones=120,
+    recordings=10,
+    scenes=3,
+    dropout=0.1,
+    jobs=2,
+    seed=3,
+)
+ON_RAY = replace(SETTINGS, engine=Engine.RAY)
+OBJECT_BYTES = 80 * 2**20
+
+
+def found(run: Run) -> dict[str, object]:
+    """All of a result that is decided by its settings."""
+    left_out = MEASURED | {DIGEST}
+    return {name: value for name, value in result(run).items() if name not in left_out}
+
+
+def left_behind() -> set[str]:
+    return {path.name for path in Path(tempfile.gettempdir()).glob("earshot-phones-*-*")}
+
+
+@pytest.fixture
+def cluster() -> Iterator[Any]:
+    """Two nodes on this machine, a process each, that know nothing of each other's memory."""
+    from ray.cluster_utils import Cluster
+
+    node = {"num_cpus": 1, "object_store_memory": OBJECT_BYTES, "include_dashboard": False}
+    nodes = Cluster(initialize_head=True, head_node_args=node)
+    nodes.other = nodes.add_node(**node)
+    yield nodes
+    nodes.shutdown()
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("summation", Summation)
+def test_the_bits_are_the_same_wherever_phones_run(summation: Summation) -> None:
+    before = left_behind()
+    settings = replace(SETTINGS, summation=summation)
+    alone = found(simulate(replace(settings, jobs=1)))
+    assert found(simulate(settings)) == alone
+    assert found(simulate(replace(settings, engine=Engine.RAY))) == alone
+    assert left_behind() == before
+
+
+@pytest.mark.slow
+def test_a_killed_worker_of_two_nodes_costs_no_bit(
+    cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    before = left_behind()
+    whole = found(simulate(replace(SETTINGS, jobs=1)))
+    deadly = Deadly(folder=tmp_path, phone=77, answer="SharedKeys", spared=os.getpid())
+    monkeypatch.setattr(simulation, "_attack", lambda *given: deadly)
+    places: list[set[str]] = []
+
+    def look(what: str, done: int, total: int) -> None:
+        places.append(left_behind() - before)
+
+    run = simulate(replace(ON_RAY, address=cluster.address), look)
+    assert (tmp_path / "death-0").exists()
+    assert found(run) == whole
+    assert max(map(len, places)) == 2  # each node has its own phones' states
+    assert left_behind() == before
+
+
+@pytest.mark.slow
+def test_a_node_that_leaves_ends_the_run_by_name_and_keeps_finished_steps(cluster: Any) -> None:
+    leaving, before = "centroid vote: share keys", left_behind()
+
+    def leave(what: str, done: int, total: int) -> None:
+        if what == leaving and not done:
+            cluster.remove_node(cluster.other, allow_graceful=False)
+
+    run = simulate(replace(ON_RAY, address=cluster.address), leave)
+    assert run.interrupted is not None
+    assert run.interrupted.startswith(f"interrupted in the step '{leaving}': the node ")
+    assert "has left the Ray cluster, and with it the states of its phones" in run.interrupted
+    assert "(1 of 2 processes were there)" in run.interrupted
+    assert [step.step for step in run.steps][-1] == "centroid vote: advertise keys"
+    assert run.global_centroids is not None
+    assert left_behind() == before
+
+
+@pytest.mark.slow
+def test_processes_that_die_without_end_are_an_error_by_name(
+    cluster: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    deadly = Deadly(folder=tmp_path, phone=7, answer="LocalCentroids", times=99, spared=0)
+    monkeypatch.setattr(simulation, "_attack", lambda *given: deadly)
+    run = simulate(replace(ON_RAY, address=cluster.address))
+    assert run.interrupted is not None
+    assert "died 4 times under the same work" in run.interrupted
+
+
+@pytest.mark.slow
+def test_a_node_with_other_software_is_refused_before_any_work(
+    cluster: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours = distribution.version()
+    monkeypatch.setattr(distribution, "version", lambda: "9.9")
+    with pytest.raises(ClusterError, match=f"has Earshot {ours}, and this machine Earshot 9.9"):
+        simulate(replace(ON_RAY, address=cluster.address), refuse_work)
+
+
+def refuse_work(what: str, done: int, total: int) -> None:
+    raise AssertionError("work began")
+
+
+def test_where_nobody_listens_there_is_no_cluster() -> None:
+    with socket.socket() as closed:  # bound, but it does not listen
+        closed.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{closed.getsockname()[1]}"
+        began = time.monotonic()
+        with pytest.raises(ClusterError, match=f"{address}: no Ray cluster there"):
+            simulate(replace(ON_RAY, address=address), refuse_work)
+        assert time.monotonic() - began < 10
+
+
+@pytest.mark.slow
+def test_what_listens_and_is_no_cluster_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(on_ray, "_GREET_SECONDS", 4)
+    with socket.create_server(("127.0.0.1", 0)) as silent:
+        address = f"127.0.0.1:{silent.getsockname()[1]}"
+        began = time.monotonic()
+        with pytest.raises(ClusterError, match="something listens there, but within 4 seconds"):
+            simulate(replace(ON_RAY, address=address), refuse_work)
+        assert time.monotonic() - began < 15
+
+
+def test_without_ray_it_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "ray", None)
+    with pytest.raises(MissingRayError, match=r"pip install 'earshot-sensing\[cluster\]'"):
+        simulate(ON_RAY, refuse_work)
+
+
+@pytest.mark.parametrize(
+    "address", ["", "10.0.0.7", "10.0.0.7:", ":6379", "head:port", "head:0", "head:65536", "a:²"]
+)
+def test_an_address_has_a_host_and_a_port(address: str) -> None:
+    with pytest.raises(InvalidParametersError, match="must be HOST:PORT"):
+        replace(ON_RAY, address=address).check()
+
+
+def test_an_address_is_for_a_cluster() -> None:
+    with pytest.raises(InvalidParametersError, match="only --engine ray runs at an address"):
+        replace(SETTINGS, address="10.0.0.7:6379").check()
+    replace(ON_RAY, address="10.0.0.7:6379").check()
