@@ -1,4 +1,4 @@
-"""The cluster file and its container: nothing in them that Ray does not know, and no other image."""
+"""The cluster file and its container: nothing in them that Ray does not know."""
 
 from __future__ import annotations
 
