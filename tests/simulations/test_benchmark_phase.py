@@ -22,7 +22,7 @@ from earshot_simulations.benchmarks.phase_picture import draw
 from earshot_simulations.commands.bench import app
 from earshot_simulations.learning.provenance import OtherVersionError
 from earshot_simulations.learning.run import PHASE_FAILED, Run
-from earshot_simulations.learning.settings import Discovery, Settings, Summation
+from earshot_simulations.learning.settings import Discovery, Engine, Settings, Summation
 from earshot_simulations.learning.simulation import simulate
 from earshot_simulations.sweeps.rows import Figures
 
@@ -35,6 +35,7 @@ def known(settings: Settings) -> Figures:
     return {
         "discovery": settings.discovery.value,
         "summation": settings.summation.value,
+        "engine": settings.engine.value,
         "phones": settings.phones,
         "survivors": settings.phones,
         "neighbours": degree,
@@ -129,7 +130,7 @@ def test_a_phase_without_a_result_is_no_figure(make_run: Callable[..., Run]) -> 
 def test_the_table_has_units_and_says_where() -> None:
     lines = phase.table([known(replace(BASE, phones=100_000))]).splitlines()
     assert lines[2] == (
-        "| local | real | 100,000 | 40 | 1,000 | 1 | 2 | 1.05 | 80.0 | 10.0 | 100.0 |"
+        "| local | real | local | 100,000 | 40 | 1,000 | 1 | 2 | 1.05 | 80.0 | 10.0 | 100.0 |"
     )
     assert lines[-1] == "an abacus; 1 process"
 
@@ -151,16 +152,19 @@ def test_what_is_done_is_kept_and_not_done_again(tmp_path: Path) -> None:
     sizes = [replace(BASE, phones=phones) for phones in (10_000, 1000, 100_000)]
     with pytest.raises(BenchmarkError, match="no memory"):
         phase.benchmark(sizes, kept, measure)
-    room = 4
+    room = 5
     rows, every = phase.benchmark(sizes, kept, measure)
     assert done == [10_000, 1000, 100_000]
     assert rows == every == [known(settings) for settings in sizes]
+    # So does the same elsewhere.
+    ray = [replace(BASE, phones=1000, engine=Engine.RAY)]
+    assert [each["engine"] for each in phase.benchmark(ray, kept, measure)[0]] == ["ray"]
     # Another series lies beside it, and is not mixed into what was asked for.
     other = [replace(BASE, phones=1000, discovery=Discovery.SECURE_SUM)]
     rows, every = phase.benchmark(other, kept, measure)
     assert [each["discovery"] for each in rows] == ["secure-sum"]
-    assert len(every) == 4
-    assert len(kept.read_text().splitlines()) == 4
+    assert len(every) == 5
+    assert len(kept.read_text().splitlines()) == 5
 
 
 def test_phases_of_another_version_are_refused(

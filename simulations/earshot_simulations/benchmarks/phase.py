@@ -24,7 +24,7 @@ from earshot_simulations.benchmarks.growth import Growth, growth
 from earshot_simulations.benchmarks.machine import machine
 from earshot_simulations.learning.provenance import check_version
 from earshot_simulations.learning.run import PHASE_FAILED, Run
-from earshot_simulations.learning.settings import Agreement, Settings, Summation
+from earshot_simulations.learning.settings import Agreement, Engine, Settings, Summation
 from earshot_simulations.learning.simulation import simulate
 from earshot_simulations.sweeps.rows import Figures, opened
 from earshot_simulations.sweeps.sweep import Measure, Phase
@@ -32,7 +32,7 @@ from earshot_simulations.sweeps.sweep import Measure, Phase
 PER_PHONE = ("phone_cpu_ms", "phone_bytes_up", "phone_bytes_down")
 """Figures of a row whose growth matters to a phone."""
 _MEASURE = "bench phase"
-_FIRST_PHONES = 100
+_FIRST_PHONES = 200
 
 
 def benchmark(
@@ -63,7 +63,8 @@ def benchmark(
     for settings in each:
         settings.check()
     run = measure or _in_a_process_of_its_own
-    phases = [Phase(Measure(_MEASURE, run), settings) for settings in each]
+    # Where phones run is nothing to a sweep, and much to a measurement.
+    phases = [Phase(Measure(f"{_MEASURE}, {settings.engine}", run), settings) for settings in each]
     with tempfile.TemporaryDirectory(prefix="earshot-bench-") as folder:
         file = kept or Path(folder) / "phases.jsonl"
         with opened(file) as rows:
@@ -94,6 +95,7 @@ def row(settings: Settings, run: Run) -> Figures:
     return {
         "discovery": settings.discovery.value,
         "summation": settings.summation.value,
+        "engine": settings.engine.value,
         "phones": settings.phones,
         "survivors": run.survivors,
         "neighbours": _neighbours(settings) if real else None,
@@ -129,10 +131,21 @@ def _in_a_process_of_its_own(settings: Settings) -> Figures:
 
 def _measured(settings: Settings) -> Figures:
     few = min(settings.phones, _FIRST_PHONES)
-    simulate(replace(settings, phones=few, policy=Agreement.ANYTHING))
-    with shown() as progress:
-        run = simulate(settings, progress)
+    try:
+        simulate(replace(settings, phones=few, policy=Agreement.ANYTHING))
+        with shown() as progress:
+            run = simulate(settings, progress)
+    finally:
+        if settings.engine is Engine.LOCAL and settings.jobs > 1:
+            _end_workers()
     return row(settings, run)
+
+
+def _end_workers() -> None:
+    """End the engine's processes: this one, which is no main program, would wait for them."""
+    from joblib.externals.loky import get_reusable_executor
+
+    get_reusable_executor().shutdown(wait=True, kill_workers=True)
 
 
 def growths(rows: Sequence[Figures]) -> dict[str, Growth]:
@@ -174,6 +187,7 @@ def table(rows: Sequence[Figures]) -> str:
     columns: Mapping[str, Callable[[Figures], str]] = {
         "discovery": lambda each: str(each["discovery"]),
         "sums": lambda each: str(each["summation"]),
+        "engine": lambda each: str(each["engine"]),
         "phones": lambda each: f"{each['phones']:,}",
         "k": lambda each: "" if each["neighbours"] is None else str(each["neighbours"]),
         "seconds": lambda each: f"{each['seconds']:,.0f}",
@@ -184,7 +198,7 @@ def table(rows: Sequence[Figures]) -> str:
         "a phone's kB up": lambda each: f"{_value(each['phone_bytes_up']) / 1e3:.1f}",
         "a phone's kB down": lambda each: f"{_value(each['phone_bytes_down']) / 1e3:.1f}",
     }
-    left = {"discovery", "sums"}
+    left = {"discovery", "sums", "engine"}
     rule = "|".join("---" if name in left else "---:" for name in columns)
     lines = [f"| {' | '.join(columns)} |", f"|{rule}|"]
     lines += [f"| {' | '.join(cell(each) for cell in columns.values())} |" for each in rows]

@@ -8,6 +8,7 @@ from typing import Any
 
 from earshot_protocol.errors import InvalidInputError
 from earshot_simulations.learning.drawing import PALETTE
+from earshot_simulations.learning.settings import Engine
 from earshot_simulations.reproductions.comparison import panels_for, plain_logarithmic
 from earshot_simulations.sweeps.rows import Figures
 
@@ -45,16 +46,18 @@ def draw(rows: Sequence[Figures], path: Path) -> None:
     """
     from matplotlib.ticker import LogLocator
 
-    series: dict[tuple[str, str], list[Figures]] = {}
+    series: dict[str, list[Figures]] = {}
     for each in rows:
-        series.setdefault((str(each["discovery"]), str(each["summation"])), []).append(each)
+        name = f"{each['discovery']}, {each['summation']} sums"
+        if each["engine"] != Engine.LOCAL:
+            name += f", {each['engine']}"
+        series.setdefault(name, []).append(each)
     sizes = sorted({*map(_phones, rows)})
     figure, axes = panels_for(2, 2, 5.6)
     for axis, (title, unit, figures) in zip(axes.flat, _PANELS, strict=True):
         for name, style in figures.items():
-            for colour, (labels, found) in zip(PALETTE, sorted(series.items()), strict=False):
+            for colour, (label, found) in zip(PALETTE, sorted(series.items()), strict=False):
                 ordered = sorted(found, key=_phones)
-                label = ", ".join(labels) + " sums"
                 values = [float(each[name] or 0) / unit for each in ordered]
                 axis.plot([*map(_phones, ordered)], values, style, color=colour, label=label)
                 if name.startswith("phone_"):

@@ -15,7 +15,8 @@ from earshot_models.commands.progress import Progress
 from earshot_protocol import distribution
 from earshot_protocol.shipped_encoders import SHIPPED_ENCODERS
 from earshot_simulations.engine.quiet import let_cancelled_jobs_go
-from earshot_simulations.learning.settings import BLOBS, SOUNDSCAPES, Settings
+from earshot_simulations.learning.differences import WHERE
+from earshot_simulations.learning.settings import BLOBS, SOUNDSCAPES, Engine, Settings
 from earshot_simulations.sweeps.rows import Figures, opened
 
 PHASES = "phases"
@@ -46,7 +47,8 @@ class Phase:
     def configuration(self) -> Mapping[str, object]:
         """All that the figures depend on; sound by what is in the files, not by where they lie."""
         settings = msgspec.to_builtins(asdict(self.settings))
-        del settings["jobs"]
+        for where in WHERE:
+            del settings[where]
         if self.settings.data not in (BLOBS, SOUNDSCAPES):
             settings["data"] = _folder_digest(Path(self.settings.data))
         if self.settings.encoder not in (None, *SHIPPED_ENCODERS):
@@ -126,7 +128,9 @@ def measured(
 
 
 def _figures(phase: Phase) -> tuple[str, Figures]:
-    return phase.key, phase.measure.run(replace(phase.settings, jobs=1))
+    return phase.key, phase.measure.run(
+        replace(phase.settings, engine=Engine.LOCAL, address=None, jobs=1)
+    )
 
 
 @functools.lru_cache
