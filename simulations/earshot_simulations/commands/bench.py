@@ -12,7 +12,7 @@ import typer
 
 from earshot_models.commands.progress import shown
 from earshot_protocol.errors import InvalidParametersError
-from earshot_simulations.learning.settings import Discovery, Settings, Summation
+from earshot_simulations.learning.settings import Discovery, Engine, Settings, Summation
 
 app = typer.Typer(add_completion=False, no_args_is_help=True)
 
@@ -65,7 +65,11 @@ def optics(
 
 @app.command()
 def api(
-    phones: Annotated[int, typer.Option(help="Phones that enrol and take part.")] = 2000,
+    phones: Annotated[int, typer.Option(help="Phones that take part.")] = 2000,
+    enrol: Annotated[
+        int,
+        typer.Option(help="How many of them enrol over HTTP; the others are known beforehand."),
+    ] = 1000,
     dropout: Annotated[
         float, typer.Option(help="Fraction of phones that vanish, each before a random step.")
     ] = 0.05,
@@ -81,12 +85,11 @@ def api(
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """A learning phase over HTTP against PostgreSQL: time, latencies, sizes, errors."""
-    from earshot_simulations.benchmarks import api as measured
+    from earshot_simulations.benchmarks.api.benchmark import Setup, benchmark
 
+    setup = Setup(phones, enrol, dropout, step_seconds, workers, processes, slow, seed)
     with shown() as progress:
-        figures = measured.benchmark(
-            phones, dropout, step_seconds, workers, processes, slow, seed, progress
-        )
+        figures = benchmark(setup, progress)
     _print(figures, as_json)
 
 
@@ -101,6 +104,7 @@ def phase(
     summation: Annotated[
         Summation, typer.Option(help="ideal replaces the cryptography, and nothing else.")
     ] = Summation.REAL,
+    engine: Annotated[Engine, typer.Option(help="Where phones run.")] = Engine.LOCAL,
     recordings: Annotated[int, typer.Option(help="Of a phone, on average.")] = 50,
     dropout: Annotated[float, typer.Option(help="Fraction of phones that vanish.")] = 0.05,
     jobs: Annotated[int, typer.Option(help="Processes.")] = os.cpu_count() or 1,
@@ -127,6 +131,7 @@ def phase(
             phones=number,
             discovery=discovery,
             summation=summation,
+            engine=engine,
             recordings=recordings,
             dropout=dropout,
             jobs=jobs,

@@ -1,0 +1,1 @@
+"""`earshot bench api`: a whole learning phase over HTTP, against PostgreSQL."""

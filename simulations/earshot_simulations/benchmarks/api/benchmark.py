@@ -1,0 +1,242 @@
+"""A whole learning phase over HTTP: a real server, real phones, real cryptography, on loopback.
+
+The floor is measured in the same run: a request for which the server does nothing, and a durable
+commit of one row of the size of an answer, each one after the other on the same machine before the
+phones come.
+"""
+
+from __future__ import annotations
+
+import os
+import tempfile
+import time
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from multiprocessing import get_context
+from pathlib import Path
+from typing import Any
+
+import msgspec
+import numpy as np
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from earshot_protocol.api import Invite, StartPhase
+from earshot_protocol.checks import whole
+from earshot_protocol.phases.named_centroids import NamedCentroids
+from earshot_protocol.phases.parameters import Parameters
+from earshot_server.api.views import PhaseExport
+from earshot_simulations.benchmarks.api import server
+from earshot_simulations.benchmarks.api.enrolment import enrol
+from earshot_simulations.benchmarks.api.phones import (
+    ANSWER,
+    ENROL,
+    RECORDINGS,
+    TASK,
+    Figures,
+    Member,
+    population,
+    run_phones,
+)
+from earshot_simulations.benchmarks.api.usage import Usage
+from earshot_simulations.benchmarks.failure import BenchmarkError
+from earshot_simulations.benchmarks.machine import machine
+from earshot_simulations.benchmarks.slow_clients import SlowClients
+from earshot_simulations.engine.processes import check_processes
+from earshot_simulations.learning.settings import Discovery, Settings
+
+Progress = Callable[[str, int, int], None]
+
+_PATIENCE = 3600.0
+_PERCENTILES = (50, 95, 99)
+_SPARE = 0.01
+"""More phones than vanish may be missing, as a fraction: one that a busy machine makes late for a
+step does not end the phase, which a real operator would not plan without reserve either."""
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What is measured.
+
+    Attributes:
+        phones: that take part.
+        over_http: how many of them enrol over HTTP, and are measured doing so; the others are in
+            the registry before.
+        dropout: the fraction that vanishes, each for good before a random step.
+        step_seconds: how long a step waits for the vanished.
+        workers: web processes of the server.
+        processes: that the phones share.
+        slow: connections of clients that let the server wait, all the time.
+        seed: of points, labels and dropouts.
+    """
+
+    phones: int
+    over_http: int
+    dropout: float
+    step_seconds: float
+    workers: int
+    processes: int
+    slow: int
+    seed: int
+
+    def check(self) -> None:
+        """Refuse what cannot be measured, before any work.
+
+        Raises:
+            InvalidParametersError: says which number, and what would be accepted.
+        """
+        check_processes("workers", self.workers)
+        check_processes("processes", self.processes)
+        whole("seed", self.seed, 0)
+        whole("enrol", self.over_http, 0)
+        self.parameters().check_feasible()
+
+    def parameters(self) -> Parameters:
+        """Of the phase: on the local route, with two secure sums."""
+        settings = Settings(
+            phones=self.phones,
+            recordings=RECORDINGS,
+            dropout=self.dropout + (_SPARE if self.dropout else 0.0),
+            corrupted=0.05,
+            local_centroids=4,
+            discovery=Discovery.LOCAL,
+        )
+        parameters = settings.parameters(population(self.phones, 0))
+        return msgspec.structs.replace(parameters, step_seconds=self.step_seconds)
+
+    def members(self, url: str) -> list[Member]:
+        """The phones, of which some are in the registry."""
+        steps = len(self.parameters().plan().steps)
+        random = np.random.default_rng([self.seed, 0xA])
+        answers = np.full(self.phones, steps)
+        vanishing = random.choice(self.phones, int(self.dropout * self.phones), replace=False)
+        answers[vanishing] = random.integers(steps, size=len(vanishing))
+        keys = [Ed25519PrivateKey.generate().private_bytes_raw() for _ in range(self.phones)]
+        few = min(self.over_http, self.phones)
+        names = [""] * few + enrol(url, keys[few:])
+        # Mixed, so that neither process has all that enrol.
+        mixed = random.permutation(self.phones)
+        return [
+            Member(place, int(answers[place]), keys[place], names[place])
+            for place in map(int, mixed)
+        ]
+
+
+def benchmark(setup: Setup, progress: Progress) -> dict[str, Any]:
+    """Run the phase and measure it.
+
+    Args:
+        setup: what.
+        progress: told how many phones have answered.
+
+    Returns:
+        Figures by name; milliseconds, seconds, megabytes and bytes as the names say.
+
+    Raises:
+        BenchmarkError: the server does not start, or the phase does not end.
+        InvalidParametersError: a number with which it would not, before any work.
+    """
+    setup.check()
+    from earshot_server.processes.embedded import embedded
+
+    with tempfile.TemporaryDirectory(prefix="earshot-bench-") as folder:
+        data = Path(folder)
+        with (
+            embedded(data / "database") as postgres,
+            server.serving(data, postgres.url, setup.workers) as (address, process),
+        ):
+            url = postgres.url
+            floor = server.floor(address, url)
+            members = setup.members(url)
+            size = server.database_bytes(url)
+            began = time.perf_counter()
+            with (
+                Usage(process, server.database_process(url)) as usage,
+                SlowClients(address, setup.slow) as others,
+            ):
+                figures, export = _run(setup, address, data, members, progress)
+            seconds = time.perf_counter() - began
+            grown = server.database_bytes(url) - size
+    report = _outcome(setup, export, seconds) | _requests(figures, seconds)
+    report |= usage.figures() | {"database_growth_bytes": grown}
+    report |= _generator(figures, seconds)
+    errors: Counter[str] = sum((each.errors for each in figures), Counter())
+    return report | {"errors": dict(errors)} | floor | others.figures() | {"machine": machine()}
+
+
+def _run(
+    setup: Setup, address: str, data: Path, members: list[Member], progress: Progress
+) -> tuple[list[Figures], PhaseExport]:
+    from earshot_server.operator_client import OperatorClient, read_token
+
+    client = OperatorClient(address, read_token(data))
+    code = client.invite(Invite(uses=setup.phones)).code
+    start = StartPhase(parameters=setup.parameters(), gather_seconds=_PATIENCE, anyway=True)
+    phase = client.start(start)
+    with ProcessPoolExecutor(setup.processes, mp_context=get_context("spawn")) as pool:
+        futures = [
+            pool.submit(
+                run_phones,
+                *(address, code, setup.phones, members[place :: setup.processes], setup.seed),
+            )
+            for place in range(setup.processes)
+        ]
+        began = time.perf_counter()
+        while not all(future.done() for future in futures):
+            view = client.phase(phase)
+            joined = view.steps[-1].answered if view.steps else view.joined
+            progress(view.step, joined, setup.phones)
+            if time.perf_counter() - began > _PATIENCE:
+                raise BenchmarkError(f"the phase does not end: {view.step}")
+            time.sleep(1.0)
+        figures = [future.result() for future in futures]
+    return figures, client.export(phase)
+
+
+def _outcome(setup: Setup, export: PhaseExport, seconds: float) -> dict[str, Any]:
+    phase, ending = export.phase, export.ending
+    found = len(set(ending.environments)) if isinstance(ending, NamedCentroids) else 0
+    return {
+        "phones": setup.phones,
+        "vanishing": int(setup.dropout * setup.phones),
+        "step_seconds": setup.step_seconds,
+        "status": phase.status,
+        "failure": phase.failure,
+        "environments": found,
+        "answered_last": phase.steps[-1].answered,
+        "seconds": seconds,
+    }
+
+
+def _requests(figures: list[Figures], seconds: float) -> dict[str, float]:
+    times = {
+        kind: np.concatenate([np.array(each.seconds.get(kind, ())) for each in figures]) * 1e3
+        for kind in (ENROL, TASK, ANSWER)
+    }
+    every = np.concatenate([*times.values()])
+    found: dict[str, float] = {
+        "requests": len(every),
+        "requests_per_second": len(every) / seconds,
+        "request_p99_ms": float(np.percentile(every, 99)),
+        "request_longest_ms": float(every.max()),
+    }
+    for kind, values in times.items():
+        found[f"{kind}_requests"] = len(values)
+        if len(values):
+            found |= {f"{kind}_p{p}_ms": float(np.percentile(values, p)) for p in _PERCENTILES}
+    return found
+
+
+def _generator(figures: list[Figures], seconds: float) -> dict[str, float]:
+    """What the phones' own processes took, and whether they kept the server waiting."""
+    late = np.concatenate([np.array(each.late) for each in figures]) * 1e3
+    spent = sum(each.cpu_seconds for each in figures)
+    return {
+        "answers_bytes": sum(each.bytes_up for each in figures),
+        "tasks_bytes": sum(each.bytes_down for each in figures),
+        "phones_cpu_seconds": spent,
+        "phones_cpu_share": spent / seconds / (os.cpu_count() or 1),
+        "phones_peak_memory_mb": sum(each.peak_memory for each in figures) / 2**20,
+        **{f"phones_late_p{p}_ms": float(np.percentile(late, p)) for p in _PERCENTILES},
+    }

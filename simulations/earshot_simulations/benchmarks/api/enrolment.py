@@ -1,0 +1,38 @@
+"""Phones that are in the registry before a phase begins."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from contextlib import closing
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from earshot_protocol.errors import InvalidInputError
+from earshot_server.store.database import Database
+from earshot_server.store.registry import Registry
+
+
+def enrol(url: str, keys: Sequence[bytes]) -> list[str]:
+    """Enrol phones in the database itself, in one transaction, under an invitation of their own.
+
+    Nothing of the API is passed over by it but the request: who can do this owns the database.
+
+    Args:
+        url: of the database, migrated.
+        keys: private ones, 32 bytes each.
+
+    Returns:
+        Their names, in order.
+    """
+    if not keys:
+        return []
+    invitation = secrets.token_bytes(16)
+    public = [
+        Ed25519PrivateKey.from_private_bytes(key).public_key().public_bytes_raw() for key in keys
+    ]
+    if len(set(public)) < len(public):
+        raise InvalidInputError("two phones have the same key; give each one of its own")
+    with closing(Database(url, pool_size=1)) as database, database.transaction():
+        registry = Registry(database)
+        return [str(registry.enrol(key, invitation, len(public))) for key in public]

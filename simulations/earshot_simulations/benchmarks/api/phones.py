@@ -1,0 +1,212 @@
+"""The phones of one process: many at a time, each with its real cryptography and its own key."""
+
+from __future__ import annotations
+
+import heapq
+import resource
+import threading
+import time
+from collections import Counter
+from typing import NamedTuple
+
+from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
+
+from earshot_client.labels import LabelHierarchy
+from earshot_client.phone import Phone
+from earshot_client.policy import Policy
+from earshot_client.store.memory import MemoryStore
+from earshot_client.transport.http import HttpTransport
+from earshot_protocol.api import NEW_PHONE
+from earshot_protocol.errors import EarshotError
+from earshot_protocol.messages import Wait
+from earshot_protocol.wire import Ending, encode
+from earshot_simulations.benchmarks.api.timed import Timed
+from earshot_simulations.engine.interface import HeardPoints
+from earshot_simulations.populations import Blobs, Population
+
+RECORDINGS = 20
+ENROL, TASK, ANSWER = "enrol", "task", "answer"
+_SCENES = 6
+_PAUSE = 0.5
+"""Seconds after an answer until a phone asks again."""
+_IDLE = 5.0
+"""Seconds until it does if it was refused, or has nothing to say to what it was asked."""
+_HELD = 1.0
+"""A phone that comes back later than so many seconds ends its connection, as a real one does."""
+_THREADS = 8
+
+
+class Member(NamedTuple):
+    """One phone, as another process is told of it.
+
+    Attributes:
+        number: which one's recordings it has.
+        answers: how many it gives before it vanishes.
+        key: its private key, 32 bytes.
+        name: under which the server knows that key; empty: it has to enrol.
+    """
+
+    number: int
+    answers: int
+    key: bytes
+    name: str
+
+
+class Figures(NamedTuple):
+    """What one process of phones measured.
+
+    Attributes:
+        seconds: from request to response, one entry each, by kind of request.
+        late: seconds that each turn began after its time: what this process, or a server that holds
+            all its threads, was behind.
+        errors: how often each was met.
+        bytes_up: of answers, without what HTTP adds.
+        bytes_down: of tasks that are answered.
+        cpu_seconds: of this process.
+        peak_memory: of it, in bytes.
+    """
+
+    seconds: dict[str, list[float]]
+    late: list[float]
+    errors: Counter[str]
+    bytes_up: int
+    bytes_down: int
+    cpu_seconds: float
+    peak_memory: int
+
+
+def population(phones: int, seed: int) -> Population:
+    """What the phones have heard."""
+    return Blobs(phones, RECORDINGS, _SCENES, 0.5, seed)
+
+
+def run_phones(address: str, code: str, phones: int, members: list[Member], seed: int) -> Figures:
+    """All of them, until each has the result or is gone; several at a time.
+
+    Args:
+        address: of the server.
+        code: of an invitation.
+        phones: in the whole phase.
+        members: the phones of this process.
+        seed: of what they have heard.
+    """
+    return _Process(address, code, phones, members, seed).run()
+
+
+class _Phone:
+    """One phone: its key, its recordings, its line to the server, and when it vanishes."""
+
+    def __init__(self, address: str, member: Member, crowd: Population) -> None:
+        recordings = crowd.recordings(member.number)
+        choices = [crowd.labels[label] if label >= 0 else None for label in recordings.labels]
+        key = Ed25519PrivateKey.from_private_bytes(member.key)
+        self.transport = HttpTransport(address, key, member.name or NEW_PHONE, tries=8)
+        # A benchmark may have a smaller crowd than phones would join.
+        least = min(crowd.phones, Policy.least_phones)
+        self.phone = Phone(
+            MemoryStore(recordings.points, choices),
+            HeardPoints(crowd.encoder, crowd.dimensions),
+            Policy.per_recording(least_phones=least),
+            hierarchy=LabelHierarchy.flat(crowd.labels),
+        )
+        self.answers = member.answers
+        self.known = bool(member.name)
+
+
+class _Process:
+    def __init__(
+        self, address: str, code: str, phones: int, members: list[Member], seed: int
+    ) -> None:
+        crowd = population(phones, seed)
+        self._code = code
+        self._phones = [_Phone(address, member, crowd) for member in members]
+        now = time.monotonic()
+        self._waiting = [(now, place) for place in range(len(members))]
+        """When each phone comes back, the soonest first."""
+        self._changed = threading.Condition()
+        self._finished = 0
+        self._timed = Timed()
+        self._late: list[float] = []
+        self._errors: Counter[str] = Counter()
+        self._bytes_up = self._bytes_down = 0
+        self._broken: Exception | None = None
+
+    def run(self) -> Figures:
+        threads = [threading.Thread(target=self._work) for _ in range(_THREADS)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if self._broken is not None:
+            raise self._broken
+        spent = resource.getrusage(resource.RUSAGE_SELF)
+        return Figures(
+            dict(self._timed.seconds),
+            self._late,
+            self._errors,
+            self._bytes_up,
+            self._bytes_down,
+            spent.ru_utime + spent.ru_stime,
+            spent.ru_maxrss * 1024,
+        )
+
+    def _work(self) -> None:
+        try:
+            self._take_turns()
+        except Exception as error:  # of ours: nobody would wait for phones that never come back
+            with self._changed:
+                self._broken = error
+                self._finished = len(self._phones)
+                self._changed.notify_all()
+
+    def _take_turns(self) -> None:
+        while (place := self._next()) is not None:
+            pause: float | None = _IDLE
+            try:
+                pause = self._turn(self._phones[place])
+            except EarshotError as error:
+                with self._changed:
+                    self._errors[f"{type(error).__name__}: {error}"[:100]] += 1
+            with self._changed:
+                if pause is None:
+                    self._finished += 1
+                    self._phones[place].transport.close()
+                else:
+                    heapq.heappush(self._waiting, (time.monotonic() + pause, place))
+                self._changed.notify()
+
+    def _next(self) -> int | None:
+        """The phone whose time has come; None once all are done."""
+        with self._changed:
+            while self._finished < len(self._phones):
+                now = time.monotonic()
+                if self._waiting and self._waiting[0][0] <= now:
+                    due, place = heapq.heappop(self._waiting)
+                    self._late.append(now - due)
+                    return place
+                self._changed.wait(self._waiting[0][0] - now if self._waiting else None)
+            self._changed.notify_all()
+            return None
+
+    def _turn(self, one: _Phone) -> float | None:
+        """One request and what follows from it; when to come back, None if never."""
+        if not one.known:
+            self._timed(ENROL, lambda: one.transport.enrol(self._code))
+            one.known = True
+        task = self._timed(TASK, one.transport.task)
+        if isinstance(task, Ending):
+            return None
+        answer = one.phone.answer(task)
+        if answer is None:
+            pause = task.seconds if isinstance(task, Wait) else _IDLE
+            if pause > _HELD:
+                one.transport.close()
+            return pause
+        if not one.answers:
+            return None
+        one.answers -= 1
+        self._timed(ANSWER, lambda: one.transport.send(answer))
+        with self._changed:
+            self._bytes_up += len(encode(answer))
+            self._bytes_down += len(encode(task))
+        return _PAUSE

@@ -1,0 +1,100 @@
+"""The server that is measured, and the floor under its requests."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from http.client import HTTPConnection
+from pathlib import Path
+from urllib.parse import urlsplit
+
+import numpy as np
+
+from earshot_simulations.benchmarks.api.timed import Timed
+from earshot_simulations.benchmarks.failure import BenchmarkError
+
+_FLOOR_REQUESTS = 500
+_FLOOR_COMMITS = 200
+
+
+@contextmanager
+def serving(data: Path, url: str, workers: int) -> Iterator[tuple[str, int]]:
+    """A server in processes of its own: its address, and the number of its first process.
+
+    Raises:
+        BenchmarkError: it does not start.
+    """
+    log = (data / "server.log").open("w")
+    # S603: our own command.
+    process = subprocess.Popen(  # noqa: S603
+        [
+            *(sys.executable, "-m", "earshot_client", "serve", "--data", str(data)),
+            *("--port", "0", "--workers", str(workers), "--pause", "0.2"),
+            *("--requests-per-minute", "6000", "--address-requests-per-minute", "10000000"),
+        ],
+        stdout=subprocess.PIPE,
+        stderr=log,
+        text=True,
+        env={**os.environ, "EARSHOT_DATABASE": url},
+    )
+    try:
+        address = re.search(r"http://\S+", process.stdout.readline() if process.stdout else "")
+        if address is None:
+            log.flush()
+            raise BenchmarkError(
+                f"the server does not start: {(data / 'server.log').read_text()[-2000:]}"
+            )
+        yield address[0], process.pid
+    finally:
+        process.send_signal(signal.SIGTERM)
+        process.wait(60)
+        log.close()
+
+
+def floor(address: str, url: str) -> dict[str, float]:
+    """What 95 of 100 take at most: a request that does nothing, and a durable commit of 4 KiB."""
+    import psycopg
+
+    host, port = urlsplit(address).hostname, urlsplit(address).port
+    timed = Timed()
+    with closing(HTTPConnection(host or "", port)) as connection:
+
+        def request() -> None:
+            connection.request("GET", "/health/live")
+            connection.getresponse().read()
+
+        for _ in range(_FLOOR_REQUESTS):
+            timed("request", request)
+    with psycopg.connect(url, autocommit=True) as database:
+        insert = "INSERT INTO benchmark_floor VALUES (%s)"
+        database.execute("CREATE TABLE benchmark_floor (body bytea)")
+        for _ in range(_FLOOR_COMMITS):
+            timed("commit", lambda: database.execute(insert, (os.urandom(4096),)))
+        database.execute("DROP TABLE benchmark_floor")
+    return {
+        f"floor_{name}_p95_ms": float(np.percentile(seconds, 95)) * 1e3
+        for name, seconds in timed.seconds.items()
+    }
+
+
+def database_process(url: str) -> int:
+    """Number of PostgreSQL's first process, on this machine."""
+    import psutil
+    import psycopg
+
+    with psycopg.connect(url) as database:
+        return int(psutil.Process(database.info.backend_pid).ppid())
+
+
+def database_bytes(url: str) -> int:
+    """How large the database is."""
+    import psycopg
+
+    with psycopg.connect(url) as database:
+        row = database.execute("SELECT pg_database_size(current_database())").fetchone()
+    return int(row[0]) if row else 0
