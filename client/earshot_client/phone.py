@@ -356,7 +356,7 @@ class Phone(Listener):
     @property
     def _held(self) -> int:
         """How many recordings this phone holds."""
-        return len(self._store.descriptions())
+        return self._store.count()
 
     def _record(self, member: _Membership, steps: Collection[str]) -> None:
         """Write releases to the ledger; the transaction around it ends before the answer leaves."""

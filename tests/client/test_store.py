@@ -47,6 +47,7 @@ def content(store: Store) -> tuple[Any, ...]:
 
 
 def described(store: Store) -> list[tuple[int, date | None, str | None, bool]]:
+    assert store.count() == len(store.descriptions())
     return [(each.number, each.day, each.choice, each.counted) for each in store.descriptions()]
 
 

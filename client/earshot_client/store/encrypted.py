@@ -94,6 +94,11 @@ class EncryptedStore:
             embeddings[place] = row.embedding
         return embeddings, tuple(row.choice for _, row in rows)
 
+    def count(self) -> int:
+        """See `Store.count`."""
+        ((count,),) = self._file.rows("SELECT count(*) FROM recordings")
+        return int(count)
+
     def descriptions(self) -> tuple[Recording, ...]:
         """See `Store.descriptions`."""
         return tuple(

@@ -115,6 +115,9 @@ class Store(Protocol):
             float32 (recordings, dimensions), and per recording its choice or None.
         """
 
+    def count(self) -> int:
+        """How many recordings there are."""
+
     def descriptions(self) -> tuple[Recording, ...]:
         """What is known of all recordings besides their embeddings, in the same order."""
 

@@ -118,6 +118,10 @@ class MemoryStore:
         """See `Store.recordings`; the array is read-only."""
         return self._content.embeddings, self._content.choices
 
+    def count(self) -> int:
+        """See `Store.count`."""
+        return len(self._content.numbers)
+
     def descriptions(self) -> tuple[Recording, ...]:
         """See `Store.descriptions`."""
         _, numbers, choices, days, counted, *_ = self._content

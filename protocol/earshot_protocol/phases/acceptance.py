@@ -282,6 +282,8 @@ class Limits:
     ) -> Refusals:
         """Why these expenses, after those before, are more than a budget has."""
         epsilon, delta = getattr(self, budget.epsilon), getattr(self, budget.delta)
+        if epsilon == math.inf and delta >= 1:  # whatever is spent fits
+            return
         together, over = before + new, f"{budget.span.over} per {budget.unit}"
         stated, spent = stated_delta(together), ""
         if before:

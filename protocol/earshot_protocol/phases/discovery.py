@@ -7,6 +7,7 @@ may be repeated; a last sum gives the cells their names.
 
 from __future__ import annotations
 
+import functools
 from typing import Annotated, ClassVar
 
 from msgspec import Meta
@@ -92,20 +93,7 @@ class DiscoveryParameters(Parameters, frozen=True, kw_only=True, tag="discovery"
 
     def plan(self) -> Plan:
         """A sum of cells, as often as it is repeated, and the sum of labels."""
-        survivors, k = self.noise_survivors, self.most_cells
-        moved = VectorSum(self.cells_noise, k * self.dimensions, self.delta, survivors)
-        named = VectorSum(
-            self.labels_noise, k * len(self.labels), self.delta, survivors, signed=False
-        )
-        return Plan(
-            (
-                *(
-                    SecureSum(cells(number), SumCells, moved, repetition=number)
-                    for number in range(1, self.sums + 1)
-                ),
-                SecureSum(LABELS, LabelCells, named),
-            )
-        )
+        return _plan(self)
 
     def check(self) -> None:
         """Refuse parameters under which no phase should run.
@@ -126,6 +114,31 @@ class DiscoveryParameters(Parameters, frozen=True, kw_only=True, tag="discovery"
                 f"most_cells={self.most_cells}: must be at least {self.start.count}, the number of "
                 f"start centroids, and at most {start_centroids.MOST}"
             )
+
+
+# A phone asks for it several times in every step, and so do all phones of a simulation.
+@functools.lru_cache(maxsize=64)
+def _plan(parameters: DiscoveryParameters) -> Plan:
+    survivors, k = parameters.noise_survivors, parameters.most_cells
+    moved = VectorSum(
+        parameters.cells_noise, k * parameters.dimensions, parameters.delta, survivors
+    )
+    named = VectorSum(
+        parameters.labels_noise,
+        k * len(parameters.labels),
+        parameters.delta,
+        survivors,
+        signed=False,
+    )
+    return Plan(
+        (
+            *(
+                SecureSum(cells(number), SumCells, moved, repetition=number)
+                for number in range(1, parameters.sums + 1)
+            ),
+            SecureSum(LABELS, LabelCells, named),
+        )
+    )
 
 
 class SumCells(SumPartTask, frozen=True, kw_only=True, tag="sum-cells"):

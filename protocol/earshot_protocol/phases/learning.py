@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from typing import Annotated, ClassVar
 
 import msgspec
@@ -136,22 +137,7 @@ class PhaseParameters(Parameters, frozen=True, kw_only=True, tag="learning"):
 
     def plan(self) -> Plan:
         """Local centroids, the vote for centroids, the vote for labels."""
-        budget, recordings = self.budget, self.recordings
-        selection = Selection(
-            budget.selection, self.top_local_centroids, recordings, self.selection_method
-        )
-        survivors = self.noise_survivors
-        centroid_vote = BallotSum(budget.centroid_vote, self.centroid_votes, survivors)
-        label_vote = BallotSum(budget.label_vote, self.label_votes, survivors)
-        return Plan(
-            (
-                LocalRelease(
-                    LOCAL_CENTROIDS, Cluster, {CLUSTER: self._clustering(), SELECT: selection}
-                ),
-                SecureSum(CENTROID_VOTE, GlobalCentroids, centroid_vote),
-                SecureSum(LABEL_VOTE, TopCentroids, label_vote),
-            )
-        )
+        return _plan(self)
 
     def _clustering(self) -> Mechanism:
         """By geometry; one run, or the best of several."""
@@ -181,6 +167,27 @@ class PhaseParameters(Parameters, frozen=True, kw_only=True, tag="learning"):
         checks.whole("label_votes", self.label_votes, 1, self.top_global_centroids)
         checks.probability("delta", self.delta)
         checks.whole("clustering_runs", self.clustering_runs, 1, LARGEST_RUNS)
+
+
+# A phone asks for it several times in every step, and so do all phones of a simulation.
+@functools.lru_cache(maxsize=64)
+def _plan(parameters: PhaseParameters) -> Plan:
+    budget, recordings = parameters.budget, parameters.recordings
+    selection = Selection(
+        budget.selection, parameters.top_local_centroids, recordings, parameters.selection_method
+    )
+    survivors = parameters.noise_survivors
+    centroid_vote = BallotSum(budget.centroid_vote, parameters.centroid_votes, survivors)
+    label_vote = BallotSum(budget.label_vote, parameters.label_votes, survivors)
+    return Plan(
+        (
+            LocalRelease(
+                LOCAL_CENTROIDS, Cluster, {CLUSTER: parameters._clustering(), SELECT: selection}
+            ),
+            SecureSum(CENTROID_VOTE, GlobalCentroids, centroid_vote),
+            SecureSum(LABEL_VOTE, TopCentroids, label_vote),
+        )
+    )
 
 
 class Cluster(ReleaseTask, frozen=True, kw_only=True, tag="cluster"):

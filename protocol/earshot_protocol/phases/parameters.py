@@ -5,6 +5,7 @@ Symbols are those of Table 5.1 of the thesis (docs/references.md).
 
 from __future__ import annotations
 
+import functools
 import math
 from collections.abc import Collection, Sequence
 from typing import Annotated, NamedTuple
@@ -211,10 +212,16 @@ def hierarchy_of(labels: Sequence[str], choices: Choices) -> LabelHierarchy:
         InvalidInputError: they are no hierarchy, or not as many choices as labels.
     """
     if not choices:
-        return LabelHierarchy.flat(labels)
+        return _flat(tuple(labels))
     if len(choices) != len(labels):
         raise InvalidInputError(f"choices for {len(choices)} of {len(labels)} labels")
     return LabelHierarchy(dict(zip(labels, choices, strict=True)))
+
+
+# All phones of a simulation agree on the same.
+@functools.lru_cache(maxsize=16)
+def _flat(labels: tuple[str, ...]) -> LabelHierarchy:
+    return LabelHierarchy.flat(labels)
 
 
 class Kind(NamedTuple):

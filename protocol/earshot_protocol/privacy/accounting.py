@@ -35,6 +35,8 @@ class Expense(NamedTuple):
     event: Event
 
 
+# A phone asks for the same at every step of a phase, and so do all phones of a simulation.
+@functools.lru_cache(maxsize=1024)
 def expenses(step: str, mechanism: Mechanism) -> tuple[Expense, ...]:
     """What one private step costs, in each unit."""
     return tuple(

@@ -296,6 +296,8 @@ def _group(unit: Unit, recordings: int) -> int:
 _LOCAL = LaplaceLloyd | GaussianLloyd | BestLaplaceLloyd | BestGaussianLloyd | Selection
 
 
+# A phone asks for the same at every step of a phase, and so do many phones of a simulation.
+@functools.lru_cache(maxsize=1024)
 def held_by(mechanism: Mechanism, recordings: int) -> Mechanism:
     """The mechanism as it costs a phone that holds so many recordings.
 

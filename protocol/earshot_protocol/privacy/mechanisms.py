@@ -11,6 +11,7 @@ from __future__ import annotations
 import enum
 import math
 import os
+from collections.abc import Hashable
 from dataclasses import dataclass
 from typing import ClassVar, Protocol
 
@@ -60,7 +61,7 @@ class Cost:
     delta: float
 
 
-class Mechanism(Protocol):
+class Mechanism(Hashable, Protocol):
     """What the ledger, the auditor and the reports need to know about a mechanism."""
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import math
 
 import numpy as np
@@ -12,6 +13,8 @@ from earshot_protocol.randomness import RandomBytes
 from earshot_protocol.secure_sum.parameters import SumParameters, choose
 
 
+# All phones of a simulation derive the same.
+@functools.lru_cache(maxsize=64)
 def sum_parameters(
     mechanism: SumMechanism, shape: tuple[int, ...], phones: int, dropout: float, corrupted: float
 ) -> SumParameters:

@@ -11,6 +11,7 @@ import sys
 import time
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
@@ -73,13 +74,14 @@ def answer_jobs(scenario: Scenario, states: States, step: int, jobs: Sequence[Jo
         NoRoomError: the disk is full.
     """
     began = time.perf_counter()
+    crowd = _Crowd(scenario)
     outcomes: list[Outcome] = []
     for job in jobs:
         # The answers of the step before have arrived, so what it began from has served.
         states.forget(job.shard, job.former)
         shard = states.read(job.shard, job.before)
         for phone, task in job.tasks:
-            outcomes.append(_answer(scenario, step, phone, task, shard))
+            outcomes.append(crowd.answer(step, phone, task, shard))
         states.write(job.shard, job.after, shard)
     return Answered(tuple(outcomes), time.perf_counter() - began, os.getpid(), peak_memory())
 
@@ -98,38 +100,59 @@ def peak_memory() -> int:
         return peak if sys.platform == "darwin" else peak * 1024
 
 
-def _answer(
-    scenario: Scenario, step: int, number: int, encoded_task: bytes, states: dict[int, bytes]
-) -> Outcome:
-    """One phone's answer; its new state replaces the old one, unless it refused."""
-    population, task = scenario.population, decode_task(encoded_task)
-    # Only what begins a part of the phase looks at recordings.
-    points, choices = _recordings(scenario, number, isinstance(task, PartTask))
-    started = time.process_time()
-    store = MemoryStore.from_bytes(states.get(number, _NEW_PHONE), points, choices)
-    phone = Phone(
-        store,
-        HeardPoints(population.encoder, population.dimensions),
-        scenario.policy,
-        hierarchy=LabelHierarchy.flat(population.labels),
-        random=np.random.default_rng([scenario.seed, 0xA, number, step]).bytes,
-        summation=scenario.attack.summation(number, scenario.summation),
-    )
-    try:
-        answer = phone.answer(task)
-    except EarshotError as error:
-        return Outcome(number, b"", time.process_time() - started, str(error))
-    encoded = scenario.attack.sent(number, answer) if answer is not None else b""
-    states[number] = store.to_bytes()
-    return Outcome(number, encoded, time.process_time() - started)
+class _Crowd:
+    """The phones of a scenario, and what all of them have in common."""
+
+    def __init__(self, scenario: Scenario) -> None:
+        population = scenario.population
+        self._scenario = scenario
+        self._encoder = HeardPoints(population.encoder, population.dimensions)
+        self._hierarchy = LabelHierarchy.flat(population.labels)
+        self._names = (*population.labels, None)  # so that -1, unlabelled, is None
+        self._unheard = np.empty((0, population.dimensions), dtype=np.float32)
+
+    def answer(self, step: int, number: int, encoded: bytes, states: dict[int, bytes]) -> Outcome:
+        """One phone's answer; its new state replaces the old one, unless it refused."""
+        scenario, task = self._scenario, decode_task(encoded)
+        # Only what begins a part of the phase looks at recordings.
+        points, choices = self._recordings(number, isinstance(task, PartTask))
+        started = time.process_time()
+        store = MemoryStore.from_bytes(states.get(number, _NEW_PHONE), points, choices)
+        phone = Phone(
+            store,
+            self._encoder,
+            scenario.policy,
+            hierarchy=self._hierarchy,
+            random=_Noise([scenario.seed, 0xA, number, step]),
+            summation=scenario.attack.summation(number, scenario.summation),
+        )
+        try:
+            answer = phone.answer(task)
+        except EarshotError as error:
+            return Outcome(number, b"", time.process_time() - started, str(error))
+        sent = scenario.attack.sent(number, answer) if answer is not None else b""
+        states[number] = store.to_bytes()
+        return Outcome(number, sent, time.process_time() - started)
+
+    def _recordings(
+        self, phone: int, wanted: bool
+    ) -> tuple[npt.NDArray[np.float32], tuple[str | None, ...]]:
+        if not wanted:
+            return self._unheard, ()
+        scenario, names = self._scenario, self._names
+        recordings = scenario.attack.heard(phone, scenario.population.recordings(phone))
+        return recordings.points, tuple(names[label] for label in recordings.labels.tolist())
 
 
-def _recordings(
-    scenario: Scenario, phone: int, wanted: bool
-) -> tuple[npt.NDArray[np.float32], tuple[str | None, ...]]:
-    population = scenario.population
-    if not wanted:
-        return np.empty((0, population.dimensions), dtype=np.float32), ()
-    recordings = scenario.attack.heard(phone, population.recordings(phone))
-    names = (*population.labels, None)  # so that -1, unlabelled, is None
-    return recordings.points, tuple(names[label] for label in recordings.labels.tolist())
+class _Noise:
+    """Random bytes that follow from a seed; most steps need none."""
+
+    def __init__(self, seed: list[int]) -> None:
+        self._seed = seed
+
+    def __call__(self, count: int) -> bytes:
+        return self._generator.bytes(count)
+
+    @cached_property
+    def _generator(self) -> np.random.Generator:
+        return np.random.default_rng(self._seed)
