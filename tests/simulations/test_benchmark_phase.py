@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 from earshot_protocol import distribution
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_simulations.benchmarks import phase
+from earshot_simulations.benchmarks.extrapolation import extrapolated
 from earshot_simulations.benchmarks.failure import BenchmarkError
 from earshot_simulations.benchmarks.growth import growth
 from earshot_simulations.benchmarks.phase_picture import draw
@@ -37,6 +38,8 @@ def known(settings: Settings) -> Figures:
         "summation": settings.summation.value,
         "engine": settings.engine.value,
         "phones": settings.phones,
+        "dropout": 0.05,
+        "corrupted": 0.05,
         "survivors": settings.phones,
         "neighbours": degree,
         "centroids": 10,
@@ -94,13 +97,15 @@ def test_what_is_said_compares_with_k_and_with_so_few_sizes() -> None:
     assert found["phone_cpu_ms"].ratio == pytest.approx(40 / 34)
     assert found["phone_bytes_up"].slope == pytest.approx(0)
     assert found["phone_bytes_down"].slope == pytest.approx(1)
-    said = "\n".join(phase.statements(rows))
-    assert "phone_cpu_ms: n^(0.035 ± " in said
-    assert "×1.18 from 1,000 to 100,000 phones" in said
-    assert "what k alone would explain (34 → 40): n^(0.035 ± " in said
-    assert "3 sizes, one run each; 95 % intervals by Student's t with 1 degree of freedom." in said
-    assert "no interval: two sizes always lie on a line" in phase.statements(rows[:2])[-1]
-    assert phase.statements(rows[:1]) == ["One size: nothing says how anything grows."]
+    said = phase.statements(rows)
+    assert re.fullmatch(r"a phone's CPU: n\^\(0\.035 ± 0\.\d+\), ×1\.18", said[0])
+    assert re.match(r"what k alone would explain \(34 → 40\): n\^\(0\.035 ± ", said[3])
+    assert said[-1] == (
+        "from 1,000 to 100,000 phones: 3 sizes, one run each; "
+        "95 % intervals by Student's t with 1 degree of freedom"
+    )
+    assert "no interval, as two sizes always lie on a line" in phase.statements(rows[:2])[-1]
+    assert phase.statements(rows[:1]) == ["one size: nothing says how anything grows"]
 
 
 # --------------------------------------------------------------------------------------- figures
@@ -129,10 +134,33 @@ def test_a_phase_without_a_result_is_no_figure(make_run: Callable[..., Run]) -> 
 
 def test_the_table_has_units_and_says_where() -> None:
     lines = phase.table([known(replace(BASE, phones=100_000))]).splitlines()
+    assert lines[0].count("|") == lines[1].count("|") == lines[2].count("|")
     assert lines[2] == (
         "| local | real | local | 100,000 | 40 | 1,000 | 1 | 2 | 1.05 | 80.0 | 10.0 | 100.0 |"
     )
     assert lines[-1] == "an abacus; 1 process"
+
+
+def test_a_nation_is_extrapolated_from_the_largest_crowd_and_says_so() -> None:
+    sizes = (1000, 100_000)
+    rows = [known(replace(BASE, phones=phones, jobs=2)) for phones in sizes]
+    rows[1] = {**rows[1], "phones_cpu_seconds": 7200.0, "server_cpu_seconds": 1000.0}
+    rows[1] |= {"seconds": 6000.0, "processes": 2}
+    found = extrapolated(rows[1], 1_000_000)
+    k = found.neighbours
+    assert k > 40
+    # 80 ms for each of 10⁶ phones at k = 40, and 1,000 s for a tenth of them.
+    assert found.phones_hours == pytest.approx(80_000 / 3600 * k / 40)
+    assert found.server_hours == pytest.approx(10_000 / 3600 * k / 40)
+    assert found.gigabytes_up == pytest.approx(10 * k / 40)
+    # Two processes in 5,000 s did 7,200 s of phones' work.
+    assert found.efficiency == pytest.approx(0.72)
+    assert found.hours(16) == pytest.approx(found.phones_hours / 16 / 0.72 + found.server_hours)
+    text = phase.page(rows)
+    assert "| extrapolated, not measured | from | k |" in text
+    assert f"| local, 1,000,000 phones | 100,000 | {k} | " in text
+    ideal = [{**each, "neighbours": None} for each in rows]
+    assert "extrapolated" not in phase.page(ideal)
 
 
 # ------------------------------------------------------------------------------- what is finished
@@ -153,18 +181,22 @@ def test_what_is_done_is_kept_and_not_done_again(tmp_path: Path) -> None:
     with pytest.raises(BenchmarkError, match="no memory"):
         phase.benchmark(sizes, kept, measure)
     room = 5
-    rows, every = phase.benchmark(sizes, kept, measure)
+    rows = phase.benchmark(sizes, kept, measure)
     assert done == [10_000, 1000, 100_000]
-    assert rows == every == [known(settings) for settings in sizes]
-    # So does the same elsewhere.
-    ray = [replace(BASE, phones=1000, engine=Engine.RAY)]
-    assert [each["engine"] for each in phase.benchmark(ray, kept, measure)[0]] == ["ray"]
-    # Another series lies beside it, and is not mixed into what was asked for.
-    other = [replace(BASE, phones=1000, discovery=Discovery.SECURE_SUM)]
-    rows, every = phase.benchmark(other, kept, measure)
-    assert [each["discovery"] for each in rows] == ["secure-sum"]
-    assert len(every) == 5
+    assert rows == [known(settings) for settings in sizes]
+    # Other series lie beside it, and are not mixed with it.
+    others = [
+        replace(BASE, phones=1000, engine=Engine.RAY),
+        replace(BASE, phones=1000, discovery=Discovery.SECURE_SUM),
+    ]
+    every = phase.series(phase.benchmark(others, kept, measure))
+    assert {name: [each["phones"] for each in found] for name, found in every.items()} == {
+        "local, real sums": [1000, 10_000, 100_000],
+        "local, real sums, ray": [1000],
+        "secure-sum, real sums": [1000],
+    }
     assert len(kept.read_text().splitlines()) == 5
+    assert len(phase.benchmark(sizes[:1], None, known)) == 1
 
 
 def test_phases_of_another_version_are_refused(
@@ -234,7 +266,8 @@ def test_phases_of_real_phones_in_processes_of_their_own(tmp_path: Path) -> None
         assert 50 < each["peak_memory_mb"] < 2000
         assert 0 < each["phone_cpu_ms"] < 1000
         assert each["neighbours"] >= 20
-    slope = told["growth"]["phone_bytes_up"]["slope"]
+    grown = told["series"]["local, real sums"]["growth"]
+    slope = grown["phone_bytes_up"]["slope"]
     assert slope == pytest.approx(
         np.log2(second["phone_bytes_up"] / first["phone_bytes_up"]), abs=1e-9
     )

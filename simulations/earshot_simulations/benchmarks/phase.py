@@ -19,6 +19,7 @@ from typing import Any
 from earshot_models.commands.progress import shown
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.secure_sum.parameters import choose
+from earshot_simulations.benchmarks import extrapolation
 from earshot_simulations.benchmarks.failure import BenchmarkError
 from earshot_simulations.benchmarks.growth import Growth, growth
 from earshot_simulations.benchmarks.machine import machine
@@ -29,9 +30,15 @@ from earshot_simulations.learning.simulation import simulate
 from earshot_simulations.sweeps.rows import Figures, opened
 from earshot_simulations.sweeps.sweep import Measure, Phase
 
-PER_PHONE = ("phone_cpu_ms", "phone_bytes_up", "phone_bytes_down")
-"""Figures of a row whose growth matters to a phone."""
+PER_PHONE: Mapping[str, str] = {
+    "phone_cpu_ms": "a phone's CPU",
+    "phone_bytes_up": "what it sends",
+    "phone_bytes_down": "what it receives",
+}
+"""Figures of a row whose growth matters to a phone, and what a reader calls them."""
+_EXPLAINING = {"neighbours": "k alone", "centroids": "the number of centroids alone"}
 _MEASURE = "bench phase"
+_NATION = 1_000_000
 _FIRST_PHONES = 200
 
 
@@ -39,7 +46,7 @@ def benchmark(
     each: Sequence[Settings],
     kept: Path | None = None,
     measure: Callable[[Settings], Figures] | None = None,
-) -> tuple[list[Figures], list[Figures]]:
+) -> list[Figures]:
     """Simulate one phase after the other, each in a process of its own, and measure them.
 
     Progress is shown on standard error, by the process that is measured.
@@ -51,7 +58,7 @@ def benchmark(
         measure: one phase; replaced in tests.
 
     Returns:
-        What was asked for, in its order, and all that the file holds. See `row`.
+        All that the file then holds; without one, what was asked for. See `row`.
 
     Raises:
         InvalidParametersError: a phase that cannot be simulated; before any work.
@@ -73,7 +80,7 @@ def benchmark(
             for phase in phases:
                 if phase.key not in rows:
                     rows.append(phase.key, phase.configuration, run(phase.settings))
-            return [rows[phase.key] for phase in phases], [rows[key] for key in rows.versions]
+            return [rows[key] for key in rows.versions]
 
 
 def row(settings: Settings, run: Run) -> Figures:
@@ -97,6 +104,8 @@ def row(settings: Settings, run: Run) -> Figures:
         "summation": settings.summation.value,
         "engine": settings.engine.value,
         "phones": settings.phones,
+        "dropout": settings.dropout,
+        "corrupted": settings.corrupted,
         "survivors": run.survivors,
         "neighbours": _neighbours(settings) if real else None,
         "centroids": None if found is None else len(found),
@@ -148,38 +157,62 @@ def _end_workers() -> None:
     get_reusable_executor().shutdown(wait=True, kill_workers=True)
 
 
+def series(rows: Sequence[Figures]) -> dict[str, list[Figures]]:
+    """Rows that differ in the number of phones alone, the fewest first, by what they share."""
+    found: dict[str, list[Figures]] = {}
+    for each in sorted(rows, key=lambda each: _value(each["phones"])):
+        name = f"{each['discovery']}, {each['summation']} sums"
+        if each["engine"] != Engine.LOCAL:
+            name += f", {each['engine']}"
+        found.setdefault(name, []).append(each)
+    return dict(sorted(found.items()))
+
+
 def growths(rows: Sequence[Figures]) -> dict[str, Growth]:
-    """How what a phone pays grows over rows of one series, k among it; empty with one size."""
-    names = (*PER_PHONE, "neighbours", "centroids")
+    """How the figures of one series grow that matter to a phone; none of one size."""
     if len({each["phones"] for each in rows}) < 2:
         return {}
     phones = _column(rows, "phones")
     return {
         name: growth(phones, _column(rows, name))
-        for name in names
+        for name in (*PER_PHONE, *_EXPLAINING)
         if all(_number(each[name]) for each in rows)
     }
 
 
 def statements(rows: Sequence[Figures]) -> list[str]:
-    """What the growths mean, and how little so few sizes can say, in sentences."""
+    """What the growths of a series mean, and how little so few sizes can say, in sentences."""
     found = growths(rows)
     if not found:
-        return ["One size: nothing says how anything grows."]
-    ends = sorted(rows, key=lambda each: _value(each["phones"]))[:: len(rows) - 1]
-    sizes = " to ".join(f"{_value(each['phones']):,.0f}" for each in ends)
-    said = [f"{name}: {found[name]} from {sizes} phones" for name in PER_PHONE if name in found]
-    for name, what in (("neighbours", "k alone"), ("centroids", "the ballots' length alone")):
-        if name in found:
-            grown = " → ".join(f"{each[name]}" for each in ends)
-            said.append(f"what {what} would explain ({grown}): {found[name]}")
+        return ["one size: nothing says how anything grows"]
+    first, last = rows[0], rows[-1]
+    said = [f"{what}: {found[name]}" for name, what in PER_PHONE.items() if name in found]
+    said += [
+        f"what {what} would explain ({first[name]} → {last[name]}): {found[name]}"
+        for name, what in _EXPLAINING.items()
+        if name in found
+    ]
     count = len(rows)
     interval = (
-        "no interval: two sizes always lie on a line"
+        "no interval, as two sizes always lie on a line"
         if count == 2
         else f"95 % intervals by Student's t with {count - 2} degree{'s' * (count > 3)} of freedom"
     )
-    return [*said, f"{count} sizes, one run each; {interval}."]
+    sizes = f"from {first['phones']:,} to {last['phones']:,} phones"
+    return [*said, f"{sizes}: {count} sizes, one run each; {interval}"]
+
+
+def page(rows: Sequence[Figures]) -> str:
+    """All rows as a table in Markdown, how a phone's figures grow, and what a nation would take."""
+    every = series(rows)
+    blocks = [table([each for found in every.values() for each in found])]
+    for name, found in every.items():
+        points = [f"- {sentence}" for sentence in statements(found)]
+        blocks += [f"How a phone's figures grow, {name}:", "\n".join(points)]
+    real = [found[-1] for found in every.values() if found[-1]["neighbours"]]
+    if real:
+        blocks.append(extrapolation.table(real, _NATION))
+    return "\n\n".join(blocks)
 
 
 def table(rows: Sequence[Figures]) -> str:

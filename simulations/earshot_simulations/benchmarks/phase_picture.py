@@ -7,8 +7,8 @@ from pathlib import Path
 from typing import Any
 
 from earshot_protocol.errors import InvalidInputError
+from earshot_simulations.benchmarks.phase import series
 from earshot_simulations.learning.drawing import PALETTE
-from earshot_simulations.learning.settings import Engine
 from earshot_simulations.reproductions.comparison import panels_for, plain_logarithmic
 from earshot_simulations.sweeps.rows import Figures
 
@@ -46,22 +46,16 @@ def draw(rows: Sequence[Figures], path: Path) -> None:
     """
     from matplotlib.ticker import LogLocator
 
-    series: dict[str, list[Figures]] = {}
-    for each in rows:
-        name = f"{each['discovery']}, {each['summation']} sums"
-        if each["engine"] != Engine.LOCAL:
-            name += f", {each['engine']}"
-        series.setdefault(name, []).append(each)
+    every = series(rows)
     sizes = sorted({*map(_phones, rows)})
     figure, axes = panels_for(2, 2, 5.6)
     for axis, (title, unit, figures) in zip(axes.flat, _PANELS, strict=True):
         for name, style in figures.items():
-            for colour, (label, found) in zip(PALETTE, sorted(series.items()), strict=False):
-                ordered = sorted(found, key=_phones)
-                values = [float(each[name] or 0) / unit for each in ordered]
-                axis.plot([*map(_phones, ordered)], values, style, color=colour, label=label)
+            for colour, (label, found) in zip(PALETTE, every.items(), strict=False):
+                values = [float(each[name] or 0) / unit for each in found]
+                axis.plot([*map(_phones, found)], values, style, color=colour, label=label)
                 if name.startswith("phone_"):
-                    _draw_by_k_alone(axis, ordered, values[0], colour)
+                    _draw_by_k_alone(axis, found, values[0], colour)
         plain_logarithmic(axis, sizes)
         axis.set_xlabel("phones")
         axis.set_ylabel(title)
@@ -74,7 +68,8 @@ def draw(rows: Sequence[Figures], path: Path) -> None:
             axis.yaxis.set_minor_formatter("")
         axis.grid(axis="y", linewidth=0.4)
     handles, names = axes[1][0].get_legend_handles_labels()
-    figure.legend(handles, names, loc="outside lower center", ncols=3, frameon=False)
+    each = dict(zip(names, handles, strict=True))  # "by k alone" is there for every series
+    figure.legend(each.values(), each.keys(), loc="outside lower center", ncols=3, frameon=False)
     figure.savefig(path, dpi=110)
 
 

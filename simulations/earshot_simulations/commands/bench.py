@@ -86,11 +86,12 @@ def api(
 ) -> None:
     """A learning phase over HTTP against PostgreSQL: time, latencies, sizes, errors."""
     from earshot_simulations.benchmarks.api.benchmark import Setup, benchmark
+    from earshot_simulations.benchmarks.api.report import table
 
     setup = Setup(phones, enrol, dropout, step_seconds, workers, processes, slow, seed)
     with shown() as progress:
         figures = benchmark(setup, progress)
-    _print(figures, as_json)
+    print(json.dumps(figures, indent=2) if as_json else table(figures))
 
 
 @app.command()
@@ -112,12 +113,10 @@ def phase(
     kept: Annotated[
         Path | None,
         typer.Option(
-            help="JSON lines: phases that it holds are not run again, new ones are added."
+            help="JSON lines: phases in it are shown and not run again, new ones are added."
         ),
     ] = None,
-    picture: Annotated[
-        Path | None, typer.Option(help="PNG or SVG of all phases in --kept, or of these.")
-    ] = None,
+    picture: Annotated[Path | None, typer.Option(help="PNG or SVG of the same phases.")] = None,
     as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
 ) -> None:
     """Whole phases of growing crowds: time, memory, what a phone pays, and how that grows."""
@@ -139,15 +138,20 @@ def phase(
         )
         for number in _whole_numbers("phones", phones)
     ]
-    rows, every = measured.benchmark(settings, kept)
+    rows = measured.benchmark(settings, kept)
     if picture is not None:
-        draw(every, picture)
-    says = measured.statements(rows)
-    if as_json:
-        grown = {name: asdict(each) for name, each in measured.growths(rows).items()}
-        print(json.dumps({"phases": rows, "growth": grown, "says": says}, indent=2))
+        draw(rows, picture)
+    if not as_json:
+        print(measured.page(rows))
         return
-    print(measured.table(rows), *says, sep="\n\n")
+    grown = {
+        name: {
+            "growth": {what: asdict(each) for what, each in measured.growths(found).items()},
+            "says": measured.statements(found),
+        }
+        for name, found in measured.series(rows).items()
+    }
+    print(json.dumps({"phases": rows, "series": grown}, indent=2))
 
 
 def _whole_numbers(name: str, text: str) -> list[int]:
