@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import resource
 import subprocess
 import sys
@@ -18,6 +19,7 @@ from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_simulations.benchmarks.api import benchmark, phones, usage
 from earshot_simulations.benchmarks.api.benchmark import Setup
 from earshot_simulations.benchmarks.api.enrolment import enrol
+from earshot_simulations.benchmarks.api.report import table
 
 SETUP = Setup(
     phones=100,
@@ -89,6 +91,17 @@ def test_percentiles_are_over_all_processes_and_kinds_are_apart() -> None:
     assert spent["phones_peak_memory_mb"] == 2.0
     assert (spent["answers_bytes"], spent["tasks_bytes"]) == (600, 400)
     assert spent["phones_late_p95_ms"] == pytest.approx(95.05)
+
+
+def test_the_table_says_what_failed() -> None:
+    kept = Path(__file__).resolve().parents[2] / "docs" / "scale-api.json"
+    found = json.loads(kept.read_text())
+    assert "No request failed." in table(found)
+    failed = found | {"status": "failed", "failure": "too few", "errors": {"E: no": 1234}}
+    assert "It ended by: too few." in table(failed)
+    assert "What failed: 1,234 × E: no" in table(failed)
+    # Nobody enrolled over HTTP.
+    assert "| enrol |" not in table(found | {"enrol_requests": 0})
 
 
 def test_a_fault_of_ours_ends_the_phones_and_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
