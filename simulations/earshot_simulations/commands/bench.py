@@ -64,6 +64,28 @@ def optics(
 
 
 @app.command()
+def closing(
+    phones: Annotated[
+        str, typer.Option(help="Numbers of phones, with commas between them.")
+    ] = "1000,10000,100000",
+    length: Annotated[int, typer.Option(help="Entries of a vector.")] = 1000,
+    dropout: Annotated[
+        float, typer.Option(help="Fraction of phones that drop after sharing their keys.")
+    ] = 0.05,
+    postgres: Annotated[
+        bool, typer.Option("--postgres", help="With a PostgreSQL of its own; else in memory.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print one JSON object.")] = False,
+) -> None:
+    """Closing each step of a secure sum: time and memory against the number of phones."""
+    from earshot_simulations.benchmarks.closing import benchmark
+
+    with shown() as progress:
+        rows = benchmark(_whole_numbers("phones", phones), length, dropout, postgres, progress)
+    _print_table("steps", rows, as_json)
+
+
+@app.command()
 def api(
     phones: Annotated[int, typer.Option(help="Phones that take part.")] = 2000,
     enrol: Annotated[

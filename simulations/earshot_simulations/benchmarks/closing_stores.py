@@ -1,0 +1,181 @@
+"""Where the phase of `closing` lies between the processes that work on it."""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import BinaryIO, Protocol
+
+import msgspec
+
+from earshot_protocol.phases.parameters import Parameters
+from earshot_server.discovery.optics import Optics
+from earshot_server.phases.coordinator import Coordinator
+from earshot_server.store.database import Database
+from earshot_server.store.interface import PhaseStore, PresentStep
+from earshot_server.store.memory import MemoryPhaseStore
+from earshot_server.store.postgres import PostgresPhaseStore
+
+_HEADER = struct.Struct(">QQ")
+_READ_TOGETHER = 1000
+_STEP, _SNAPSHOT, _TASKS, _ANSWERS = "step", "snapshot", "tasks", "answers"
+
+Entries = Iterable[tuple[int, bytes]]
+
+
+class Ground(Protocol):
+    """Holds one phase; can be sent to another process."""
+
+    def begin(self, parameters: Parameters) -> bytes:
+        """Start a phase, and return its identifier."""
+
+    def common(self) -> bytes:
+        """The task of all phones in its first step, encoded."""
+
+    def tasks(self) -> Iterator[tuple[int, bytes]]:
+        """Of each phone the encoded task of the present step."""
+
+    def give(self, answers: Entries) -> None:
+        """Add phones' encoded answers to the present step."""
+
+    @contextmanager
+    def opened(self) -> Iterator[PhaseStore]:
+        """The store, with all of this in it."""
+
+    def keep(self, store: PhaseStore, phase: bytes) -> None:
+        """Hold what is in the store by now."""
+
+
+class InFiles:
+    """For a store in memory: what it holds lies in files meanwhile.
+
+    Args:
+        folder: for the files.
+    """
+
+    def __init__(self, folder: Path) -> None:
+        self._folder = folder
+        self._phase = b""
+
+    def begin(self, parameters: Parameters) -> bytes:
+        """See `Ground.begin`."""
+        store = MemoryPhaseStore()
+        self._phase = Coordinator.start(store, Optics(), parameters, 0.0).phase
+        self.keep(store, self._phase)
+        return self._phase
+
+    def common(self) -> bytes:
+        """See `Ground.common`."""
+        return self._step().common
+
+    def tasks(self) -> Iterator[tuple[int, bytes]]:
+        """See `Ground.tasks`."""
+        return self._entries(_TASKS)
+
+    def give(self, answers: Entries) -> None:
+        """See `Ground.give`."""
+        with (self._folder / _ANSWERS).open("wb") as file:
+            for each in answers:
+                _write(file, each)
+
+    @contextmanager
+    def opened(self) -> Iterator[PhaseStore]:
+        """See `Ground.opened`."""
+        store, step = MemoryPhaseStore(), self._step()
+        snapshot = (self._folder / _SNAPSHOT).read_bytes()
+        store.create(self._phase, snapshot, step, self.tasks())
+        del snapshot
+        for phone, answer in self._entries(_ANSWERS):
+            store.add_answer(self._phase, step.number, phone, answer)
+        yield store
+
+    def keep(self, store: PhaseStore, phase: bytes) -> None:
+        """See `Ground.keep`."""
+        step, (_, snapshot) = store.present_step(phase), store.snapshot(phase)
+        (self._folder / _STEP).write_bytes(msgspec.msgpack.encode(step))
+        (self._folder / _SNAPSHOT).write_bytes(snapshot)
+        phones = msgspec.msgpack.decode(step.sum)["phones"]
+        with (self._folder / _TASKS).open("wb") as file:
+            for phone in range(phones):
+                task = store.assignment(phase, phone).task
+                if task is not None:
+                    _write(file, (phone, task))
+        (self._folder / _ANSWERS).write_bytes(b"")
+
+    def _step(self) -> PresentStep:
+        return msgspec.msgpack.decode((self._folder / _STEP).read_bytes(), type=PresentStep)
+
+    def _entries(self, name: str) -> Iterator[tuple[int, bytes]]:
+        with (self._folder / name).open("rb") as file:
+            while header := file.read(_HEADER.size):
+                phone, size = _HEADER.unpack(header)
+                yield phone, file.read(size)
+
+
+def _write(file: BinaryIO, entry: tuple[int, bytes]) -> None:
+    file.write(_HEADER.pack(entry[0], len(entry[1])) + entry[1])
+
+
+class OnPostgres:
+    """For a store on PostgreSQL, which holds it all the time.
+
+    Args:
+        url: of the database.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        self._phase = b""
+
+    @contextmanager
+    def _database(self) -> Iterator[Database]:
+        database = Database(self._url)
+        try:
+            yield database
+        finally:
+            database.close()
+
+    def begin(self, parameters: Parameters) -> bytes:
+        """See `Ground.begin`."""
+        with self._database() as database:
+            database.migrate()
+            store = PostgresPhaseStore(database)
+            self._phase = Coordinator.start(store, Optics(), parameters, 0.0).phase
+        return self._phase
+
+    def common(self) -> bytes:
+        """See `Ground.common`."""
+        with self._database() as database:
+            return PostgresPhaseStore(database).present_step(self._phase).common
+
+    def tasks(self) -> Iterator[tuple[int, bytes]]:
+        """See `Ground.tasks`."""
+        last = -1
+        with self._database() as database:
+            while rows := database.query(
+                "SELECT phone, task FROM tasks WHERE phase = %s AND phone > %s"
+                " ORDER BY phone LIMIT %s",
+                (self._phase, last, _READ_TOGETHER),
+            ):
+                yield from rows
+                last = rows[-1][0]
+
+    def give(self, answers: Entries) -> None:
+        """See `Ground.give`."""
+        with self._database() as database, database.transaction() as connection:
+            statement = "COPY answers (phase, phone, answer) FROM STDIN (FORMAT BINARY)"
+            with connection.cursor().copy(statement) as copy:
+                copy.set_types(["bytea", "int8", "bytea"])
+                for phone, answer in answers:
+                    copy.write_row((self._phase, phone, answer))
+
+    @contextmanager
+    def opened(self) -> Iterator[PhaseStore]:
+        """See `Ground.opened`."""
+        with self._database() as database:
+            yield PostgresPhaseStore(database)
+
+    def keep(self, store: PhaseStore, phase: bytes) -> None:
+        """See `Ground.keep`: the database has it."""
