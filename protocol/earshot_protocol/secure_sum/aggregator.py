@@ -14,7 +14,7 @@ masked vectors, is worked in by the mebibyte, and tasks are made for many phones
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Collection, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterator
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -33,8 +33,9 @@ from earshot_protocol.errors import (
 from earshot_protocol.randomness import RandomBytes
 from earshot_protocol.secure_sum import answers, encoding, masks, messages, tasks
 from earshot_protocol.secure_sum.graph import Graph
+from earshot_protocol.secure_sum.interface import Saved
 from earshot_protocol.secure_sum.mail import Mail
-from earshot_protocol.secure_sum.neighbourhoods import Neighbourhoods, Phones
+from earshot_protocol.secure_sum.neighbourhoods import Neighbourhoods
 from earshot_protocol.secure_sum.parameters import SumParameters
 from earshot_protocol.secure_sum.points import points
 from earshot_protocol.secure_sum.rounds import FORMER_SUM, NEXT, VERSION, Round
@@ -42,10 +43,9 @@ from earshot_protocol.secure_sum.state import Crowd, Sealed, State, marked
 from earshot_protocol.secure_sum.unmasking import Unmasking
 from earshot_protocol.wire import Answer
 
+_encoder = msgspec.msgpack.Encoder()
 _BATCH_BYTES = 2**20
 """Of answers that wait to be worked in together."""
-_MADE_TOGETHER = 1024
-"""Tasks."""
 
 
 class Aggregator:
@@ -79,8 +79,9 @@ class Aggregator:
             total=bytes(parameters.length * word.itemsize),
             version=VERSION,
         )
+        opening = messages.AdvertiseKeys(sum_id=sum_id, index=0, parameters=parameters)
+        state.salt = masks.salt(opening, told)
         self._begin(state, graph)
-        state.salt = masks.salt(tasks.opening(state, 0), told)
 
     def _begin(self, state: State, graph: Graph) -> None:
         word = masks.word_type(state.parameters.modulus_bits)
@@ -88,7 +89,9 @@ class Aggregator:
         self._graph = graph
         self._neighbourhoods = Neighbourhoods(graph)
         self._total = np.frombuffer(state.total, dtype=word).copy()
-        self._points = points(state.public_keys.values())
+        self._points: set[int] = set()
+        if state.round is Round.ADVERTISE_KEYS:
+            self._points = points(state.public_keys.values())
         self._mail: Mail | None = None
         self._waiting: list[tuple[int, bytes]] = []
         self._waiting_bytes = 0
@@ -119,19 +122,19 @@ class Aggregator:
         """Of this sum."""
         return self._state.parameters
 
-    def save(self) -> bytes:
-        """The state as bytes; with the ciphertexts, unless `tasks` has handed them over."""
+    def save(self, behind: bytes = b"") -> bytearray:
+        """The state behind other bytes; with ciphertexts, unless `tasks` has handed them over."""
         self._work_in()
         state, mail = self._state, self._mail
         state.total = self._total.tobytes()
         state.mail = list(mail.save()) if mail else []
-        try:
-            return msgspec.msgpack.encode(state)
-        finally:
-            state.mail = []
+        saved = bytearray(behind)
+        _encoder.encode_into(state, saved, len(behind))
+        state.mail = []
+        return saved
 
     @classmethod
-    def restore(cls, saved: bytes) -> Self:
+    def restore(cls, saved: Saved) -> Self:
         """The aggregator that `save` wrote.
 
         Raises:
@@ -182,19 +185,13 @@ class Aggregator:
         They are made as they are asked for. Once this was called, the ciphertexts in them are the
         caller's alone: neither `task_for` nor `save` knows them any more.
         """
-        mail, self._mail = self._mail, None
         row = _ROUNDS.get(self._state.round)
-        return self._made(row, mail) if row else iter(())
-
-    def _made(self, row: _Row, mail: Mail | None) -> Iterator[tuple[int, messages.SumTask]]:
+        if row is None:
+            return iter(())
         asked = marked(self.expected(), self.parameters)
-        asked[list(self.answered())] = False
-        for block in mail.leaving() if mail else (range(len(asked)),):
-            for first in range(block.start, block.stop, _MADE_TOGETHER):
-                last = min(first + _MADE_TOGETHER, block.stop)
-                phones = first + np.flatnonzero(asked[first:last])
-                made = row.tasks(self._state, self._crowd, phones, mail)
-                yield from zip(phones.tolist(), made, strict=True)
+        asked &= ~marked(self.answered(), self.parameters)
+        mail, self._mail = self._mail, None
+        return tasks.in_blocks(row.tasks, self._crowd, asked, mail)
 
     def task_for(self, phone: int) -> messages.SumTask | None:
         """What the phone is to do in the present round; None if nothing, or if it is out.
@@ -205,7 +202,7 @@ class Aggregator:
         row = _ROUNDS.get(self._state.round)
         if row is None or phone not in self.expected() or phone in self.answered():
             return None
-        return next(iter(row.tasks(self._state, self._crowd, np.array([phone]), self._mail)))
+        return next(iter(row.tasks(self._crowd, np.array([phone]), self._mail)))
 
     # ---------------------------------------------------------------------------- answers
 
@@ -303,7 +300,7 @@ class Aggregator:
             state.round = Round.FAILED
             self._forget()
             raise
-        state.round = NEXT[state.round]
+        state.round, self._points = NEXT[state.round], set()
         if state.round is Round.UNMASK:
             # Ciphertexts are delivered; of phones whose input is in, nobody opens the list.
             self._mail = None
@@ -350,7 +347,7 @@ class _Row:
 
     expected: Callable[[State], Collection[int]]
     answered: Callable[[State], Collection[int]]
-    tasks: Callable[[State, Crowd, Phones, Mail | None], Iterable[messages.SumTask]]
+    tasks: tasks.Maker
     answer: type[messages.SumAnswer]
     take: Callable[[Aggregator, int, Any], None]
 

@@ -77,6 +77,10 @@ class Participant(Protocol):
         """
 
 
+Saved = bytes | bytearray | memoryview
+"""What was saved, in whatever holds bytes: that of a large sum is not copied without need."""
+
+
 class Aggregator(Protocol):
     """The server's side of one sum."""
 
@@ -89,11 +93,14 @@ class Aggregator(Protocol):
         """
 
     @classmethod
-    def restore(cls, saved: bytes) -> Self:
-        """The aggregator that `save` wrote."""
+    def restore(cls, saved: Saved) -> Self:
+        """The aggregator that `save` wrote, without what it was written behind."""
 
-    def save(self) -> bytes:
-        """The state as bytes; what `tasks` has handed over may be left out."""
+    def save(self, behind: bytes = b"") -> Saved:
+        """The state as one MessagePack object, written behind what is there already.
+
+        What `tasks` has handed over may be left out.
+        """
 
     @property
     def parameters(self) -> SumParameters:

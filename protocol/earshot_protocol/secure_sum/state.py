@@ -48,6 +48,8 @@ class Crowd:
     """Who is in a sum in the present round, as tables over all of its phones.
 
     Attributes:
+        sum_id: of the sum.
+        parameters: of the sum.
         neighbourhoods: of the graph.
         advertised: who advertised keys.
         sealed: A1, who shared them.
@@ -58,6 +60,8 @@ class Crowd:
 
     def __init__(self, state: State, neighbourhoods: Neighbourhoods) -> None:
         parameters = state.parameters
+        self.sum_id = state.sum_id
+        self.parameters = parameters
         self.neighbourhoods = neighbourhoods
         self.advertised = marked(state.public_keys, parameters)
         self.sealed = marked(state.sealed, parameters)

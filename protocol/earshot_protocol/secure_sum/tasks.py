@@ -1,43 +1,54 @@
 """What the server asks of phones in each round: tasks for many of them at a time.
 
-Each function makes the tasks of some phones, ascending, from a sum's state and crowd; those of the
-third round from its mail, of whose blocks one holds all of these phones.
+Each function makes the tasks of some phones, ascending, from a sum's crowd; those of the third
+round from its mail, of whose blocks one holds all of these phones.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+
+import numpy as np
 
 from earshot_protocol.errors import WrongStateError
 from earshot_protocol.secure_sum import messages
 from earshot_protocol.secure_sum.mail import Mail
-from earshot_protocol.secure_sum.neighbourhoods import Phones
-from earshot_protocol.secure_sum.state import Crowd, State
+from earshot_protocol.secure_sum.neighbourhoods import Members, Phones
+from earshot_protocol.secure_sum.state import Crowd
 
 Tasks = Iterator[messages.SumTask]
+NumberedTasks = Iterator[tuple[int, messages.SumTask]]
+Maker = Callable[[Crowd, Phones, Mail | None], Tasks]
+
+_MADE_TOGETHER = 1024
 
 
-def opening(state: State, phone: int) -> messages.AdvertiseKeys:
-    """The first task of a phone."""
-    return messages.AdvertiseKeys(sum_id=state.sum_id, index=phone, parameters=state.parameters)
+def in_blocks(make: Maker, crowd: Crowd, asked: Members, mail: Mail | None) -> NumberedTasks:
+    """The tasks of all phones that are asked, by their numbers; mail that is in them is let go."""
+    for block in mail.leaving() if mail else (range(len(asked)),):
+        for first in range(block.start, block.stop, _MADE_TOGETHER):
+            last = min(first + _MADE_TOGETHER, block.stop)
+            phones = first + np.flatnonzero(asked[first:last])
+            yield from zip(phones.tolist(), make(crowd, phones, mail), strict=True)
 
 
-def advertise_keys(state: State, crowd: Crowd, phones: Phones, mail: Mail | None) -> Tasks:
+def advertise_keys(crowd: Crowd, phones: Phones, mail: Mail | None) -> Tasks:
     """Round 0."""
-    return (opening(state, phone) for phone in phones.tolist())
+    for phone in phones.tolist():
+        yield messages.AdvertiseKeys(sum_id=crowd.sum_id, index=phone, parameters=crowd.parameters)
 
 
-def share_keys(state: State, crowd: Crowd, phones: Phones, mail: Mail | None) -> Tasks:
+def share_keys(crowd: Crowd, phones: Phones, mail: Mail | None) -> Tasks:
     """Round 1: the neighbours that advertised, and their keys."""
     for others in crowd.neighbourhoods.rows(phones, crowd.advertised):
         yield messages.ShareKeys(
-            sum_id=state.sum_id,
+            sum_id=crowd.sum_id,
             neighbours=tuple(others.tolist()),
             public_keys=crowd.keys[others].tobytes(),
         )
 
 
-def mask_input(state: State, crowd: Crowd, phones: Phones, mail: Mail | None) -> Tasks:
+def mask_input(crowd: Crowd, phones: Phones, mail: Mail | None) -> Tasks:
     """Round 2: the neighbours that shared their keys, and what they sealed.
 
     Raises:
@@ -48,16 +59,16 @@ def mask_input(state: State, crowd: Crowd, phones: Phones, mail: Mail | None) ->
     rows = crowd.neighbourhoods.rows(phones, crowd.sealed)
     for others, ciphertexts in zip(rows, mail.to(phones, crowd.sealed), strict=True):
         yield messages.MaskInput(
-            sum_id=state.sum_id, senders=tuple(others.tolist()), ciphertexts=ciphertexts
+            sum_id=crowd.sum_id, senders=tuple(others.tolist()), ciphertexts=ciphertexts
         )
 
 
-def unmask(state: State, crowd: Crowd, phones: Phones, mail: Mail | None) -> Tasks:
+def unmask(crowd: Crowd, phones: Phones, mail: Mail | None) -> Tasks:
     """Round 3: of the neighbours that shared their keys, those that stayed and the others."""
     for others in crowd.neighbourhoods.rows(phones, crowd.sealed):
         stayed = crowd.masked[others]
         yield messages.Unmask(
-            sum_id=state.sum_id,
+            sum_id=crowd.sum_id,
             survivors=tuple(others[stayed].tolist()),
             dropped=tuple(others[~stayed].tolist()),
         )

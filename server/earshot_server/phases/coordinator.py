@@ -156,8 +156,8 @@ class Coordinator:
         number = self._store.present_step(self._phase).number
         if self._present is None or self._present.number != number:
             number, saved = self._store.snapshot(self._phase)
-            state = decode_snapshot(saved)
-            running = self._summation.aggregator.restore(state.sum) if state.sum else None
+            state, sum_state = decode_snapshot(saved)
+            running = self._summation.aggregator.restore(sum_state) if sum_state else None
             state.sum = b""
             self._present = Present(number, state, running)
         return self._present
@@ -250,12 +250,12 @@ class Coordinator:
             received = dict(self._answers())
         else:
             inputs = _added_up(present.sum, self._answers())
-        running = None
         try:
-            running = self._close(present, received, inputs)
+            present.sum = self._close(present, received, inputs)
         except EarshotError as error:
             present.state.fail(str(error))
-        self._go_on(present, running, clock() if clock else now)
+            present.sum = None
+        self._go_on(present, clock() if clock else now)
         return True
 
     def adopt(self) -> bool:
@@ -288,11 +288,11 @@ class Coordinator:
             except MalformedMessageError as error:
                 _log.warning("an answer of phone %d is left out: %s", phone, error)
 
-    def _go_on(self, present: Present, running: Aggregator | None, now: float) -> None:
-        # What is known is the store's alone while phones answer, and read again at the end.
-        following = Present(present.number + 1, present.state, running)
-        following.state.deadline = now + following.state.parameters.step_seconds
-        self._store.replace(self._phase, *written(following))
+    def _go_on(self, present: Present, now: float) -> None:
+        """Open the next step; what is known is the store's alone while phones answer."""
+        present.number += 1
+        present.state.deadline = now + present.state.parameters.step_seconds
+        self._store.replace(self._phase, *written(present))
 
     def _close(
         self, present: Present, received: Mapping[int, Answer], inputs: int

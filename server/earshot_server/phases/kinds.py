@@ -10,6 +10,7 @@ from earshot_protocol.phases.labelling import LabellingParameters
 from earshot_protocol.phases.learning import PhaseParameters
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.statistics import StatisticsParameters
+from earshot_protocol.secure_sum.interface import Aggregator, Saved
 from earshot_server.phases.discovery import DiscoveryPhase
 from earshot_server.phases.labelling import LabellingPhase
 from earshot_server.phases.learning import LearningPhase
@@ -29,7 +30,26 @@ class _Header(msgspec.Struct):
     parameters: AnyParameters
 
 
-def decode_snapshot(saved: bytes) -> Snapshot:
-    """A snapshot that was encoded, of whatever kind of phase."""
-    header = msgspec.msgpack.decode(saved, type=_Header)
-    return msgspec.msgpack.decode(saved, type=KINDS[type(header.parameters)])
+_PAIR = b"\x92"
+"""How MessagePack begins two objects: a snapshot, and the sum that is under way."""
+
+
+def encode_snapshot(state: Snapshot, running: Aggregator | None) -> Saved:
+    """What is known of a phase, with its sum; a large sum is written once, to where it stays."""
+    encoded = msgspec.msgpack.encode(state)
+    return running.save(_PAIR + encoded) if running else encoded
+
+
+def decode_snapshot(saved: Saved) -> tuple[Snapshot, Saved]:
+    """A snapshot that was encoded, of whatever kind of phase, and its sum; empty if there is none.
+
+    A former version had the sum inside.
+    """
+    state: Saved = saved
+    running: Saved = b""
+    if bytes(saved[:1]) == _PAIR:
+        pair = msgspec.msgpack.decode(saved, type=tuple[msgspec.Raw, msgspec.Raw])
+        state, running = memoryview(pair[0]), memoryview(pair[1])
+    header = msgspec.msgpack.decode(state, type=_Header)
+    snapshot = msgspec.msgpack.decode(state, type=KINDS[type(header.parameters)])
+    return snapshot, running or snapshot.sum

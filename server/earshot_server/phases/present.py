@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import NamedTuple
+from dataclasses import dataclass
 
 import msgspec
 
 from earshot_protocol.errors import UnexpectedMessageError, WrongStateError
 from earshot_protocol.messages import decode_task
 from earshot_protocol.phases.plan import PartTask, Step, SumPartTask
-from earshot_protocol.secure_sum.interface import Aggregator, Asks
+from earshot_protocol.secure_sum.interface import Aggregator, Asks, Saved
 from earshot_protocol.secure_sum.messages import AdvertiseKeys, SumTask
 from earshot_protocol.secure_sum.parameters import SumParameters
 from earshot_protocol.wire import Task, encode
+from earshot_server.phases.kinds import encode_snapshot
 from earshot_server.phases.snapshot import Snapshot
 from earshot_server.store.interface import Assignment, PresentStep
 
@@ -21,7 +22,8 @@ VISITS_PER_STEP = 10
 """How often a phone that waits asks whether the next step is open."""
 
 
-class Present(NamedTuple):
+@dataclass
+class Present:
     """A phase as it was read: the number of its step, what is known, the sum under way."""
 
     number: int
@@ -29,8 +31,11 @@ class Present(NamedTuple):
     sum: Aggregator | None
 
 
-def written(present: Present) -> tuple[bytes, PresentStep, Iterable[tuple[int, bytes]]]:
-    """What a store keeps of a phase: snapshot, present step, and the tasks of single phones."""
+def written(present: Present) -> tuple[Saved, PresentStep, Iterable[tuple[int, bytes]]]:
+    """What a store keeps of a phase: snapshot, present step, and the tasks of single phones.
+
+    The sum is in them from now on, and no longer here: of a large one there are no two copies.
+    """
     state, running = present.state, present.sum
     step = state.parameters.plan().step(state.step)
     expected, common = 0, b""
@@ -54,8 +59,8 @@ def written(present: Present) -> tuple[bytes, PresentStep, Iterable[tuple[int, b
         wait=state.parameters.step_seconds / VISITS_PER_STEP,
     )
     # Tasks were handed over by now, so that what is in them is not saved once more.
-    state.sum = running.save() if running else b""
-    snapshot, state.sum = msgspec.msgpack.encode(state), b""
+    snapshot = encode_snapshot(state, running)
+    present.sum = None
     return snapshot, written, tasks
 
 

@@ -41,7 +41,7 @@ class Snapshot(msgspec.Struct, kw_only=True):
         parameters: of the phase.
         step: the present one's name, or `PUBLISHED` or `FAILED`.
         deadline: seconds since 1970, on the store's clock.
-        sum: the state of the secure sum under way.
+        sum: of a former version, the state of the secure sum under way; now it lies beside.
         failure: why the phase failed.
         choices: per label, what polls offer for it.
         inputs: for each secure sum that is over, how many phones' inputs are in it.

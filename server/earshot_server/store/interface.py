@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from typing import Protocol
 
 from earshot_protocol.errors import WrongStateError
+from earshot_protocol.secure_sum.interface import Saved
 
 
 class StepTakenError(WrongStateError):
@@ -65,7 +66,7 @@ class PhaseStore(Protocol):
     """
 
     def create(
-        self, phase: bytes, snapshot: bytes, step: PresentStep, tasks: Iterable[tuple[int, bytes]]
+        self, phase: bytes, snapshot: Saved, step: PresentStep, tasks: Iterable[tuple[int, bytes]]
     ) -> None:
         """Add a phase, with the tasks (phone, encoded task) of its first step.
 
@@ -79,7 +80,7 @@ class PhaseStore(Protocol):
     def present_step(self, phase: bytes) -> PresentStep:
         """The present step."""
 
-    def snapshot(self, phase: bytes) -> tuple[int, bytes]:
+    def snapshot(self, phase: bytes) -> tuple[int, Saved]:
         """The number of the present step, and the snapshot taken at its start."""
 
     def assignment(self, phase: bytes, phone: int) -> Assignment:
@@ -109,7 +110,7 @@ class PhaseStore(Protocol):
         """
 
     def replace(
-        self, phase: bytes, snapshot: bytes, step: PresentStep, tasks: Iterable[tuple[int, bytes]]
+        self, phase: bytes, snapshot: Saved, step: PresentStep, tasks: Iterable[tuple[int, bytes]]
     ) -> None:
         """Open the next step: new snapshot and tasks; those of the last step and its answers go.
 

@@ -10,12 +10,13 @@ from earshot_protocol.errors import (
     RepeatedMessageError,
     UnexpectedMessageError,
 )
+from earshot_protocol.secure_sum.interface import Saved
 from earshot_server.store.interface import Assignment, PresentStep, StepTakenError
 
 
 @dataclasses.dataclass
 class _Phase:
-    snapshot: bytes
+    snapshot: Saved
     step: PresentStep
     tasks: dict[int, bytes]
     answers: dict[int, bytes] = dataclasses.field(default_factory=dict)
@@ -29,7 +30,7 @@ class MemoryPhaseStore:
         self._phases: dict[bytes, _Phase] = {}
 
     def create(
-        self, phase: bytes, snapshot: bytes, step: PresentStep, tasks: Iterable[tuple[int, bytes]]
+        self, phase: bytes, snapshot: Saved, step: PresentStep, tasks: Iterable[tuple[int, bytes]]
     ) -> None:
         """See `PhaseStore.create`."""
         if phase in self._phases:
@@ -44,7 +45,7 @@ class MemoryPhaseStore:
         """See `PhaseStore.present_step`."""
         return self._known(phase).step
 
-    def snapshot(self, phase: bytes) -> tuple[int, bytes]:
+    def snapshot(self, phase: bytes) -> tuple[int, Saved]:
         """See `PhaseStore.snapshot`."""
         known = self._known(phase)
         return known.step.number, known.snapshot
@@ -82,7 +83,7 @@ class MemoryPhaseStore:
         return iter(tuple(self._known(phase).answers.items()))
 
     def replace(
-        self, phase: bytes, snapshot: bytes, step: PresentStep, tasks: Iterable[tuple[int, bytes]]
+        self, phase: bytes, snapshot: Saved, step: PresentStep, tasks: Iterable[tuple[int, bytes]]
     ) -> None:
         """See `PhaseStore.replace`."""
         present = self._known(phase).step.number

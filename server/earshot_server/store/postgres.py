@@ -17,6 +17,7 @@ from earshot_protocol.errors import (
     RepeatedMessageError,
     UnexpectedMessageError,
 )
+from earshot_protocol.secure_sum.interface import Saved
 from earshot_server.store.database import Connection, Database
 from earshot_server.store.interface import Assignment, PresentStep, StepTakenError
 
@@ -45,7 +46,7 @@ class PostgresPhaseStore:
         self._owner = owner
 
     def create(
-        self, phase: bytes, snapshot: bytes, step: PresentStep, tasks: Iterable[tuple[int, bytes]]
+        self, phase: bytes, snapshot: Saved, step: PresentStep, tasks: Iterable[tuple[int, bytes]]
     ) -> None:
         """See `PhaseStore.create`."""
         try:
@@ -53,7 +54,7 @@ class PostgresPhaseStore:
                 self._check_lease(connection, phase)
                 connection.execute(
                     "INSERT INTO phases (phase, snapshot, number, step, deadline, expected,"
-                    " common, sum, over, wait, finished) VALUES (%(phase)s, %(snapshot)s,"
+                    " common, sum, over, wait, finished) VALUES (%(phase)s, %(snapshot)b,"
                     " %(number)s, %(step)s, %(deadline)s, %(expected)s,"
                     " %(common)s, %(sum)s, %(over)s, %(wait)s,"
                     " CASE WHEN %(over)s THEN seconds_now() END)",
@@ -82,7 +83,7 @@ class PostgresPhaseStore:
         )
         return PresentStep(*_only(rows, phase))
 
-    def snapshot(self, phase: bytes) -> tuple[int, bytes]:
+    def snapshot(self, phase: bytes) -> tuple[int, Saved]:
         """See `PhaseStore.snapshot`.
 
         Raises:
@@ -194,13 +195,13 @@ class PostgresPhaseStore:
                     yield phone, answers.pop(phone)
 
     def replace(
-        self, phase: bytes, snapshot: bytes, step: PresentStep, tasks: Iterable[tuple[int, bytes]]
+        self, phase: bytes, snapshot: Saved, step: PresentStep, tasks: Iterable[tuple[int, bytes]]
     ) -> None:
         """See `PhaseStore.replace`."""
         with self._database.transaction() as connection:
             self._check_lease(connection, phase)
             replaced = connection.execute(
-                "UPDATE phases SET snapshot = %(snapshot)s, number = %(number)s, step = %(step)s,"
+                "UPDATE phases SET snapshot = %(snapshot)b, number = %(number)s, step = %(step)s,"
                 " deadline = %(deadline)s, expected = %(expected)s, common = %(common)s,"
                 " sum = %(sum)s, over = %(over)s, wait = %(wait)s, closed = false,"
                 " finished = CASE WHEN %(over)s THEN extract(epoch FROM now()) END"
@@ -260,7 +261,7 @@ def _begin_step(
             copy.write_row((phase, phone, task))
 
 
-def _columns(phase: bytes, snapshot: bytes, step: PresentStep) -> dict[str, object]:
+def _columns(phase: bytes, snapshot: Saved, step: PresentStep) -> dict[str, object]:
     columns = {**dataclasses.asdict(step), "phase": phase, "snapshot": snapshot}
     columns["step"] = columns.pop("name")
     return columns

@@ -19,7 +19,7 @@ from earshot_protocol.errors import RepeatedMessageError, UnexpectedMessageError
 from earshot_protocol.randomness import RandomBytes
 from earshot_protocol.secure_sum import answers, encoding, masks, messages
 from earshot_protocol.secure_sum.bell import BELL
-from earshot_protocol.secure_sum.interface import Summation
+from earshot_protocol.secure_sum.interface import Saved, Summation
 from earshot_protocol.secure_sum.parameters import SumParameters
 from earshot_protocol.secure_sum.rounds import NEXT, Round
 from earshot_protocol.wire import Answer
@@ -94,13 +94,13 @@ class IdealAggregator:
         self.total = np.zeros(parameters.length, masks.word_type(parameters.modulus_bits)).tobytes()
 
     @classmethod
-    def restore(cls, saved: bytes) -> Self:
+    def restore(cls, saved: Saved) -> Self:
         """See `Aggregator.restore`."""
         return msgspec.msgpack.decode(saved, type=cls)
 
-    def save(self) -> bytes:
+    def save(self, behind: bytes = b"") -> bytes:
         """See `Aggregator.save`."""
-        return msgspec.msgpack.encode(self)
+        return behind + msgspec.msgpack.encode(self)
 
     @property
     def done(self) -> bool:
