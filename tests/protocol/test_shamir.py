@@ -5,6 +5,7 @@ import random
 from types import SimpleNamespace
 from unittest import mock
 
+import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -180,3 +181,30 @@ def test_what_cannot_be_shared_is_refused(secret: bytes, threshold: int, count: 
 def test_a_point_outside_the_sharing_is_refused(point: int) -> None:
     with pytest.raises(InvalidInputError, match="between 1 and 5"):
         shamir.recover({1: 1, point: 1}, 5)
+
+
+@settings(max_examples=examples(60))
+@given(data=st.data(), count=st.integers(1, shamir.LARGEST_COUNT))
+def test_many_secrets_are_rebuilt_at_once_as_one_by_one(data: st.DataObject, count: int) -> None:
+    """Whatever is left out, and whatever the shares: also of no sharing, and beyond the prime."""
+    most_absent = data.draw(st.sampled_from([0, 1, 3, count - 1]).filter(lambda a: a < count))
+    random = np.random.default_rng(data.draw(st.integers(0, 2**32)))
+    shares = random.integers(0, 256, (5, count, 32), dtype=np.uint8)
+    shares[0], shares[1, : count // 2] = 255, 0
+    present = np.ones((5, count), dtype=np.bool_)
+    for row in present:
+        row[random.permutation(count)[: random.integers(0, most_absent + 1)]] = False
+    given = [
+        {at + 1: int.from_bytes(own[at].tobytes()) for at in np.flatnonzero(there).tolist()}
+        for own, there in zip(shares, present, strict=True)
+    ]
+    rebuilt = [int.from_bytes(secret) for secret in shamir.recover_many(shares, present)]
+    assert rebuilt == [shamir.recover(each, count) for each in given]
+    if count <= 12:
+        assert rebuilt == [lagrange(each, 0) for each in given]
+
+
+def test_of_no_sharings_nothing_is_rebuilt() -> None:
+    assert (
+        list(shamir.recover_many(np.zeros((0, 9, 32), np.uint8), np.ones((0, 9), np.bool_))) == []
+    )

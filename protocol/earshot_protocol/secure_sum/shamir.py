@@ -4,7 +4,8 @@ Secrets and shares are 32 bytes, big-endian, and the points are 1, 2, …, n ≤
 share a secret", CACM 1979.
 
 Splitting is one matrix product: powers of the points times random coefficients, both cut into
-limbs of 20 bits so that every partial sum is an integer below 2^53 and float64 is exact.
+limbs of 20 bits so that every partial sum is an integer below 2^53 and float64 is exact. Rebuilding
+many secrets at once is one such product for each: coefficients times shares.
 """
 
 from __future__ import annotations
@@ -27,6 +28,8 @@ _LIMB_BITS = 20
 _PAIR_BYTES = 5  # two limbs of 20 bits fill five bytes
 _PAIRS = 7  # 7 · 5 bytes hold a number below 2^256
 _LIMBS = 2 * _PAIRS
+_FACTOR_BITS = 62
+"""By which leaving points out may multiply a coefficient, where many secrets are rebuilt."""
 _SMALL_PRODUCT = 2**17  # multiplications; OpenBLAS starts to share out its work at twice as many
 # The largest partial sum: 14 limb products of 40 bits for each of at most 254 coefficients.
 assert _LIMBS * LARGEST_COUNT * 2 ** (2 * _LIMB_BITS) < 2**53  # noqa: S101
@@ -95,7 +98,7 @@ def recover(shares: Mapping[int, int], count: int) -> int:
     total = 0
     for point, value in shares.items():
         total += signed_binomials[point] * math.prod([d - point for d in absent]) * value
-    return total * pow(math.prod(absent), -1, PRIME) % PRIME
+    return total * _inverse(math.prod(absent)) % PRIME
 
 
 def recover_many(shares: npt.NDArray[np.uint8], present: npt.NDArray[np.bool_]) -> Iterator[bytes]:
@@ -109,13 +112,73 @@ def recover_many(shares: npt.NDArray[np.uint8], present: npt.NDArray[np.bool_]) 
         The secrets, 32 bytes each.
     """
     count = shares.shape[1]
-    for own, there in zip(shares, present, strict=True):
-        data, points = own.tobytes(), np.flatnonzero(there).tolist()
-        values = {
-            at + 1: int.from_bytes(data[SECRET_BYTES * at : SECRET_BYTES * (at + 1)])
-            for at in points
-        }
-        yield recover(values, count).to_bytes(SECRET_BYTES)
+    places = np.arange(1, count + 1)
+    absences = count - np.count_nonzero(present, axis=1)
+    most = int(absences.max(initial=0))
+    if most * math.log2(count) > _FACTOR_BITS:  # so many are away from few sharings at most
+        for own, there in zip(shares, present, strict=True):
+            given = {at: int.from_bytes(own[at - 1].tobytes()) for at in places[there].tolist()}
+            yield recover(given, count).to_bytes(SECRET_BYTES)
+        return
+    # The points that are absent, each row filled up with zeros, which make factors of one.
+    absent = np.sort(np.where(present, 0, places), axis=1)[:, count - most :]
+    factors = np.ones(present.shape, dtype=np.int64)
+    for column in absent.T[:, :, None]:
+        factors *= np.where(column > 0, column - places, 1)
+    sums = np.matmul(
+        _to_limbs(shares[:, :, ::-1]).transpose(0, 2, 1), _coefficients(factors, count)
+    )
+    limbs = np.zeros((len(shares), _LIMBS + sums.shape[2] + 1), dtype=np.int64)
+    for low in range(_LIMBS):
+        limbs[:, low : low + sums.shape[2]] += sums[:, low].astype(np.int64)
+    for number, away in zip(_whole(limbs), absent.tolist(), strict=True):
+        inverse = _inverse(math.prod(point for point in away if point))
+        yield (number * inverse % PRIME).to_bytes(SECRET_BYTES)
+
+
+def _coefficients(factors: npt.NDArray[np.int64], count: int) -> npt.NDArray[np.float64]:
+    """Signed binomials times factors (s, count), in limbs of 20 bits: (s, count, l)."""
+    binomials = _binomial_limbs(count)
+    sizes, signs = np.abs(factors), np.sign(factors)
+    signs[:, 1::2] *= -1
+    parts = -(-_FACTOR_BITS // _LIMB_BITS)
+    limbs = np.zeros((*factors.shape, binomials.shape[1] + parts), dtype=np.int64)
+    for part in range(parts):
+        own = (sizes >> (_LIMB_BITS * part)) & (2**_LIMB_BITS - 1)
+        limbs[:, :, part : part + binomials.shape[1]] += own[:, :, None] * binomials
+    for low in range(limbs.shape[2] - 1):
+        limbs[:, :, low + 1] += limbs[:, :, low] >> _LIMB_BITS
+        limbs[:, :, low] &= 2**_LIMB_BITS - 1
+    return (limbs * signs[:, :, None]).astype(np.float64)
+
+
+def _whole(limbs: npt.NDArray[np.int64]) -> Iterator[int]:
+    """Numbers from limbs (s, l), which need not be below 2^20 nor above 0 and are changed."""
+    for low in range(limbs.shape[1] - 1):
+        limbs[:, low + 1] += limbs[:, low] >> _LIMB_BITS
+        limbs[:, low] &= 2**_LIMB_BITS - 1
+    last = limbs.shape[1] - 1
+    even = np.zeros((len(limbs), last + last % 2), dtype=np.int64)
+    even[:, :last] = limbs[:, :last]
+    pairs = (even[:, 0::2] | (even[:, 1::2] << _LIMB_BITS)).astype("<u8")
+    little = pairs.view(np.uint8).reshape(*pairs.shape, 8)[..., :_PAIR_BYTES]
+    size = _PAIR_BYTES * pairs.shape[1]
+    for own, top in zip(little.reshape(len(limbs), size), limbs[:, last].tolist(), strict=True):
+        yield int.from_bytes(own.tobytes(), "little") + (top << (_LIMB_BITS * last))
+
+
+@functools.lru_cache(maxsize=64)
+def _binomial_limbs(count: int) -> npt.NDArray[np.int64]:
+    """The binomial coefficients C(count, 1 … count) in limbs of 20 bits, shape (count, l)."""
+    binomials = [math.comb(count, point) for point in range(1, count + 1)]
+    limbs = -(-max(binomials).bit_length() // _LIMB_BITS)
+    mask = 2**_LIMB_BITS - 1
+    return np.array([[(b >> (_LIMB_BITS * i)) & mask for i in range(limbs)] for b in binomials])
+
+
+@functools.lru_cache(maxsize=4096)
+def _inverse(number: int) -> int:
+    return pow(number, -1, PRIME)
 
 
 @functools.lru_cache(maxsize=1024)
