@@ -18,8 +18,8 @@ from support.deadly import Deadly
 from earshot_protocol import distribution
 from earshot_protocol.errors import InvalidParametersError
 from earshot_simulations import Discovery, Settings, Summation, result, simulate
-from earshot_simulations.engine import ray as on_ray
-from earshot_simulations.engine.ray import ClusterError, MissingRayError
+from earshot_simulations.engine import cluster as clusters
+from earshot_simulations.engine.cluster import ClusterError, MissingRayError
 from earshot_simulations.learning import simulation
 from earshot_simulations.learning.differences import MEASURED
 from earshot_simulations.learning.run import DIGEST, Run
@@ -146,7 +146,7 @@ def test_where_nobody_listens_there_is_no_cluster() -> None:
 
 @pytest.mark.slow
 def test_what_listens_and_is_no_cluster_is_left_alone(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(on_ray, "_GREET_SECONDS", 4)
+    monkeypatch.setattr(clusters, "_GREET_SECONDS", 4)
     with socket.create_server(("127.0.0.1", 0)) as silent:
         address = f"127.0.0.1:{silent.getsockname()[1]}"
         began = time.monotonic()

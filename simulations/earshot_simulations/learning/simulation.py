@@ -147,7 +147,8 @@ def _engines(settings: Settings) -> Iterator[Callable[[Scenario], Engine]]:
     if settings.engine is names.Engine.LOCAL:
         yield lambda scenario: LocalEngine(scenario, settings.jobs)
         return
-    from earshot_simulations.engine.ray import RayEngine, connected
+    from earshot_simulations.engine.cluster import connected
+    from earshot_simulations.engine.ray import RayEngine
 
     with connected(settings.address, settings.jobs) as cluster:
         yield lambda scenario: RayEngine(scenario, cluster)

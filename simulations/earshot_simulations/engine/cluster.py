@@ -1,0 +1,267 @@
+"""A Ray cluster: whether it is there, what is on its nodes, and asking them.
+
+Ray is met here alone. It is kept quiet: no dashboard, no usage statistics, no log on the terminal.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import platform
+import socket
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from importlib import metadata
+from typing import Any
+
+from earshot_protocol import distribution
+from earshot_simulations.engine.batches import Place
+from earshot_simulations.engine.interface import EngineError
+
+MOST_LOSSES = 3
+"""So often what a process died of is run again."""
+_CONNECT_SECONDS = 3
+_GREET_SECONDS = 20
+"""For Ray to start and to find the cluster, where something listens."""
+_ASK_SECONDS = 60
+_OBJECT_BYTES = 100 * 2**20
+"""What a cluster of this process's own keeps in memory on its way; more goes to the disk."""
+_LIBRARIES = ("numpy", "ray")
+"""That must be the same on all nodes, besides Earshot and Python."""
+
+
+class ClusterError(EngineError):
+    """There is no such cluster, or it cannot run these phones."""
+
+
+class LostNodeError(ClusterError):
+    """A node has left, and the states of its phones with it."""
+
+
+class MissingRayError(ClusterError):
+    """Ray is not installed."""
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """A cluster that this process is connected to.
+
+    Attributes:
+        ray: the library.
+        nodes: by Ray's name of each node, its processes.
+        hosts: by the same, its address.
+    """
+
+    ray: Any
+    nodes: Mapping[Place, int]
+    hosts: Mapping[Place, str]
+
+    def only_on(self, place: Place) -> Any:
+        """How Ray is told to run something on one node and no other."""
+        strategies = self.ray.util.scheduling_strategies
+        return strategies.NodeAffinitySchedulingStrategy(place, soft=False)
+
+    def alive(self) -> set[Place]:
+        """The nodes that are there now."""
+        there = {node["NodeID"] for node in self.ray.nodes() if node["Alive"]}
+        return there & self.nodes.keys()
+
+    def check(self) -> None:
+        """Refuse to go on without one of the nodes.
+
+        Raises:
+            LostNodeError: one has left.
+        """
+        for place in self.nodes.keys() - self.alive():
+            raise LostNodeError(
+                f"the node {self.hosts[place]} has left the Ray cluster, and with it the states of "
+                f"its phones ({self.nodes[place]} of {sum(self.nodes.values())} processes were "
+                "there); run the phase again on the nodes that are left"
+            )
+
+    def ask_all(
+        self, function: Callable[..., Any], *given: Any, seconds: int = _ASK_SECONDS
+    ) -> dict[Place, Any]:
+        """What a function of a module says on every node that is there now.
+
+        Raises:
+            ClusterError: a node does not answer in time, or the function fails there.
+        """
+        errors = self.ray.exceptions
+        remote = self.ray.remote(num_cpus=0, max_retries=MOST_LOSSES)(function)
+        asked = {
+            place: remote.options(scheduling_strategy=self.only_on(place)).remote(*given)
+            for place in self.alive()
+        }
+        until, said = time.monotonic() + seconds, {}
+        for place, work in asked.items():
+            try:
+                said[place] = self.ray.get(work, timeout=max(0.1, until - time.monotonic()))
+            except errors.GetTimeoutError:
+                raise ClusterError(
+                    f"the node {self.hosts[place]} has not answered within {seconds} seconds"
+                ) from None
+            except errors.RayTaskError as error:
+                raise ClusterError(
+                    f"the node {self.hosts[place]} cannot run phones: {first_line(error.cause)}"
+                ) from None
+            except errors.RayError as error:
+                self.check()
+                raise ClusterError(f"the Ray cluster fails: {first_line(error)}") from error
+        return said
+
+
+@contextlib.contextmanager
+def connected(address: str | None, processes: int) -> Iterator[Cluster]:
+    """Be connected to a cluster.
+
+    Args:
+        address: HOST:PORT of the cluster; None for one of this process's own on this machine, which
+            ends with the connection.
+        processes: of one's own; a cluster that is there has those that it has.
+
+    Raises:
+        MissingRayError: says what to install.
+        ClusterError: there is no cluster, or a node of it has other software; within seconds.
+    """
+    ray = library()
+    own = {
+        "address": "local",  # and not one that the environment names
+        "num_cpus": processes,
+        "object_store_memory": _OBJECT_BYTES,
+        "include_dashboard": False,
+    }
+    if address is not None:
+        _greet(address)
+    with _silenced():
+        try:
+            chosen = own if address is None else {"address": address}
+            ray.init(**chosen, log_to_driver=False, configure_logging=False)
+        except (Exception, SystemExit) as error:  # it exits where it finds nobody
+            raise ClusterError(f"no Ray cluster to work on: {first_line(error)}") from error
+        try:
+            cluster = _nodes(ray)
+            if address is not None:
+                _check_software(cluster)
+            yield cluster
+        finally:
+            ray.shutdown()
+
+
+def library() -> Any:
+    """Ray itself, told to tell nobody.
+
+    Raises:
+        MissingRayError: says what to install.
+    """
+    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
+    try:
+        import ray
+    except ImportError as error:
+        raise MissingRayError(
+            "the engine 'ray' needs Ray, which is not installed: pip install "
+            f"'{distribution.NAME}[cluster]'"
+        ) from error
+    return ray
+
+
+def first_line(error: object) -> str:
+    """Of what Ray says; what follows is for those who develop it."""
+    return next(iter(str(error).strip().splitlines()), type(error).__name__)
+
+
+@contextlib.contextmanager
+def _silenced() -> Iterator[None]:
+    """Without Ray's log on the terminal: what matters of it comes as an error."""
+    log = logging.getLogger("ray")
+    before = log.level
+    log.setLevel(logging.CRITICAL + 1)
+    try:
+        yield
+    finally:
+        log.setLevel(before)
+
+
+def _greet(address: str) -> None:
+    """Find out within seconds whether a cluster is there: Ray itself tries for minutes.
+
+    Raises:
+        ClusterError: says what is there instead.
+    """
+    host, _, port = address.rpartition(":")
+    try:
+        socket.create_connection((host, int(port)), timeout=_CONNECT_SECONDS).close()
+    except OSError as error:
+        raise ClusterError(
+            f"{address}: no Ray cluster there ({error}); `ray start --head` starts one, and says "
+            "its address"
+        ) from None
+    program = "import sys, ray; ray.init(address=sys.argv[1], log_to_driver=False)"
+    try:
+        # In a process of its own, which can be ended.
+        done = subprocess.run(  # noqa: S603 - the program is written above
+            [sys.executable, "-c", program, address],
+            capture_output=True,
+            text=True,
+            check=False,
+            timeout=_GREET_SECONDS,
+        )
+    except subprocess.TimeoutExpired:
+        raise ClusterError(
+            f"{address}: something listens there, but within {_GREET_SECONDS} seconds no Ray "
+            "cluster has answered"
+        ) from None
+    if done.returncode:
+        said = [line for line in done.stderr.splitlines() if line.strip()] or ["nothing is said"]
+        raise ClusterError(
+            f"{address}: Ray cannot join that cluster from this machine: {said[-1].strip()} "
+            "(Python and Ray must be the same as there, and this machine one of its nodes)"
+        )
+
+
+def _nodes(ray: Any) -> Cluster:
+    """The nodes that can run phones.
+
+    Raises:
+        ClusterError: there are none.
+    """
+    nodes = {
+        node["NodeID"]: (int(node["Resources"].get("CPU", 0)), node["NodeManagerAddress"])
+        for node in ray.nodes()
+        if node["Alive"]
+    }
+    some = {name: each for name, each in sorted(nodes.items()) if each[0]}
+    if not some:
+        raise ClusterError("the Ray cluster has no CPU on any node")
+    return Cluster(
+        ray,
+        {name: processes for name, (processes, _) in some.items()},
+        {name: host for name, (_, host) in some.items()},
+    )
+
+
+def _check_software(cluster: Cluster) -> None:
+    """Refuse nodes on which the same phone might do something else.
+
+    Raises:
+        ClusterError: one has other software, or none.
+    """
+    ours = software()
+    for name, theirs in cluster.ask_all(software).items():
+        other = [f"{what} {theirs[what]}" for what in ours if theirs[what] != ours[what]]
+        if other:
+            here = ", ".join(f"{what} {version}" for what, version in ours.items())
+            raise ClusterError(
+                f"the node {cluster.hosts[name]} has {', '.join(other)}, and this machine {here}: "
+                "figures are the same only with the same software on all nodes"
+            )
+
+
+def software() -> dict[str, str]:
+    """What must be the same on all nodes, with its version here."""
+    versions = {"Earshot": distribution.version(), "Python": platform.python_version()}
+    return versions | {name: metadata.version(name) for name in _LIBRARIES}
