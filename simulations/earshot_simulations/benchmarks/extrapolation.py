@@ -59,7 +59,7 @@ def extrapolated(measured: Figures, phones: int) -> Extrapolation:
     degree = choose(phones, (1,), 1, value("dropout"), value("corrupted")).degree
     by_k = degree / value("neighbours")
     grown = phones / basis * by_k
-    playing = value("seconds") - value("server_cpu_seconds")
+    busy, playing = value("phones_cpu_seconds"), value("seconds") - value("server_cpu_seconds")
     return Extrapolation(
         phones,
         basis,
@@ -68,7 +68,7 @@ def extrapolated(measured: Figures, phones: int) -> Extrapolation:
         server_hours=value("server_cpu_seconds") * grown / _HOUR,
         gigabytes_up=value("phone_bytes_up") * phones * by_k / 1e9,
         gigabytes_down=value("phone_bytes_down") * phones * by_k / 1e9,
-        efficiency=min(1.0, value("phones_cpu_seconds") / (playing * value("processes"))),
+        efficiency=busy / max(busy, playing * value("processes")),
     )
 
 
