@@ -158,11 +158,13 @@ def benchmark(setup: Setup, progress: Progress) -> dict[str, Any]:
                 figures, export = _run(setup, address, data, members, progress)
             seconds = time.perf_counter() - began
             grown = server.database_bytes(url) - size
+            complaints = server.complaints(data)
     report = _outcome(setup, export, seconds) | _requests(figures, seconds)
     report |= usage.figures() | {"database_growth_bytes": grown}
     report |= _generator(figures, seconds)
     errors: Counter[str] = sum((each.errors for each in figures), Counter())
-    return report | {"errors": dict(errors)} | floor | others.figures() | {"machine": machine()}
+    report |= {"errors": dict(errors), "server_errors": complaints}
+    return report | floor | others.figures() | {"machine": machine()}
 
 
 def _run(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -20,6 +21,8 @@ from earshot_simulations.benchmarks.failure import BenchmarkError
 
 _FLOOR_REQUESTS = 500
 _FLOOR_COMMITS = 200
+_LOG = "server.log"
+_MOST_COMPLAINTS = 10
 
 
 @contextmanager
@@ -29,7 +32,7 @@ def serving(data: Path, url: str, workers: int) -> Iterator[tuple[str, int]]:
     Raises:
         BenchmarkError: it does not start.
     """
-    log = (data / "server.log").open("w")
+    log = (data / _LOG).open("w")
     # S603: our own command.
     process = subprocess.Popen(  # noqa: S603
         [
@@ -46,14 +49,28 @@ def serving(data: Path, url: str, workers: int) -> Iterator[tuple[str, int]]:
         address = re.search(r"http://\S+", process.stdout.readline() if process.stdout else "")
         if address is None:
             log.flush()
-            raise BenchmarkError(
-                f"the server does not start: {(data / 'server.log').read_text()[-2000:]}"
-            )
+            raise BenchmarkError(f"the server does not start: {(data / _LOG).read_text()[-2000:]}")
         yield address[0], process.pid
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(60)
         log.close()
+
+
+def complaints(data: Path) -> list[str]:
+    """What the server logged as an error, from its first to its tenth."""
+    found = []
+    with (data / _LOG).open(encoding="utf-8", errors="replace") as log:
+        for line in log:
+            try:
+                entry = json.loads(line)
+            except ValueError:
+                continue  # a line of somebody else's
+            if isinstance(entry, dict) and entry.get("level") in ("ERROR", "CRITICAL"):
+                found.append(f"{entry.get('message')}: {entry.get('exc_info', '')}".strip(": "))
+                if len(found) == _MOST_COMPLAINTS:
+                    break
+    return found
 
 
 def floor(address: str, url: str) -> dict[str, float]:
