@@ -20,6 +20,7 @@ from earshot_simulations.benchmarks.api import benchmark, phones, usage
 from earshot_simulations.benchmarks.api.benchmark import Setup
 from earshot_simulations.benchmarks.api.enrolment import enrol
 from earshot_simulations.benchmarks.api.report import table
+from earshot_simulations.benchmarks.api.server import complaints
 
 SETUP = Setup(
     phones=100,
@@ -102,6 +103,19 @@ def test_the_table_says_what_failed() -> None:
     assert "What failed: 1,234 × E: no" in table(failed)
     # Nobody enrolled over HTTP.
     assert "| enrol |" not in table(found | {"enrol_requests": 0})
+
+
+def test_what_the_server_logged_as_errors_is_told(tmp_path: Path) -> None:
+    lines = [
+        "not JSON, but a warning of a library",
+        json.dumps({"level": "INFO", "message": "step closed"}),
+        json.dumps({"level": "ERROR", "message": "internal error", "exc_info": "KeyError: 3"}),
+        *[json.dumps({"level": "CRITICAL", "message": f"no {n}"}) for n in range(20)],
+    ]
+    (tmp_path / "server.log").write_text("\n".join(lines))
+    found = complaints(tmp_path)
+    assert found[:2] == ["internal error: KeyError: 3", "no 0"]
+    assert len(found) == 10
 
 
 def test_a_fault_of_ours_ends_the_phones_and_is_told(monkeypatch: pytest.MonkeyPatch) -> None:

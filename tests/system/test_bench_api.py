@@ -24,6 +24,7 @@ def measured(*options: str) -> dict[str, Any]:
     figures: dict[str, Any] = json.loads(run.stdout)
     assert figures["status"] == "published"
     assert figures["errors"] == {}
+    assert figures["server_errors"] == []
     return figures
 
 
