@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import base64
 import re
-import time
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -15,13 +17,6 @@ from earshot_protocol.api import PHASES, RESULTS, TASK, AskTask
 from earshot_server.api.limits import FAILURES, RateLimits
 from earshot_server.api.problems import RateLimitError
 from earshot_server.store.database import Database
-
-
-@pytest.fixture(autouse=True)
-def noon(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Time stands still, so that a minute is not over before all have asked."""
-    now = time.time()
-    monkeypatch.setattr(time, "time", lambda: now)
 
 
 def test_a_phone_that_asks_too_often_is_told_when_to_come_again(
@@ -117,21 +112,89 @@ def test_who_is_behind_a_proxy_is_believed_from_that_proxy_alone(
     assert honest == {200}
 
 
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+def refused(ask: Callable[[], None]) -> bool:
+    try:
+        ask()
+    except RateLimitError:
+        return True
+    return False
+
+
+def test_a_window_is_a_minute_from_its_first_request() -> None:
+    clock = Clock()
+    limits = RateLimits(phone=2, address=9, clock=clock)
+    said = []
+    # At 0 and 30 s it is served, at 59 s not, and at 60 s a new window begins.
+    for clock.now in (1000.0, 1030.0, 1059.0, 1059.5, 1060.0, 1119.0, 1119.5, 1120.0):
+        said.append(refused(lambda: limits.count_phone(7)))
+    assert said == [False, False, True, True, False, False, True, False]
+    limits.count_phone(7)
+    with pytest.raises(RateLimitError, match="60 seconds"):
+        limits.count_phone(7)
+
+
+def test_wrong_tokens_are_forgotten_after_a_minute() -> None:
+    clock = Clock()
+    limits = RateLimits(phone=9, address=9, failures=2, clock=clock)
+    for _ in range(2):
+        limits.check_failures("192.0.2.1")
+        limits.count_failure("192.0.2.1")
+    assert refused(lambda: limits.check_failures("192.0.2.1"))
+    limits.check_failures("192.0.2.2")
+    clock.now += 60
+    limits.check_failures("192.0.2.1")
+
+
+def test_who_came_once_is_not_kept_for_ever() -> None:
+    clock = Clock()
+    limits = RateLimits(phone=9, address=9, clock=clock)
+    for phone in range(1000):
+        limits.count_phone(phone)
+    clock.now += 30
+    limits.count_phone(5000)
+    clock.now += 31
+    limits.count_phone(6000)
+    assert set(limits._windows) == {("phone", "5000"), ("phone", "6000")}
+
+
+def test_threads_that_count_at_once_lose_nothing_and_raise_nothing() -> None:
+    limits = RateLimits(phone=10**9, address=10**9)
+    barrier = threading.Barrier(8)
+
+    def count(own: int) -> None:
+        barrier.wait()
+        for number in range(500):
+            limits.count_phone(3)
+            limits.count_phone(1000 * own + number)
+
+    with ThreadPoolExecutor(8) as threads:
+        for done in [threads.submit(count, own) for own in range(1, 9)]:
+            done.result()
+    counts = {key: count for key, (_, count) in limits._windows.items()}
+    assert counts.pop(("phone", "3")) == 8 * 500
+    assert len(counts) == 8 * 500
+    assert set(counts.values()) == {1}
+
+
 def test_one_subscriber_has_many_addresses_of_ipv6() -> None:
     limits = RateLimits(phone=9, address=2)
 
-    def refused(address: str) -> bool:
-        try:
-            limits.count_address(address)
-        except RateLimitError:
-            return True
-        return False
+    def asks(address: str) -> bool:
+        return refused(lambda: limits.count_address(address))
 
-    answers = [refused(f"2001:db8:1:1::{i:x}") for i in range(5)]
+    answers = [asks(f"2001:db8:1:1::{i:x}") for i in range(5)]
     assert answers == [False, False, True, True, True]
-    assert not refused("2001:db8:1:2::1")
-    assert not refused("::ffff:192.0.2.1")
-    assert not refused("::ffff:192.0.2.2")
+    assert not asks("2001:db8:1:2::1")
+    assert not asks("::ffff:192.0.2.1")
+    assert not asks("::ffff:192.0.2.2")
 
 
 @pytest.mark.parametrize("address", [None, "", "unix:", "nonsense", "fe80::1%eth0"])

@@ -8,34 +8,42 @@ from __future__ import annotations
 
 import ipaddress
 import math
+import threading
 import time
-
-from limits import RateLimitItemPerMinute
-from limits.storage import MemoryStorage
-from limits.strategies import FixedWindowRateLimiter
+from collections.abc import Callable
 
 from earshot_server.api.problems import RateLimitError
 
 FAILURES = 10
 """Wrong tokens of one address in a minute, to each process."""
+_MINUTE = 60.0
 
 
 class RateLimits:
     """Counts requests in windows of a minute; refuses one too many by a `RateLimitError`.
 
+    A window begins with the first request in it. For any number of threads.
+
     Args:
         phone: requests per minute of one phone.
         address: requests per minute of one address; of IPv6, of one /64, which is one subscriber.
         failures: wrong tokens per minute of one address.
+        clock: seconds, never back; replaced in tests.
     """
 
-    def __init__(self, phone: int, address: int, failures: int = FAILURES) -> None:
-        self._limits = {
-            "phone": RateLimitItemPerMinute(phone),
-            "address": RateLimitItemPerMinute(address),
-            "failure": RateLimitItemPerMinute(failures),
-        }
-        self._counts = FixedWindowRateLimiter(MemoryStorage())
+    def __init__(
+        self,
+        phone: int,
+        address: int,
+        failures: int = FAILURES,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._most = {"phone": phone, "address": address, "failure": failures}
+        self._clock = clock
+        self._lock = threading.Lock()
+        self._windows: dict[tuple[str, str], tuple[float, int]] = {}
+        """Whose and name → when the window began, and the requests in it."""
+        self._tidied = clock()
 
     def count_phone(self, phone: int) -> None:
         """Count a request of a phone."""
@@ -47,23 +55,45 @@ class RateLimits:
 
     def count_failure(self, address: str | None) -> None:
         """Count a wrong token from an address; None: unknown."""
-        self._counts.hit(self._limits["failure"], "failure", subscriber(address or ""))
+        self._hit("failure", subscriber(address or ""))
 
     def check_failures(self, address: str | None) -> None:
         """Refuse another token from an address that has sent too many wrong ones."""
         name = subscriber(address or "")
-        if not self._counts.test(self._limits["failure"], "failure", name):
-            raise RateLimitError("wrong tokens", "address", self._seconds("failure", name))
+        with self._lock:
+            began, count = self._window("failure", name)
+        if count >= self._most["failure"]:
+            raise RateLimitError("wrong tokens", "address", self._seconds(began))
 
     def _count(self, whose: str, name: str) -> None:
-        limit = self._limits[whose]
-        if not self._counts.hit(limit, whose, name):
-            raise RateLimitError("requests", whose, self._seconds(whose, name))
+        began, count = self._hit(whose, name)
+        if count > self._most[whose]:
+            raise RateLimitError("requests", whose, self._seconds(began))
 
-    def _seconds(self, whose: str, name: str) -> int:
+    def _hit(self, whose: str, name: str) -> tuple[float, int]:
+        with self._lock:
+            self._tidy()
+            began, count = self._window(whose, name)
+            self._windows[whose, name] = began, count + 1
+        return began, count + 1
+
+    def _window(self, whose: str, name: str) -> tuple[float, int]:
+        now = self._clock()
+        began, count = self._windows.get((whose, name), (now, 0))
+        return (began, count) if now < began + _MINUTE else (now, 0)
+
+    def _tidy(self) -> None:
+        """Forget windows that are over, once a minute: who came once must not be kept for ever."""
+        now = self._clock()
+        if now >= self._tidied + _MINUTE:
+            self._tidied = now
+            self._windows = {
+                key: window for key, window in self._windows.items() if now < window[0] + _MINUTE
+            }
+
+    def _seconds(self, began: float) -> int:
         """Until the window is over."""
-        reset = self._counts.get_window_stats(self._limits[whose], whose, name).reset_time
-        return max(1, math.ceil(reset - time.time()))
+        return max(1, math.ceil(began + _MINUTE - self._clock()))
 
 
 def subscriber(address: str) -> str:
