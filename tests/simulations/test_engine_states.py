@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import tempfile
+import time
 from dataclasses import replace
 from pathlib import Path
 
@@ -141,4 +143,34 @@ def test_a_disk_that_fills_ends_the_run_by_name_and_keeps_finished_steps(
     assert told["bytes_up_per_phone"]["local centroids"] > 0
     assert told["global_centroids"] > 0  # what was discovered is kept
     assert "Traceback" not in done.stderr
+    assert left_behind(folder) == []
+
+
+KILLED = """
+import os, signal
+from earshot_simulations import Discovery, Settings, Summation, simulate
+
+def kill(what, done, total):
+    if what == "centroid vote: share keys" and done:
+        print("killed", flush=True)
+        os.kill(os.getpid(), signal.SIGKILL)
+
+options = dict(phones=200, recordings=5, scenes=3, jobs=1, summation=Summation.IDEAL)
+simulate(Settings(discovery=Discovery.LOCAL, **options), kill)
+"""
+
+
+@pytest.mark.slow
+def test_a_run_that_is_killed_leaves_nothing_on_the_disk_for_long(folder: Path) -> None:
+    done = subprocess.run(  # noqa: S603 - the program is written above
+        [sys.executable, "-c", KILLED],
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "TMPDIR": str(folder), "NUMBA_DISABLE_JIT": "1"},
+    )
+    assert (done.returncode, done.stdout) == (-signal.SIGKILL, "killed\n")
+    until = time.monotonic() + 30
+    while left_behind(folder) and time.monotonic() < until:
+        time.sleep(0.1)
     assert left_behind(folder) == []
