@@ -22,15 +22,16 @@ from pathlib import Path
 import numpy as np
 
 from earshot_protocol.checks import whole
-from earshot_protocol.errors import EarshotError
 from earshot_protocol.messages import decode_answer, decode_task
 from earshot_protocol.phases.labelling import LabellingParameters, LabelSamples
 from earshot_protocol.wire import Matrix
 from earshot_server.phases.coordinator import Coordinator
 from earshot_server.phases.labelling import LabellingPhase
 from earshot_server.store.interface import PhaseStore
+from earshot_simulations.benchmarks.api.usage import peak_memory
 from earshot_simulations.benchmarks.closing_phones import CheapPhones
 from earshot_simulations.benchmarks.closing_stores import Ground, InFiles, OnPostgres
+from earshot_simulations.benchmarks.failure import BenchmarkError
 
 Progress = Callable[[str, int, int], None]
 Row = dict[str, object]
@@ -39,10 +40,6 @@ _LABELS = ("bus", "park", "street", "woods")
 _DIMENSIONS = 16
 _CORRUPTED = 0.05
 _MEBIBYTE = 2**20
-
-
-class ClosingError(EarshotError):
-    """A step was not closed, or its total is not that of the votes."""
 
 
 def benchmark(
@@ -66,7 +63,7 @@ def benchmark(
 
     Raises:
         InvalidParametersError: a number with which no phase would start, before any work.
-        ClosingError: a step was not closed, or its total is wrong.
+        BenchmarkError: a step was not closed, or its total is wrong.
     """
     whole("length", length, 1, 4 * 4096)
     every = [_parameters(phones, length, dropout) for phones in sizes]
@@ -110,7 +107,7 @@ def _closed(parameters: LabellingParameters, ground: Ground) -> Iterator[Row]:
     phase = ground.begin(parameters)
     opening = decode_task(ground.common())
     if not isinstance(opening, LabelSamples):
-        raise ClosingError(f"the phase begins with {type(opening).__name__}")
+        raise BenchmarkError(f"the phase begins with {type(opening).__name__}")
     least = parameters.least_survivors
     gone = np.random.default_rng(1).permutation(parameters.phones)[least:]
     phones = CheapPhones(opening, gone.tolist())
@@ -132,7 +129,7 @@ def _in_a_process(ground: Ground, phase: bytes, total: object) -> Row:
         row: Row = ours.recv()
     except EOFError:
         process.join()
-        raise ClosingError(
+        raise BenchmarkError(
             f"the process that closes a step ended with {process.exitcode}"
         ) from None
     finally:
@@ -142,21 +139,25 @@ def _in_a_process(ground: Ground, phase: bytes, total: object) -> Row:
 
 def _close(ground: Ground, phase: bytes, total: np.ndarray | None, told: Connection) -> None:
     """In a process of its own: close one step, and tell what it took."""
+    import psutil
+
+    own = psutil.Process()
     with ground.opened() as store:
-        held = _resident("VmRSS")
+        held = own.memory_info().rss
         floor, count, size = _floor(store, phase)
         coordinator = Coordinator(store, None, phase)
         deadline = store.present_step(phase).deadline
-        before = coordinator.step
+        before, database = coordinator.step, ground.database_cpu_seconds()
         wall, cpu = time.perf_counter(), time.process_time()
         coordinator.advance(deadline)
         wall, cpu = time.perf_counter() - wall, time.process_time() - cpu
-        peak = _resident("VmHWM")
+        database = ground.database_cpu_seconds() - database
+        peak = peak_memory(own)
         state = coordinator.state
         if state.failure or coordinator.step == before:
-            raise ClosingError(f"'{before}' was not closed: {state.failure}")
+            raise BenchmarkError(f"'{before}' was not closed: {state.failure}")
         if total is not None and not _is_total(state, total):
-            raise ClosingError("the total is not that of the votes")
+            raise BenchmarkError("the total is not that of the votes")
         ground.keep(store, phase)
     told.send(
         {
@@ -164,6 +165,7 @@ def _close(ground: Ground, phase: bytes, total: np.ndarray | None, told: Connect
             "answers_mb": size / _MEBIBYTE,
             "seconds": wall,
             "cpu_seconds": cpu,
+            "database_cpu_seconds": database,
             "floor_seconds": floor,
             "before_mb": held / _MEBIBYTE,
             "peak_mb": peak / _MEBIBYTE,
@@ -185,14 +187,3 @@ def _floor(store: PhaseStore, phase: bytes) -> tuple[float, int, int]:
         count += 1
         size += len(answer)
     return time.perf_counter() - began, count, size
-
-
-def _resident(name: str) -> int:
-    """Bytes, now (VmRSS) or at most so far (VmHWM): of this program alone, unlike `ru_maxrss`.
-
-    That one begins with what the parent process held when it started this one.
-    """
-    for line in Path("/proc/self/status").read_text().splitlines():
-        if line.startswith(f"{name}:"):
-            return 1024 * int(line.split()[1])
-    raise ClosingError(f"this system does not tell {name}; the benchmark runs on Linux")

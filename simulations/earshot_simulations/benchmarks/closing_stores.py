@@ -17,6 +17,8 @@ from earshot_server.store.database import Database
 from earshot_server.store.interface import PhaseStore, PresentStep
 from earshot_server.store.memory import MemoryPhaseStore
 from earshot_server.store.postgres import PostgresPhaseStore
+from earshot_simulations.benchmarks.api.server import database_process
+from earshot_simulations.benchmarks.api.usage import family
 
 _HEADER = struct.Struct(">QQ")
 _READ_TOGETHER = 1000
@@ -46,6 +48,9 @@ class Ground(Protocol):
 
     def keep(self, store: PhaseStore, phase: bytes) -> None:
         """Hold what is in the store by now."""
+
+    def database_cpu_seconds(self) -> float:
+        """What the processes of a database have taken so far."""
 
 
 class InFiles:
@@ -103,6 +108,10 @@ class InFiles:
                 if task is not None:
                     _write(file, (phone, task))
         (self._folder / _ANSWERS).write_bytes(b"")
+
+    def database_cpu_seconds(self) -> float:
+        """See `Ground.database_cpu_seconds`: there is none."""
+        return 0.0
 
     def _step(self) -> PresentStep:
         return msgspec.msgpack.decode((self._folder / _STEP).read_bytes(), type=PresentStep)
@@ -179,3 +188,13 @@ class OnPostgres:
 
     def keep(self, store: PhaseStore, phase: bytes) -> None:
         """See `Ground.keep`: the database has it."""
+
+    def database_cpu_seconds(self) -> float:
+        """See `Ground.database_cpu_seconds`: with those of its processes that have ended."""
+        import psutil
+
+        first = psutil.Process(database_process(self._url))
+        ended = first.cpu_times()
+        alive = [each.cpu_times() for each in family(first)]
+        spent = sum(each.user + each.system for each in alive)
+        return float(spent + ended.children_user + ended.children_system)
