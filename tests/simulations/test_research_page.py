@@ -18,6 +18,14 @@ PAGE = Path(__file__).resolve().parents[2] / "docs" / "research.md"
 BLOCKS = re.findall(r"```(\w+)\n(.*?)```", PAGE.read_text(encoding="utf-8"), flags=re.DOTALL)
 
 
+NUMBER = re.compile(r"\d+(?:\.\d+)?")
+
+
+def parted(text: str) -> tuple[str, list[float]]:
+    """A text without its numbers, and these."""
+    return NUMBER.sub("#", text), [float(number) for number in NUMBER.findall(text)]
+
+
 def executed(folder: Path) -> Iterator[tuple[str, str]]:
     """What each block that is followed by an output says, and what it printed.
 
@@ -57,6 +65,10 @@ def test_every_block_of_the_page_runs_and_prints_what_stands_there(
     assert len(outputs) == 4
     for said, printed in outputs:
         lines = [line for line in printed.splitlines() if not line.startswith("peak memory")]
-        assert lines == said.splitlines()
+        words, numbers = parted("\n".join(lines) + "\n")
+        expected_words, expected_numbers = parted(said)
+        assert words == expected_words
+        # Another processor may round the last bits otherwise, and a recording change its cell.
+        assert numbers == pytest.approx(expected_numbers, abs=0.01)
     written = {path.name for path in (tmp_path / "out" / "sweep").iterdir()}
     assert written == {"phases.jsonl", "table.csv", "table.parquet", "sweep.html"}
