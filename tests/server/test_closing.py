@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 
 import pytest
 from support.networked import await_
 from support.played_phase import PHONES, again, outcome, play, stored
+from support.reading import MEBIBYTE, ONE, reading
 from support.resident import grown_by
 from support.steps import STEPS, Step
 
@@ -23,9 +24,6 @@ from earshot_server.store.interface import PresentStep
 from earshot_server.store.memory import MemoryPhaseStore
 from earshot_server.store.postgres import PostgresPhaseStore
 from earshot_server.store.registry import Registry
-
-ONE = b"one phase, 16 by"
-MEBIBYTE = 2**20
 
 
 @pytest.fixture(scope="module")
@@ -216,20 +214,6 @@ class Breaking:
                 raise DatabaseUnavailableError("gone")
             self._left -= 1
         return self._database.query(statement, *given)  # type: ignore[arg-type]
-
-
-def reading(url: str) -> Callable[[], object]:
-    """All answers, as whoever closes a step reads them."""
-    database = Database(url)
-    store = PostgresPhaseStore(database)
-    assert len(store.phases()) == 1
-
-    def read() -> None:
-        for _, answer in store.answers(ONE):
-            assert len(answer) == MEBIBYTE
-        database.close()
-
-    return read
 
 
 def test_memory_of_reading_does_not_grow_with_the_answers(

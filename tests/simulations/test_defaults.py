@@ -16,7 +16,7 @@ from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.privacy.ledger import Ledger
 from earshot_protocol.rules import Rule
 from earshot_server.commands import phase as phase_commands
-from earshot_simulations.benchmarks import api
+from earshot_simulations.benchmarks.api.benchmark import Setup
 from earshot_simulations.commands import bench
 from earshot_simulations.commands import simulate as simulate_command
 from earshot_simulations.learning import simulation
@@ -114,7 +114,8 @@ def test_benchmarks() -> None:
     phones, dropout, step_seconds = (_default(bench.api, name) for name in (
         "phones", "dropout", "step_seconds"
     ))  # fmt: skip
-    accept_local(api._parameters(phones, dropout, step_seconds))
+    setup = Setup(int(phones), 0, dropout, step_seconds, 1, 1, 0, 0)
+    accept_local(setup.parameters())
     assert _default(bench.secure_sum, "corrupted") >= Policy.least_corrupted
     assert _default(bench.secure_sum, "dropout") <= Policy.largest_dropout
     assert _default(bench.secure_sum, "phones") >= Policy.least_phones

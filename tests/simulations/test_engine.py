@@ -3,6 +3,7 @@ from __future__ import annotations
 import msgspec
 import numpy as np
 import pytest
+from joblib import Parallel, delayed
 from support.steps import STEPS, Step
 
 from earshot_client.store.memory import MemoryStore
@@ -197,3 +198,14 @@ def test_points_are_what_simulated_phones_hear() -> None:
     assert encoder.project(points, 2) is points
     with pytest.raises(WrongStateError):
         encoder.embed(points)
+
+
+@pytest.mark.slow
+def test_processes_of_an_engine_are_not_those_of_others() -> None:
+    """Joblib keeps one pool for all its callers, which must not find an engine's in its place."""
+    tasks = cluster_tasks()
+    with engine(processes=2) as both:
+        first = outcomes(both, tasks)
+        assert Parallel(n_jobs=2)(delayed(abs)(number) for number in (-1, -2)) == [1, 2]
+        again = outcomes(both, tasks, Step.LABEL_VOTE_ADVERTISE)
+    assert set(first) == set(again) == set(range(PHONES))

@@ -140,21 +140,10 @@ def _in_a_process_of_its_own(settings: Settings) -> Figures:
 
 def _measured(settings: Settings) -> Figures:
     few = min(settings.phones, _FIRST_PHONES)
-    try:
-        simulate(replace(settings, phones=few, policy=Agreement.ANYTHING))
-        with shown() as progress:
-            run = simulate(settings, progress)
-    finally:
-        if settings.engine is Engine.LOCAL and settings.jobs > 1:
-            _end_workers()
+    simulate(replace(settings, phones=few, policy=Agreement.ANYTHING))
+    with shown() as progress:
+        run = simulate(settings, progress)
     return row(settings, run)
-
-
-def _end_workers() -> None:
-    """End the engine's processes: this one, which is no main program, would wait for them."""
-    from joblib.externals.loky import get_reusable_executor
-
-    get_reusable_executor().shutdown(wait=True, kill_workers=True)
 
 
 def series(rows: Sequence[Figures]) -> dict[str, list[Figures]]:

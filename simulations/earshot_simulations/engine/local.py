@@ -61,9 +61,10 @@ class LocalEngine(BatchEngine):
     def close(self) -> None:
         """See `Engine.close`."""
         self._here.clear()
-        if self._sent:
-            self._sent.clear()
+        self._sent.clear()
+        if self._pool is not None:
             self._pool.shutdown(wait=True, kill_workers=True)
+            self._pool = None
         if self._place is not None:
             self._place.remove()
             self._place = None
@@ -115,11 +116,11 @@ class LocalEngine(BatchEngine):
 
 
 def _pool(processes: int) -> Any:
-    """Processes that earlier runs may have left idle, or new ones."""
-    from joblib.externals.loky import get_reusable_executor
+    """Processes of this engine alone: those of `joblib.Parallel` are for whoever else uses it."""
+    from joblib.externals.loky import ProcessPoolExecutor
 
     let_cancelled_jobs_go()
-    return get_reusable_executor(max_workers=processes, timeout=_IDLE_SECONDS, env=_ONE_THREAD)
+    return ProcessPoolExecutor(max_workers=processes, timeout=_IDLE_SECONDS, env=_ONE_THREAD)
 
 
 class _Place:
