@@ -35,6 +35,7 @@ SETTINGS = Settings(
     seed=3,
 )
 ON_RAY = replace(SETTINGS, engine=Engine.RAY)
+TESTS = Path(__file__).parents[1]
 OBJECT_BYTES = 80 * 2**20
 
 
@@ -49,10 +50,12 @@ def left_behind() -> set[str]:
 
 
 @pytest.fixture
-def cluster() -> Iterator[Any]:
+def cluster(monkeypatch: pytest.MonkeyPatch) -> Iterator[Any]:
     """Two nodes on this machine, a process each, that know nothing of each other's memory."""
     from ray.cluster_utils import Cluster
 
+    # Their workers import what a test's crowd is made of.
+    monkeypatch.setenv("PYTHONPATH", str(TESTS), prepend=os.pathsep)
     node = {"num_cpus": 1, "object_store_memory": OBJECT_BYTES, "include_dashboard": False}
     nodes = Cluster(initialize_head=True, head_node_args=node)
     nodes.other = nodes.add_node(**node)
