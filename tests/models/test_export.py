@@ -145,7 +145,8 @@ def test_a_phone_carries_700_000_numbers_at_most() -> None:
     assert ready.count_params() + constants <= 700_000
 
 
-@pytest.mark.parametrize("int8", [False, pytest.param(True, marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("int8", [False, True])
 def test_a_file_holds_what_was_written(written: Callable[[bool], Path], int8: bool) -> None:
     path = written(int8)
     found = encoder_file.read(path.read_bytes())

@@ -42,6 +42,7 @@ def test_samples_come_to_lie_where_clips_do() -> None:
     assert miss(learned) < 0.5 * miss(fresh)
 
 
+@pytest.mark.slow
 def test_a_killed_training_goes_on_bit_by_bit(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

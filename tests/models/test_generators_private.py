@@ -222,6 +222,7 @@ def test_a_private_generator_makes_clips_and_says_its_price(train: Train) -> Non
     assert generator.origin is ORIGIN
 
 
+@pytest.mark.slow
 @SYSTEMS
 def test_without_a_seed_noise_is_the_operating_systems(train: Train) -> None:
     once, twice = (train(moving_bands(9), TINY, TRAINING, ORIGIN).decoder for _ in range(2))

@@ -103,6 +103,7 @@ def test_a_start_that_does_not_fit_is_refused_by_name(system: System) -> None:
     assert begun(start.networks, other_steps, (4, 6), TINY) is start.networks
 
 
+@pytest.mark.slow
 @EACH
 def test_a_training_begins_with_the_weights_of_its_start(
     system: System, monkeypatch: pytest.MonkeyPatch

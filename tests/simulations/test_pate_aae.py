@@ -170,6 +170,7 @@ def test_a_generator_that_spends_nothing_is_trained_once(
     assert cells[1][noisy] == cells[1][free], "noise of ε = 100 moves no answer of 20 teachers"
 
 
+@pytest.mark.slow
 def test_little_privacy_teaches_and_much_leaves_chance(
     study: Callable[..., tuple[Study, Makers]],
 ) -> None:

@@ -92,6 +92,7 @@ def resealed(path: Path, **changes: object) -> Written:
 # ----------------------------------------------------------------------------------- done again
 
 
+@pytest.mark.slow
 def test_a_repeated_run_is_the_same_in_another_number_of_processes(
     done: Path, tmp_path: Path, earshot: Earshot
 ) -> None:
@@ -204,6 +205,7 @@ def test_an_interrupted_run_has_no_end_to_come_to(own: Path) -> None:
         repeatable(resealed(own, interrupted="interrupted in the step 'hear'"))
 
 
+@pytest.mark.slow
 def test_a_phase_that_failed_fails_again(tmp_path: Path, earshot: Earshot) -> None:
     attacked = dataclasses.replace(TINY, dropout=0.1, adversary=Adversary(dropouts=0.5))
     file = kept(attacked, tmp_path)

@@ -92,6 +92,7 @@ def test_the_same_seed_in_two_processes_gives_the_same_bit_for_bit(ideal: Run) -
     assert essence(again) == essence(ideal)
 
 
+@pytest.mark.slow
 def test_real_cryptography_in_two_processes_gives_the_same_too(real: Run) -> None:
     again = simulate(dataclasses.replace(CROWD, jobs=2))
     assert essence(again) == essence(real)

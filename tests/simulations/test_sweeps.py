@@ -166,6 +166,7 @@ def test_rows_know_their_phases_by_all_that_matters(
     assert json.loads(file.read_text().splitlines()[-1])["configuration"]["version"] == "9.9.9"
 
 
+@pytest.mark.slow
 def test_processes_change_nothing(tmp_path: Path) -> None:
     arms = [
         Arm({}, SIMULATED, tuple(replace(TINY, seed=seed, labelled=0.8) for seed in (1, 2))),

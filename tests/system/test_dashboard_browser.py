@@ -51,6 +51,10 @@ def full_archive() -> made.HandMadeArchive:
     )
 
 
+LARGE = ("crowded", "discovered", "learned", "statistics")
+"""Pages that take seconds to look at."""
+
+
 @pytest.fixture(scope="module")
 def chromium() -> Iterator[Browser]:
     with dashboard_browser.browser() as running:
@@ -100,7 +104,13 @@ def watched(chromium: Browser, address: str) -> Iterator[Watched]:
     context.close()
 
 
-@pytest.mark.parametrize("name", [*PATHS, *EMPTY_PATHS, "unknown"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=[pytest.mark.slow] if name in LARGE else [])
+        for name in (*PATHS, *EMPTY_PATHS, "unknown")
+    ],
+)
 def test_page_is_accessible_and_keeps_to_itself(
     name: str, watched: Watched, empty_address: str
 ) -> None:
