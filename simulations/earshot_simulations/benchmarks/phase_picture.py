@@ -19,12 +19,13 @@ _PANELS = (
     ("peak memory, GB", 1e9 / 2**20, {"peak_memory_mb": "o-"}),
     ("a phone's CPU, ms", 1.0, {"phone_cpu_ms": "o-"}),
     (
-        "a phone's kB: up, and down (dashed)",
+        "a phone's kB up, down (dashed)",
         1e3,
         {"phone_bytes_up": "o-", "phone_bytes_down": "o--"},
     ),
 )
 """Title, unit, and the figures with their lines."""
+_BY_K = "by k alone"
 
 
 def check_picture(path: Path) -> None:
@@ -44,6 +45,7 @@ def draw(rows: Sequence[Figures], path: Path) -> None:
 
     A phone's figures are drawn from 0 on, beside what k alone would make of the smallest crowd's.
     """
+    from matplotlib.lines import Line2D
     from matplotlib.ticker import LogLocator
 
     every = series(rows)
@@ -54,13 +56,13 @@ def draw(rows: Sequence[Figures], path: Path) -> None:
             for colour, (label, found) in zip(PALETTE, every.items(), strict=False):
                 values = [float(each[name] or 0) / unit for each in found]
                 axis.plot([*map(_phones, found)], values, style, color=colour, label=label)
-                if name.startswith("phone_"):
+                if name.startswith("phone_") and len(found) > 1:
                     _draw_by_k_alone(axis, found, values[0], colour)
         plain_logarithmic(axis, sizes)
         axis.set_xlabel("phones")
         axis.set_ylabel(title)
         if any(name.startswith("phone_") for name in figures):
-            axis.set_ylim(0)
+            axis.set_ylim(0, 1.1 * axis.dataLim.ymax)
         else:
             axis.set_yscale("log")
             axis.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
@@ -68,7 +70,9 @@ def draw(rows: Sequence[Figures], path: Path) -> None:
             axis.yaxis.set_minor_formatter("")
         axis.grid(axis="y", linewidth=0.4)
     handles, names = axes[1][0].get_legend_handles_labels()
-    each = dict(zip(names, handles, strict=True))  # "by k alone" is there for every series
+    each = dict(zip(names, handles, strict=True))
+    if _BY_K in each:  # in the colour of every series
+        each[_BY_K] = Line2D([], [], color="black", linestyle=":")
     figure.legend(each.values(), each.keys(), loc="outside lower center", ncols=3, frameon=False)
     figure.savefig(path, dpi=110)
 
@@ -78,7 +82,7 @@ def _draw_by_k_alone(axis: Any, rows: Sequence[Figures], first: float, colour: s
     degrees = [float(each["neighbours"] or 0) for each in rows]
     if all(degrees):
         alone = [first * degree / degrees[0] for degree in degrees]
-        axis.plot([*map(_phones, rows)], alone, ":", color=colour, label="by k alone")
+        axis.plot([*map(_phones, rows)], alone, ":", color=colour, label=_BY_K)
 
 
 def _phones(each: Figures) -> float:
