@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import numpy as np
 import pytest
+from support import command
 from support.steps import STEPS
 
 from earshot_protocol.privacy.accounting import Release
@@ -120,3 +121,14 @@ def cut_short() -> Callable[[int], Run]:
         return example_run(**changes)
 
     return cut
+
+
+@pytest.fixture
+def earshot() -> command.Earshot:
+    """The command, as its entry point runs it."""
+
+    def run(*words: object) -> tuple[int, str, str]:
+        done = command.earshot(*words)
+        return done.returncode, done.stdout, done.stderr
+
+    return run

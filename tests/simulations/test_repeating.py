@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -13,8 +12,8 @@ from typing import Any
 import numpy as np
 import pytest
 import soundfile
+from support.command import Earshot
 
-from earshot_client.command import main
 from earshot_protocol import distribution
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_protocol.phases.learning import Budget
@@ -40,21 +39,6 @@ TINY = Settings(
     jobs=1,
     seed=4,
 )
-Earshot = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def earshot(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Earshot:
-    """Exit status, standard output and standard error of `earshot …`."""
-
-    def run(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["earshot", *map(str, arguments)])
-        with pytest.raises(SystemExit) as left:
-            main()
-        out, err = capsys.readouterr()
-        return int(left.value.code or 0), out, err
-
-    return run
 
 
 def kept(settings: Settings, folder: Path) -> Path:

@@ -18,8 +18,8 @@ from pathlib import Path
 
 import pytest
 from pyarrow import parquet
+from support.command import Earshot
 
-from earshot_client.command import main
 from earshot_protocol import distribution
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_simulations import Agreement, Discovery, Settings, Summation, sweep
@@ -51,21 +51,6 @@ epsilon = [4, 100]
 """
 )
 BASE = {"phones": 24, "recordings": 10, "scenes": 3, "corrupted": 0.0, "policy": "anything"}
-Earshot = Callable[..., tuple[int, str, str]]
-
-
-@pytest.fixture
-def earshot(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> Earshot:
-    """Exit status, standard output and standard error of `earshot …`."""
-
-    def run(*arguments: object) -> tuple[int, str, str]:
-        monkeypatch.setattr(sys, "argv", ["earshot", *map(str, arguments)])
-        with pytest.raises(SystemExit) as left:
-            main()
-        out, err = capsys.readouterr()
-        return int(left.value.code or 0), out, err
-
-    return run
 
 
 def described(folder: Path, text: str) -> Path:

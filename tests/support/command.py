@@ -7,11 +7,15 @@ import io
 import os
 import subprocess
 import sys
+from collections.abc import Callable
 from unittest import mock
 
 import pytest
 
 from earshot_client.command import main
+
+Earshot = Callable[..., tuple[int, str, str]]
+"""Exit status, standard output and standard error of `earshot …`."""
 
 
 def earshot(*words: object, **environment: str) -> subprocess.CompletedProcess[str]:
