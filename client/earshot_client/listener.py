@@ -208,7 +208,9 @@ class Listener:
         return datetime.fromtimestamp(self._clock(), UTC).date()
 
     def _expire(self) -> None:
+        if self._keep_days is None:
+            return
         today = self._today()
-        if self._keep_days is not None and today != self._expired_on:
+        if today != self._expired_on:
             forget_expired(self._store, self._keep_days, today)
             self._expired_on = today

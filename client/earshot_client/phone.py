@@ -36,7 +36,7 @@ from earshot_protocol.errors import (
     WrongStateError,
 )
 from earshot_protocol.messages import AnyParameters, Wait, decode_answer
-from earshot_protocol.phases.parameters import Parameters
+from earshot_protocol.phases.parameters import Parameters, check_once
 from earshot_protocol.phases.plan import PartTask, SecureSum, SumPartTask
 from earshot_protocol.privacy.ledger import Ledger
 from earshot_protocol.randomness import RandomBytes
@@ -241,7 +241,7 @@ class Phone(Listener):
 
     def _join(self, task: PartTask, parameters: Parameters) -> _Membership:
         """Take part in a phase, if this phone agrees to it."""
-        parameters.check()
+        check_once(parameters)
         if task.index >= parameters.phones:
             raise RefusedError(f"phone {task.index} in a phase of {parameters.phones} phones")
         ledger, present = self.ledger, self._membership()

@@ -15,6 +15,7 @@ import numpy.typing as npt
 from msgspec import Meta
 
 from earshot_protocol.errors import InvalidInputError, MalformedMessageError
+from earshot_protocol.remembering import remembered
 
 Identifier = Annotated[bytes, Meta(min_length=16, max_length=16)]
 """Of a phase or of a sum: 16 bytes."""
@@ -99,6 +100,7 @@ def encode(message: Message) -> bytes:
     return _encoder.encode(message)
 
 
+@remembered(8)
 def canonical(message: msgspec.Struct) -> bytes:
     """The one form of a message that all who read it the same write the same, to be hashed.
 

@@ -42,9 +42,9 @@ def label_table(
 ) -> npt.NDArray[np.int64]:
     """How many of the phone's recordings of each label lie closest to each centroid."""
     points, choices = memory.points(centroids.shape[1])
-    classes = memory.classes_of(choices)
+    number: dict[str | None, int] = {name: label for label, name in enumerate(names)}
     labels = np.array(
-        [names.index(name) if name in names else UNLABELLED for name in classes], dtype=np.int16
+        [number.get(name, UNLABELLED) for name in memory.classes_of(choices)], dtype=np.int16
     )
     return label_counts(points, labels, centroids, len(names), geometry)
 

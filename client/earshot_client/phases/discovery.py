@@ -37,7 +37,9 @@ def _filled(
     rows: npt.NDArray[np.float64], parameters: DiscoveryParameters
 ) -> npt.NDArray[np.float64]:
     """With empty rows up to as many as the sum has room for."""
-    return np.pad(rows, ((0, parameters.most_cells - len(rows)), (0, 0)))
+    filled = np.zeros((parameters.most_cells, rows.shape[1]))
+    filled[: len(rows)] = rows
+    return filled
 
 
 def _centroids(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import NamedTuple
@@ -78,7 +79,7 @@ class Memory:
         saved = self.store.get(HIERARCHY)
         if saved is None:
             return self._usual
-        return LabelHierarchy(dict(msgspec.msgpack.decode(saved, type=_Groups)))
+        return _hierarchy(saved)
 
     @property
     def _usual(self) -> LabelHierarchy:
@@ -161,10 +162,12 @@ class Memory:
         one that it has in polls here. If a choice stopped the phone from answering, its silence
         would tell of that one recording.
         """
-        agreed, usual = self.agreed, self._usual
-        return [
-            _known(agreed, choice) or _known(agreed, _known(usual, choice)) for choice in choices
-        ]
+        agreed, usual, choices = self.agreed, self._usual, tuple(choices)
+        classes = {
+            choice: _known(agreed, choice) or _known(agreed, _known(usual, choice))
+            for choice in set(choices)
+        }
+        return [classes[choice] for choice in choices]
 
     def shortfall(self) -> str:
         """What this phone's part in the newest phase lacks, for its user; empty if nothing."""
@@ -182,6 +185,12 @@ class Memory:
                 f"{', '.join(asked[:_MOST_NAMED])}{more}"
             )
         return ""
+
+
+# All phones of a simulation agree on the same.
+@functools.lru_cache(maxsize=4)
+def _hierarchy(saved: bytes) -> LabelHierarchy:
+    return LabelHierarchy(dict(msgspec.msgpack.decode(saved, type=_Groups)))
 
 
 def _known(hierarchy: LabelHierarchy, choice: str | None) -> str | None:

@@ -24,8 +24,8 @@ from earshot_client.store.interface import (
 from earshot_protocol.errors import InvalidInputError, WrongStateError
 
 
-class _Content(NamedTuple):
-    """All that a `MemoryStore` holds. It is replaced, never changed, so a copy costs nothing."""
+class _Heard(NamedTuple):
+    """What a `MemoryStore` holds of recordings."""
 
     embeddings: NDArray[np.float32]
     numbers: tuple[int, ...]
@@ -33,6 +33,12 @@ class _Content(NamedTuple):
     days: tuple[date | None, ...]
     counted: frozenset[int]
     next_number: int
+
+
+class _Content(NamedTuple):
+    """All that a `MemoryStore` holds. It is replaced, never changed, so a copy costs nothing."""
+
+    heard: _Heard
     values: dict[str, bytes]
     ledger: tuple[bytes, ...]
 
@@ -60,9 +66,7 @@ class MemoryStore:
         choices: Iterable[str | None] | None = None,
         days: Iterable[date | None] | None = None,
     ) -> None:
-        if embeddings is None:
-            embeddings = np.empty((0, EMBEDDING_DIMENSIONS), dtype=np.float32)
-        embeddings = _read_only(embeddings)
+        embeddings = _NO_EMBEDDINGS if embeddings is None else _read_only(embeddings)
         total = len(embeddings)
         choices = (None,) * total if choices is None else tuple(choices)
         days = (None,) * total if days is None else tuple(days)
@@ -73,16 +77,8 @@ class MemoryStore:
             if choice is not None:
                 checked_name("choice", choice)
         numbers = tuple(range(1, total + 1))
-        self._open_content: _Content | None = _Content(
-            embeddings,
-            numbers,
-            choices,
-            days,
-            counted=frozenset(),
-            next_number=total + 1,
-            values={},
-            ledger=(),
-        )
+        heard = _Heard(embeddings, numbers, choices, days, frozenset(), next_number=total + 1)
+        self._open_content: _Content | None = _Content(heard, {}, ())
         self._depth = 0
 
     @property
@@ -91,40 +87,45 @@ class MemoryStore:
             raise WrongStateError("the store is closed")
         return self._open_content
 
-    def _change(self, **changes: Any) -> None:
-        self._open_content = self._content._replace(**changes)
+    def _hear(self, **changes: Any) -> None:
+        heard, values, ledger = self._content
+        self._open_content = _Content(heard._replace(**changes), values, ledger)
+
+    def _keep(self, values: dict[str, bytes], ledger: tuple[bytes, ...]) -> None:
+        self._open_content = _Content(self._content.heard, values, ledger)
 
     def add(self, embedding: NDArray[np.floating], day: date | None = None) -> int:
         """See `Store.add`."""
-        content = self._content
-        row = checked_embedding(embedding, content.embeddings.shape[1])
-        self._change(
-            embeddings=_read_only(np.concatenate((content.embeddings, row[None]))),
-            numbers=(*content.numbers, content.next_number),
-            choices=(*content.choices, None),
-            days=(*content.days, day),
-            next_number=content.next_number + 1,
+        heard = self._content.heard
+        row = checked_embedding(embedding, heard.embeddings.shape[1])
+        self._hear(
+            embeddings=_read_only(np.concatenate((heard.embeddings, row[None]))),
+            numbers=(*heard.numbers, heard.next_number),
+            choices=(*heard.choices, None),
+            days=(*heard.days, day),
+            next_number=heard.next_number + 1,
         )
-        return content.next_number
+        return heard.next_number
 
     def label(self, recording: int, choice: str) -> None:
         """See `Store.label`."""
         place = self._place(recording)
-        choices = list(self._content.choices)
+        choices = list(self._content.heard.choices)
         choices[place] = checked_name("choice", choice)
-        self._change(choices=tuple(choices))
+        self._hear(choices=tuple(choices))
 
     def recordings(self) -> tuple[NDArray[np.float32], tuple[str | None, ...]]:
         """See `Store.recordings`; the array is read-only."""
-        return self._content.embeddings, self._content.choices
+        heard = self._content.heard
+        return heard.embeddings, heard.choices
 
     def count(self) -> int:
         """See `Store.count`."""
-        return len(self._content.numbers)
+        return len(self._content.heard.numbers)
 
     def descriptions(self) -> tuple[Recording, ...]:
         """See `Store.descriptions`."""
-        _, numbers, choices, days, counted, *_ = self._content
+        _, numbers, choices, days, counted, _ = self._content.heard
         return tuple(
             Recording(number, day, choice, number in counted)
             for number, choice, day in zip(numbers, choices, days, strict=True)
@@ -132,14 +133,14 @@ class MemoryStore:
 
     def mark_counted(self, recordings: Iterable[int]) -> None:
         """See `Store.mark_counted`."""
-        content = self._content
-        self._change(counted=content.counted.union(recordings).intersection(content.numbers))
+        heard = self._content.heard
+        self._hear(counted=heard.counted.union(recordings).intersection(heard.numbers))
 
     def forget(self, recording: int) -> None:
         """See `Store.forget`."""
-        embeddings, numbers, choices, days, *_ = self._content
+        embeddings, numbers, choices, days, _, _ = self._content.heard
         place = self._place(recording)
-        self._change(
+        self._hear(
             embeddings=_read_only(np.delete(embeddings, place, axis=0)),
             numbers=numbers[:place] + numbers[place + 1 :],
             choices=choices[:place] + choices[place + 1 :],
@@ -148,7 +149,7 @@ class MemoryStore:
 
     def forget_all(self) -> None:
         """See `Store.forget_all`."""
-        self._change(embeddings=self._content.embeddings[:0], numbers=(), choices=(), days=())
+        self._hear(embeddings=self._content.heard.embeddings[:0], numbers=(), choices=(), days=())
 
     def get(self, name: str) -> bytes | None:
         """See `Store.get`."""
@@ -156,12 +157,13 @@ class MemoryStore:
 
     def put(self, name: str, value: bytes) -> None:
         """See `Store.put`."""
-        self._change(values=self._content.values | {checked_name("name", name): bytes(value)})
+        _, values, ledger = self._content
+        self._keep(values | {checked_name("name", name): bytes(value)}, ledger)
 
     def delete(self, name: str) -> None:
         """See `Store.delete`."""
-        values = self._content.values
-        self._change(values={other: values[other] for other in values if other != name})
+        _, values, ledger = self._content
+        self._keep({other: values[other] for other in values if other != name}, ledger)
 
     def ledger(self) -> tuple[bytes, ...]:
         """See `Store.ledger`."""
@@ -169,7 +171,8 @@ class MemoryStore:
 
     def append_ledger(self, entry: bytes) -> None:
         """See `Store.append_ledger`."""
-        self._change(ledger=(*self._content.ledger, bytes(entry)))
+        _, values, ledger = self._content
+        self._keep(values, (*ledger, bytes(entry)))
 
     @contextlib.contextmanager
     def transaction(self) -> Iterator[None]:
@@ -211,12 +214,12 @@ class MemoryStore:
         except (msgspec.DecodeError, RecursionError, UnicodeDecodeError) as error:
             raise DamagedStoreError(f"not a saved store: {error}") from error
         store = cls(embeddings, choices)
-        store._change(values=values, ledger=ledger)
+        store._keep(values, ledger)
         return store
 
     def _place(self, recording: int) -> int:
         try:
-            return self._content.numbers.index(recording)
+            return self._content.heard.numbers.index(recording)
         except ValueError:
             raise no_recording(recording) from None
 
@@ -229,3 +232,6 @@ def _read_only(embeddings: NDArray[np.floating]) -> NDArray[np.float32]:
         )
     rows.setflags(write=False)
     return rows
+
+
+_NO_EMBEDDINGS = _read_only(np.empty((0, EMBEDDING_DIMENSIONS), dtype=np.float32))

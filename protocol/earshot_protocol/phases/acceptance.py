@@ -15,7 +15,7 @@ from typing import Any, Self
 from earshot_protocol.checks import between
 from earshot_protocol.encoder_file import DIMENSIONS
 from earshot_protocol.errors import InvalidParametersError, RefusedError
-from earshot_protocol.phases.parameters import NOISE_CROWD, Parameters
+from earshot_protocol.phases.parameters import NOISE_CROWD, Parameters, check_once
 from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.privacy.accounting import NOTHING, Expense, epsilon_at, stated_delta
 from earshot_protocol.privacy.budgets import BUDGETS, Budget, Span, Standing
@@ -284,12 +284,14 @@ class Limits:
         epsilon, delta = getattr(self, budget.epsilon), getattr(self, budget.delta)
         if epsilon == math.inf and delta >= 1:  # whatever is spent fits
             return
-        together, over = before + new, f"{budget.span.over} per {budget.unit}"
-        stated, spent = stated_delta(together), ""
+        together = before + new
+        stated, reached = stated_delta(together), epsilon_at(delta, together)
+        fits = reached <= epsilon or math.isclose(reached, epsilon, rel_tol=_SLACK)
+        if fits and stated <= delta:
+            return
+        over, spent = f"{budget.span.over} per {budget.unit}", ""
         if before:
             spent = f", with the {epsilon_at(delta, before):.6g} already spent"
-        reached = epsilon_at(delta, together)
-        fits = reached <= epsilon or math.isclose(reached, epsilon, rel_tol=_SLACK)
         # A phase keeps the δ that it states; over phases only what they come to counts.
         if stated > delta and (budget.span is Span.PHASE or not fits):
             added = math.fsum(each.release.epsilon for each in together)
@@ -357,7 +359,7 @@ def _why_invalid(
     rule: Rule, what: str, parameters: Parameters | SumParameters
 ) -> RefusedError | None:
     try:
-        parameters.check()
+        check_once(parameters)
     except InvalidParametersError as error:
         return RefusedError(f"the {what}'s parameters are not valid: {error}", rule)
     return None

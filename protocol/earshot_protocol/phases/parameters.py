@@ -18,6 +18,7 @@ from earshot_protocol.environments import LARGEST_CHOICES, LabelHierarchy
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError, WrongStateError
 from earshot_protocol.phases.plan import Outcome, PartTask, Plan, ReleaseAnswer, SecureSum
 from earshot_protocol.privacy.accounting import Expense, Release
+from earshot_protocol.remembering import remembered
 from earshot_protocol.secure_sum.parameters import SumParameters
 from earshot_protocol.voting.sums import sum_parameters
 
@@ -203,6 +204,16 @@ class Parameters(
             if isinstance(part, SecureSum):
                 _check_noise(part)
                 self.sum_parameters(part, (1,))
+
+
+@remembered(16)
+def check_once(parameters: Parameters | SumParameters) -> None:
+    """`parameters.check()`, but not again for the same ones.
+
+    Raises:
+        InvalidParametersError: as `check` does.
+    """
+    parameters.check()
 
 
 def hierarchy_of(labels: Sequence[str], choices: Choices) -> LabelHierarchy:

@@ -108,8 +108,8 @@ class _Crowd:
         self._scenario = scenario
         self._encoder = HeardPoints(population.encoder, population.dimensions)
         self._hierarchy = LabelHierarchy.flat(population.labels)
-        self._names = (*population.labels, None)  # so that -1, unlabelled, is None
-        self._unheard = np.empty((0, population.dimensions), dtype=np.float32)
+        # So that -1, unlabelled, is None.
+        self._names = np.array((*population.labels, None), dtype=object)
 
     def answer(self, step: int, number: int, encoded: bytes, states: dict[int, bytes]) -> Outcome:
         """One phone's answer; its new state replaces the old one, unless it refused."""
@@ -136,12 +136,12 @@ class _Crowd:
 
     def _recordings(
         self, phone: int, wanted: bool
-    ) -> tuple[npt.NDArray[np.float32], tuple[str | None, ...]]:
+    ) -> tuple[npt.NDArray[np.float32] | None, tuple[str | None, ...]]:
         if not wanted:
-            return self._unheard, ()
-        scenario, names = self._scenario, self._names
+            return None, ()
+        scenario = self._scenario
         recordings = scenario.attack.heard(phone, scenario.population.recordings(phone))
-        return recordings.points, tuple(names[label] for label in recordings.labels.tolist())
+        return recordings.points, tuple(self._names[recordings.labels].tolist())
 
 
 class _Noise:
