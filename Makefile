@@ -10,6 +10,9 @@ EXAMPLES := quick
 COUNT :=
 comma := ,
 
+# Types are looked at beside the tests: alone, they leave all cores but one with nothing to do.
+MAKEFLAGS += --jobs=2
+
 # Hundreds of processes of the tests import the same files: each is compiled once.
 unexport PYTHONDONTWRITEBYTECODE
 
@@ -46,6 +49,9 @@ imports: .venv/.installed
 	$(V)/lint-imports
 
 # Before anything else, because it is what a machine may lack.
+ifneq (,$(filter test test-all,$(MAKECMDGOALS)))
+lint types imports: | browser
+endif
 browser: .venv/.installed
 	@$(V)/python tests/support/browser.py
 
