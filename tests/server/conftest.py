@@ -46,13 +46,15 @@ def database_url(emptied_url: str) -> str:
             "SELECT pg_terminate_backend(pid, 10000) FROM pg_stat_activity"
             " WHERE datname = current_database() AND pid <> pg_backend_pid()"
         )
-        tables = connection.execute(
-            "SELECT string_agg(tablename, ', ') FROM pg_tables"
+        # TRUNCATE makes new files of every table and index: a hundred times the work.
+        parts = connection.execute(
+            "SELECT 'DELETE FROM ' || tablename FROM pg_tables"
             " WHERE schemaname = 'public' AND tablename <> 'schema_version'"
-        ).fetchone()
-        assert tables is not None
+            " UNION ALL SELECT format('SELECT setval(%L, 1, false)', sequencename)"
+            " FROM pg_sequences WHERE schemaname = 'public'"
+        ).fetchall()
         connection.execute("SET session_replication_role = replica")  # no trigger refuses it
-        connection.execute(f"TRUNCATE {tables[0]} RESTART IDENTITY".encode())
+        connection.execute("; ".join(part for (part,) in parts).encode())
     return emptied_url
 
 

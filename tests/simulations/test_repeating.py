@@ -102,13 +102,13 @@ def test_what_came_out_otherwise_is_said_and_is_a_failure(
         return dataclasses.replace(run, configuration=configuration(settings))
 
     monkeypatch.setattr(simulation, "simulate", unlike)
-    status, out, _ = earshot("simulate", "--repeat", own, "--json")
+    status, out, _ = earshot("simulate", "--repeat", own, "--jobs", 1, "--json")
     found = json.loads(out)
     assert (status, found["same"]) == (1, False)
     then = told(own)["ari_test"]
     assert found["differs"]["ari_test"] == {"then": then, "now": found["result"]["ari_test"]}
     assert not any(place.startswith(("seconds", "peak")) for place in found["differs"])
-    status, out, _ = earshot("simulate", "--repeat", own)
+    status, out, _ = earshot("simulate", "--repeat", own, "--jobs", 1)
     assert status == 1
     assert f"ari_test was {then}" in out or "more" in out
 
@@ -119,7 +119,7 @@ def test_another_library_is_named_and_the_run_is_done_all_the_same(
     origin = told(own)["provenance"]
     origin["versions"]["numpy"] = "0.0.1"
     resealed(own, provenance=origin)
-    status, out, err = earshot("simulate", "--repeat", own, "--json")
+    status, out, err = earshot("simulate", "--repeat", own, "--jobs", 1, "--json")
     assert (status, json.loads(out)["same"]) == (0, True)
     assert f"numpy was 0.0.1, is {np.__version__}" in err
 
