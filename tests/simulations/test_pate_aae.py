@@ -205,7 +205,7 @@ def test_bad_sizes_are_refused_before_any_training(split: Split) -> None:
 def test_the_reproduction_writes_a_table_a_picture_and_a_note(
     study: Callable[..., tuple[Study, Makers]], tmp_path: Path
 ) -> None:
-    own, _ = study()
+    own, _ = study(replace(SMALL, queries=8))
     outcome = pate_aae.reproduce(own, 2)
     table, note, picture = write(outcome, tmp_path / "out")
     with table.open(encoding="utf-8") as file:
