@@ -25,6 +25,8 @@ ARGUMENTS = [
     "--disable-background-networking",
     "--disable-component-update",
     "--disable-sync",
+    "--process-per-site",
+    "--disable-features=SpareRendererForSitePerProcess",
 ]
 OVERVIEW, PHASE = "dashboard-overview.png", "dashboard-phase.png"
 OPERATOR = "operator"

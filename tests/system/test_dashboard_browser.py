@@ -51,8 +51,11 @@ def full_archive() -> made.HandMadeArchive:
     )
 
 
-LARGE = ("crowded", "discovered", "learned", "statistics")
-"""Pages that take seconds to look at."""
+LARGE = (
+    "counted", "crowded", "discovered", "empty statistics", "failed", "gathering", "learned",
+    "never started", "statistics",
+)  # fmt: skip
+"""Pages that take seconds to look at; of the others each kind has one."""
 
 
 @pytest.fixture(scope="module")
