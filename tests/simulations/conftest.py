@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import numpy as np
 import pytest
-from support import command
+from support import command, undrawn
 from support.steps import STEPS
 
 from earshot_protocol.privacy.accounting import Release
@@ -121,6 +121,13 @@ def cut_short() -> Callable[[int], Run]:
         return example_run(**changes)
 
     return cut
+
+
+@pytest.fixture
+def no_pictures() -> Iterator[None]:
+    """In reports that this test has written."""
+    with undrawn.undrawn():
+        yield
 
 
 @pytest.fixture

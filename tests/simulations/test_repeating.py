@@ -5,7 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 import soundfile
 from support.command import Earshot
+from support.undrawn import undrawn
 
 from earshot_protocol import distribution
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
@@ -39,6 +40,12 @@ TINY = Settings(
     jobs=1,
     seed=4,
 )
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _without_pictures() -> Iterator[None]:
+    with undrawn():
+        yield
 
 
 def kept(settings: Settings, folder: Path) -> Path:

@@ -132,6 +132,7 @@ def test_headline_of_a_failure_claims_nothing(make_run: MakeRun) -> None:
     assert stopped == "The run ended early: the server caught fire."
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_tables_hold_the_numbers_of_the_run(make_run: MakeRun) -> None:
     page = Page(render(make_run()))
     assert page.row("park", "1") == ["park", "1", "50", "30", "97 %", "0.004"]
@@ -150,12 +151,14 @@ def test_tables_hold_the_numbers_of_the_run(make_run: MakeRun) -> None:
     assert "label vote: share keys: 76" in page.text
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_columns_of_numbers_are_marked(make_run: MakeRun) -> None:
     document = render(make_run())
     assert '<td class="number">50</td>' in document
     assert '<th scope="col" class="number">ε recording</th>' in document
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_a_promise_that_promises_nothing_is_called_so(make_run: MakeRun) -> None:
     assert "Per phone this promises nothing: ε = 302" in Page(render(make_run())).text
     small = (
@@ -223,6 +226,7 @@ def test_report_when_nothing_was_found(make_run: MakeRun) -> None:
 
 
 @pytest.mark.slow
+@pytest.mark.usefixtures("no_pictures")
 def test_every_note_is_shown_once_there_are_many(make_run: MakeRun) -> None:
     notes = tuple(f"phone {number} refused" for number in range(100))
     page = Page(render(make_run(notes=notes)))

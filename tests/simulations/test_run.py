@@ -177,6 +177,7 @@ def test_plain_is_always_json_that_can_be_stored(value: object) -> None:
     assert json.dumps(plain(value), allow_nan=False, ensure_ascii=False).encode("utf-8")
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_write_leaves_two_whole_files(make_run: MakeRun, tmp_path: Path) -> None:
     folder = tmp_path / "new" / "folder"
     write(make_run(), folder)
@@ -187,6 +188,7 @@ def test_write_leaves_two_whole_files(make_run: MakeRun, tmp_path: Path) -> None
     assert json.loads((folder / "result.json").read_text())["seconds"]["total"] == 7.5
 
 
+@pytest.mark.usefixtures("no_pictures")
 @pytest.mark.parametrize("stage", range(5))
 def test_write_takes_a_run_that_ended_early(
     cut_short: Callable[[int], Run], stage: int, tmp_path: Path
@@ -195,6 +197,7 @@ def test_write_takes_a_run_that_ended_early(
     assert "too few phones stayed" in (tmp_path / "report.html").read_text(encoding="utf-8")
 
 
+@pytest.mark.usefixtures("no_pictures")
 def test_a_failed_write_keeps_the_old_file(
     make_run: MakeRun, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
