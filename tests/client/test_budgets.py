@@ -105,80 +105,80 @@ def changed(parameters: Any, **changes: Any) -> Any:
     return msgspec.structs.replace(parameters, **changes)
 
 
-REFUSED: dict[str, tuple[Rule, Task, Policy | None]] = {
+REFUSED: dict[str, tuple[Rule, Any, Policy | None]] = {
     "a crowd below the policy's": (
         Rule.LEAST_PHONES,
-        beginning(changed(STATISTICS, phones=99)),
+        changed(STATISTICS, phones=99),
         None,
     ),
     "a crowd above the policy's": (
         Rule.LARGEST_PHONES,
-        beginning(changed(DISCOVERY, phones=10**7 + 1)),
+        changed(DISCOVERY, phones=10**7 + 1),
         None,
     ),
     "noise shared among more than the policy counts on": (
         Rule.LARGEST_NOISE_CROWD,
-        beginning(changed(STATISTICS, phones=20_000, noise_crowd=15_000)),
+        changed(STATISTICS, phones=20_000, noise_crowd=15_000),
         None,
     ),
     "more dropouts than noise is drawn for": (
         Rule.LARGEST_DROPOUT,
-        beginning(changed(STATISTICS, dropout=0.31)),
+        changed(STATISTICS, dropout=0.31),
         None,
     ),
     "fewer corrupted phones than noise is drawn for": (
         Rule.LEAST_CORRUPTED,
-        beginning(changed(DISCOVERY, corrupted=0.01)),
+        changed(DISCOVERY, corrupted=0.01),
         None,
     ),
     "too little noise for a recording": (
         Rule.LARGEST_EPSILON,
-        beginning(changed(STATISTICS, epsilon=3.1, contacts=1)),
+        changed(STATISTICS, epsilon=3.1, contacts=1),
         None,
     ),
     "too little noise for a phone": (
         Rule.LARGEST_PHONE_EPSILON,
-        beginning(changed(STATISTICS, epsilon=0.5, contacts=9)),
+        changed(STATISTICS, epsilon=0.5, contacts=9),
         None,
     ),
     "too little noise in sums over cells": (
         Rule.LARGEST_EPSILON,
-        beginning(changed(DISCOVERY, cells_noise=0.5)),
+        changed(DISCOVERY, cells_noise=0.5),
         None,
     ),
     "no noise at all in sums over cells": (
         Rule.PARAMETERS,
-        beginning(changed(DISCOVERY, cells_noise=1e-148)),
+        changed(DISCOVERY, cells_noise=1e-148),
         None,
     ),
     "next to no noise in sums over cells": (
         Rule.LARGEST_EPSILON,
-        beginning(changed(DISCOVERY, labels_noise=1e-9)),
+        changed(DISCOVERY, labels_noise=1e-9),
         None,
     ),
     "what a phone makes private itself": (
         Rule.LARGEST_PHONE_EPSILON,
-        beginning(learning_parameters()),
+        learning_parameters(),
         None,
     ),
     "a server that names one recording": (
         Rule.LARGEST_PHONE_EPSILON,
-        beginning(learning_parameters(recordings=1, budget=Budget(0.4, 0.1, 0.3, 0.3))),
+        learning_parameters(recordings=1, budget=Budget(0.4, 0.1, 0.3, 0.3)),
         None,
     ),
     "a larger δ than the policy's": (
         Rule.LARGEST_DELTA,
-        beginning(learning_parameters(geometry=Geometry.SPHERICAL, delta=2e-5)),
+        learning_parameters(geometry=Geometry.SPHERICAL, delta=2e-5),
         Policy.per_recording(),
     ),
     "a δ of one phone": (
         Rule.DELTA,
-        beginning(learning_parameters(geometry=Geometry.SPHERICAL, delta=1e-2)),
+        learning_parameters(geometry=Geometry.SPHERICAL, delta=1e-2),
         Policy.per_recording(largest_delta=1.0),
     ),
     "not a number": (
         Rule.PARAMETERS,
-        beginning(changed(STATISTICS, epsilon=float("nan"))),
+        changed(STATISTICS, epsilon=float("nan")),
         None,
     ),
 }  # fmt: skip
@@ -186,12 +186,12 @@ REFUSED: dict[str, tuple[Rule, Task, Policy | None]] = {
 
 @pytest.mark.parametrize("what", REFUSED)
 def test_a_phase_is_refused_by_name_and_nothing_is_changed(what: str) -> None:
-    rule, task, policy = REFUSED[what]
+    rule, parameters, policy = REFUSED[what]
     store = heard()
     spend(store, 0.1, 0.0, Unit.PHONE, OTHER)
     before = store.to_bytes()
     with pytest.raises(RefusedError) as caught:
-        phone(store, policy).answer(task)
+        phone(store, policy).answer(beginning(parameters))
     assert caught.value.rule is rule, str(caught.value)
     assert store.to_bytes() == before
     assert phone(store, policy).answer(beginning(STATISTICS)) is not None

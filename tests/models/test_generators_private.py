@@ -211,11 +211,12 @@ def test_a_batch_beyond_its_room_is_not_cut() -> None:
 
 Train = Callable[..., Generator]
 SYSTEMS = pytest.mark.parametrize("train", [train_private_autoencoder, train_dp_gan])
-
-
-@pytest.mark.parametrize(
+ONE_QUICKLY = pytest.mark.parametrize(
     "train", [pytest.param(train_private_autoencoder, marks=pytest.mark.slow), train_dp_gan]
 )
+
+
+@ONE_QUICKLY
 def test_a_private_generator_makes_clips_and_says_its_price(train: Train) -> None:
     generator = train(moving_bands(9), TINY, TRAINING, ORIGIN)
     assert generator.samples(2, 0).shape == (2, 4, 6)
@@ -229,7 +230,7 @@ def test_without_a_seed_noise_is_the_operating_systems(train: Train) -> None:
     assert not same_bits(once, twice)
 
 
-@SYSTEMS
+@ONE_QUICKLY
 def test_a_killed_private_training_goes_on_bit_by_bit(
     train: Train, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
