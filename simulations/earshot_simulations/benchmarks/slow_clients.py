@@ -6,19 +6,17 @@ Each is cut off sooner or later and comes again, so that there are always about 
 from __future__ import annotations
 
 import asyncio
-import threading
 import time
 from asyncio import StreamReader as Reader
 from asyncio import StreamWriter as Writer
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
-from types import TracebackType
-from typing import Self
 from urllib.parse import urlsplit
 
 import numpy as np
 
 from earshot_protocol.api import ANSWER, ENROL, JSON, OPENAPI
+from earshot_simulations.benchmarks.meanwhile import Meanwhile
 
 _GET = b"GET %s HTTP/1.1\r\nHost: x\r\n"
 _POST = b"POST %s HTTP/1.1\r\nHost: x\r\nContent-Type: " + JSON.encode()
@@ -31,7 +29,7 @@ _UNREAD = 50
 """Responses that a client asks for and does not take."""
 
 
-class SlowClients:
+class SlowClients(Meanwhile):
     """Holds connections to a server, and asks it all along whether it lives.
 
     Args:
@@ -40,29 +38,15 @@ class SlowClients:
     """
 
     def __init__(self, address: str, connections: int) -> None:
+        super().__init__()
         url = urlsplit(address)
         self._place = (url.hostname or "", url.port or 80)
         self._connections = connections
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=lambda: asyncio.run(self._run()))
         self._made = 0
         self._lives: list[float] = []
         """Seconds that each answer to whether the server lives took."""
         self._unanswered = 0
         """Questions whether it lives that found no good answer in `_PATIENCE`."""
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._stop.set()
-        self._thread.join()
 
     def figures(self) -> dict[str, float]:
         """What was measured, by name; milliseconds as the names say."""
@@ -76,7 +60,10 @@ class SlowClients:
             "slow_connections_made": self._made,
         }
 
-    async def _run(self) -> None:
+    def _run(self) -> None:
+        asyncio.run(self._hold())
+
+    async def _hold(self) -> None:
         kinds = (_nothing, _no_body, _dripping_fields, _dripping_body, _idle, _taking_nothing)
         tasks = [
             asyncio.create_task(self._come_again(kinds[number % len(kinds)]))

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import threading
 from pathlib import Path
-from types import TracebackType
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING
+
+from earshot_simulations.benchmarks.meanwhile import Meanwhile
 
 if TYPE_CHECKING:
     import psutil
@@ -15,7 +15,7 @@ _MIB = 2**20
 DRIVER, WEB, DATABASE = "driver", "web", "postgresql"
 
 
-class Usage:
+class Usage(Meanwhile):
     """Looks every second at what processes hold, while it is entered.
 
     A process's memory is its own peak as the kernel knows it, where it does (Linux), so that none
@@ -30,26 +30,12 @@ class Usage:
     def __init__(self, server: int, database: int) -> None:
         import psutil
 
+        super().__init__()
         self._server = psutil.Process(server)
         self._database = psutil.Process(database)
         self._peaks: dict[str, dict[int, int]] = {DRIVER: {}, WEB: {}}
         self._shares = 0
         self._cpu = dict.fromkeys((DRIVER, WEB, DATABASE), 0.0)
-        self._stop = threading.Event()
-        self._thread = threading.Thread(target=self._run)
-
-    def __enter__(self) -> Self:
-        self._thread.start()
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._stop.set()
-        self._thread.join()
 
     def figures(self) -> dict[str, float]:
         """CPU seconds since the processes began, and peak memory, by group; only those alive."""
