@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from earshot_protocol.errors import InvalidParametersError
-from earshot_protocol.geometry import Geometry, unit_rows
+from earshot_protocol.geometry import Geometry
 from earshot_protocol.start_centroids import CentroidSet
 from earshot_simulations.populations.heterogeneity import Heterogeneity
 from earshot_simulations.populations.population import Crowd, Population, Stream
@@ -65,8 +65,9 @@ class Blobs(Population):
         self, scenes: NDArray[np.int16], generator: np.random.Generator
     ) -> NDArray[np.float32]:
         noise = generator.standard_normal((len(scenes), 2), dtype=np.float32)
-        points = self.centres[scenes] + np.float32(DEVIATION) * noise
-        return np.clip(points, -1, 1, out=points)
+        noise *= np.float32(DEVIATION)
+        noise += self.centres[scenes]
+        return np.minimum(np.maximum(noise, -1, out=noise), 1, out=noise)
 
 
 class LiftedBlobs(Blobs):
@@ -99,8 +100,11 @@ _PLASTIC = 1.324717957244746
 
 
 def _lifted(points: NDArray[np.floating]) -> NDArray[np.float32]:
-    raised = np.column_stack([points, np.ones(len(points))])
-    return unit_rows(raised).astype(np.float32)
+    raised = np.ones((len(points), 3))
+    raised[:, :2] = points
+    # No entry is larger than the last, so nothing has to be scaled before it is squared.
+    raised /= np.sqrt(np.square(raised).sum(axis=1, keepdims=True))
+    return raised.astype(np.float32)
 
 
 def _centres(scenes: int, generator: np.random.Generator) -> NDArray[np.float32]:
