@@ -56,7 +56,7 @@ def scores(
     named: NDArray[np.integer] | NDArray[np.bool_],
     probabilities: NDArray[np.floating] | None = None,
 ) -> TaggingScores:
-    """Score names of labels, and of probabilities what scikit-learn says.
+    """Score names of labels, by scikit-learn.
 
     Args:
         truth: 0 or 1, (clips, labels).
@@ -67,27 +67,29 @@ def scores(
         InvalidInputError: other shapes, scores that are not finite, or no label that is in some
             clips and not in all.
     """
+    from sklearn.metrics import roc_auc_score
+
     there, usable = _measured(truth)
     said = np.asarray(named)
     if said.shape != there.shape or not np.isin(said, (0, 1)).all():
         raise InvalidInputError(f"named of shape {said.shape}: must be 0 or 1, {there.shape}")
     said = said.astype(bool)
-    macro = _three(there[:, usable], said[:, usable]).mean(axis=1)
-    micro = _three(there.reshape(-1, 1), said.reshape(-1, 1))[:, 0]
+    # One column alone scikit-learn takes for two classes; twice the same has the same mean.
+    columns = np.resize(usable, max(2, len(usable)))
+    macro = _three(there[:, columns], said[:, columns], "macro")
+    micro = _three(there.ravel(), said.ravel(), "binary")
     precision = area = None
     if probabilities is not None:
-        from sklearn.metrics import roc_auc_score
-
         precision = float(np.nanmean(average_precisions(truth, probabilities)))
         areas = [roc_auc_score(there[:, i], np.asarray(probabilities)[:, i]) for i in usable]
         area = float(np.mean(areas))
     return TaggingScores(
-        macro_precision=float(macro[0]),
-        macro_recall=float(macro[1]),
-        macro_f1=float(macro[2]),
-        micro_precision=float(micro[0]),
-        micro_recall=float(micro[1]),
-        micro_f1=float(micro[2]),
+        macro_precision=macro[0],
+        macro_recall=macro[1],
+        macro_f1=macro[2],
+        micro_precision=micro[0],
+        micro_recall=micro[1],
+        micro_f1=micro[2],
         mean_average_precision=precision,
         area=area,
         never_named=int((~said[:, usable].any(axis=0)).sum()),
@@ -118,14 +120,16 @@ def average_precisions(
     return found
 
 
-def _three(there: NDArray[np.bool_], said: NDArray[np.bool_]) -> NDArray[np.float64]:
-    """Precision, recall and F1 of each label, float64 (3, labels)."""
-    right, named, real = (each.sum(axis=0) for each in (there & said, said, there))
-    pairs = ((right, named), (right, real), (2 * right, named + real))
-    shares = np.full((3, there.shape[1]), ZERO_DIVISION)
-    for share, (part, whole) in zip(shares, pairs, strict=True):
-        np.divide(part, whole, out=share, where=whole > 0)
-    return shares
+def _three(
+    there: NDArray[np.bool_], said: NDArray[np.bool_], average: str
+) -> tuple[float, float, float]:
+    """Precision, recall and F1: of yes and no, (names,), or the mean over columns."""
+    from sklearn.metrics import precision_recall_fscore_support
+
+    found = precision_recall_fscore_support(
+        there, said, average=average, zero_division=ZERO_DIVISION
+    )
+    return float(found[0]), float(found[1]), float(found[2])
 
 
 def _measured(truth: NDArray[np.integer]) -> tuple[NDArray[np.bool_], NDArray[np.int64]]:
