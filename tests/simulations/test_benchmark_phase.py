@@ -246,6 +246,28 @@ def test_the_picture_has_every_series_and_what_k_would_explain(tmp_path: Path) -
 # ------------------------------------------------------------------------------------- the command
 
 
+@pytest.mark.parametrize("discovery", Discovery)
+def test_phones_take_part_in_a_phase_of_any_size(
+    discovery: Discovery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """At the usual δ they refuse one of a million: it could expose three of them."""
+    asked: list[Settings] = []
+
+    def benchmark(each: list[Settings], kept: Path | None) -> list[Figures]:
+        asked.extend(each)
+        return [known(replace(BASE, phones=1000))]
+
+    monkeypatch.setattr(phase, "benchmark", benchmark)
+    sizes = "1000,100000,1000000"
+    done = CliRunner().invoke(app, ["phase", "--phones", sizes, "--discovery", discovery])
+    assert done.exit_code == 0, done.output
+    for settings in asked:
+        settings.check()
+    assert [each.phones for each in asked] == [10**3, 10**5, 10**6]
+    assert {each.delta for each in asked[:2]} == {Settings.delta}
+    assert all(each.delta * each.phones < 0.11 for each in asked)
+
+
 @pytest.mark.slow
 def test_phases_of_real_phones_in_processes_of_their_own(tmp_path: Path) -> None:
     kept, picture = tmp_path / "measured.jsonl", tmp_path / "phases.png"

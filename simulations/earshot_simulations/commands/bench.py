@@ -154,6 +154,8 @@ def phase(
             summation=summation,
             engine=engine,
             recordings=recordings,
+            # Phones refuse a phase that could expose one of them and keep its word.
+            delta=min(Settings.delta, 0.1 / max(1, number)),
             dropout=dropout,
             jobs=jobs,
             seed=seed,
