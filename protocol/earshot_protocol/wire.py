@@ -100,7 +100,7 @@ def encode(message: Message) -> bytes:
     return _encoder.encode(message)
 
 
-@remembered(8)
+@remembered(4)  # of a sum there are three: its phase, its first task, and the opening in it
 def canonical(message: msgspec.Struct) -> bytes:
     """The one form of a message that all who read it the same write the same, to be hashed.
 

@@ -179,13 +179,13 @@ def checked_embedding(embedding: NDArray[np.floating], dimensions: int) -> NDArr
 
 def as_float32(array: NDArray[np.floating]) -> NDArray[np.float32]:
     """Real numbers as float32; what is too large becomes infinite."""
-    kind = np.asarray(array).dtype
-    if kind == np.float32:
-        return np.asarray(array, dtype=np.float32)
-    if kind.kind not in "iuf":
+    given = np.asarray(array)
+    if given.dtype == np.float32:
+        return given
+    if given.dtype.kind not in "iuf":
         raise InvalidInputError("embeddings are arrays of real numbers")
     with np.errstate(over="ignore"):
-        return np.asarray(array, dtype=np.float32)
+        return given.astype(np.float32)
 
 
 def checked_name(what: str, name: str) -> str:

@@ -206,7 +206,7 @@ class Parameters(
                 self.sum_parameters(part, (1,))
 
 
-@remembered(16)
+@remembered(4)
 def check_once(parameters: Parameters | SumParameters) -> None:
     """`parameters.check()`, but not again for the same ones.
 
