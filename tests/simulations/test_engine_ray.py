@@ -38,6 +38,10 @@ ON_RAY = replace(SETTINGS, engine=Engine.RAY)
 TESTS = Path(__file__).parents[1]
 OBJECT_BYTES = 80 * 2**20
 
+# Ray forks for its own processes, which become others at once. A test before these may have
+# imported JAX, which then warns of every fork.
+pytestmark = pytest.mark.filterwarnings(r"ignore:os\.fork\(\) was called.*JAX:RuntimeWarning")
+
 
 def found(run: Run) -> dict[str, object]:
     """All of a result that is decided by its settings."""
