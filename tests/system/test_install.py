@@ -11,6 +11,7 @@ import signal
 import subprocess
 import sys
 import tempfile
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -252,7 +253,15 @@ def machine(
     else:
         account = f"earshot-test-{os.getpid()}"
         yield Machine(folder, source, wheels, [], account)
-        subprocess.run(["userdel", account], check=True, capture_output=True)  # noqa: S603, S607
+        remove(account)
+
+
+def remove(account: str) -> None:
+    """What the server started ends soon after it; until then its account is in use."""
+    until = time.monotonic() + PATIENCE
+    while (done := shell("userdel", account)).returncode and time.monotonic() < until:
+        time.sleep(0.2)
+    assert done.returncode == 0, done.stderr
 
 
 @pytest.mark.slow
