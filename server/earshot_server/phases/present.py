@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -83,7 +84,7 @@ def task_in(assignment: Assignment, phone: int) -> Task | None:
     if assignment.task is not None:
         return decode_task(assignment.task)
     step = assignment.step
-    common = decode_task(step.common) if step.common else None
+    common = _common(step.common) if step.common else None
     phones = sum_parameters(step).phones if step.sum else step.expected
     if not 0 <= phone < phones:
         raise UnexpectedMessageError(f"phone {phone} is not enrolled in this phase")
@@ -101,4 +102,15 @@ def sum_task(task: Task) -> SumTask:
 
 def sum_parameters(step: PresentStep) -> SumParameters:
     """Of the sum under way."""
-    return msgspec.msgpack.decode(step.sum, type=SumParameters)
+    return _parameters(step.sum)
+
+
+# All phones of a step are asked the same: what it says is read once.
+@functools.lru_cache(maxsize=16)
+def _common(encoded: bytes) -> Task:
+    return decode_task(encoded)
+
+
+@functools.lru_cache(maxsize=16)
+def _parameters(encoded: bytes) -> SumParameters:
+    return msgspec.msgpack.decode(encoded, type=SumParameters)
