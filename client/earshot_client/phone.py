@@ -387,6 +387,8 @@ def _check_unchanged(member: _Membership, index: int, parameters: Parameters) ->
             "same within a phase",
             Rule.CHANGED,
         )
+    if parameters == member.parameters:
+        return
     changed = [
         name
         for name in (*parameters.__struct_fields__, "kind")

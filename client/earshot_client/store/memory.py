@@ -66,18 +66,8 @@ class MemoryStore:
         choices: Iterable[str | None] | None = None,
         days: Iterable[date | None] | None = None,
     ) -> None:
-        embeddings = _NO_EMBEDDINGS if embeddings is None else _read_only(embeddings)
-        total = len(embeddings)
-        choices = (None,) * total if choices is None else tuple(choices)
-        days = (None,) * total if days is None else tuple(days)
-        for what, given in (("choices", choices), ("days", days)):
-            if len(given) != total:
-                raise InvalidInputError(f"{len(given)} {what} for {total} recordings")
-        for choice in set(choices):
-            if choice is not None:
-                checked_name("choice", choice)
-        numbers = tuple(range(1, total + 1))
-        heard = _Heard(embeddings, numbers, choices, days, frozenset(), next_number=total + 1)
+        nothing = embeddings is None and choices is None and days is None
+        heard = _NOTHING if nothing else _heard(embeddings, choices, days)
         self._open_content: _Content | None = _Content(heard, {}, ())
         self._depth = 0
 
@@ -224,6 +214,25 @@ class MemoryStore:
             raise no_recording(recording) from None
 
 
+def _heard(
+    embeddings: NDArray[np.floating] | None,
+    choices: Iterable[str | None] | None = None,
+    days: Iterable[date | None] | None = None,
+) -> _Heard:
+    embeddings = _NO_EMBEDDINGS if embeddings is None else _read_only(embeddings)
+    total = len(embeddings)
+    choices = (None,) * total if choices is None else tuple(choices)
+    days = (None,) * total if days is None else tuple(days)
+    for what, given in (("choices", choices), ("days", days)):
+        if len(given) != total:
+            raise InvalidInputError(f"{len(given)} {what} for {total} recordings")
+    for choice in set(choices):
+        if choice is not None:
+            checked_name("choice", choice)
+    numbers = tuple(range(1, total + 1))
+    return _Heard(embeddings, numbers, choices, days, frozenset(), next_number=total + 1)
+
+
 def _read_only(embeddings: NDArray[np.floating]) -> NDArray[np.float32]:
     rows = as_float32(embeddings).view()
     if rows.ndim != 2 or not rows.shape[1] or not np.isfinite(rows).all():
@@ -235,3 +244,4 @@ def _read_only(embeddings: NDArray[np.floating]) -> NDArray[np.float32]:
 
 
 _NO_EMBEDDINGS = _read_only(np.empty((0, EMBEDDING_DIMENSIONS), dtype=np.float32))
+_NOTHING = _heard(None)

@@ -43,5 +43,6 @@ def with_noise(
 ) -> npt.NDArray[np.int64]:
     """The ballot plus this phone's share of the noise, clipped to the bound of the sum."""
     share = mechanism.noise_share(ballot.shape, random)
-    noisy: npt.NDArray[np.int64] = np.clip(ballot + share, -bound, bound)
+    # As `numpy.clip`, which first looks up what the type holds.
+    noisy: npt.NDArray[np.int64] = np.maximum(np.minimum(ballot + share, bound), -bound)
     return noisy

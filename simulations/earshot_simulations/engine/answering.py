@@ -13,7 +13,9 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import NamedTuple, Self
 
+import msgspec
 import numpy as np
 import numpy.typing as npt
 
@@ -23,8 +25,10 @@ from earshot_client.store.memory import MemoryStore
 from earshot_protocol.errors import EarshotError
 from earshot_protocol.messages import decode_task
 from earshot_protocol.phases.plan import PartTask
+from earshot_protocol.wire import Task
 from earshot_simulations.engine.interface import HeardPoints, Outcome, Outcomes, Scenario
 from earshot_simulations.engine.states import States
+from earshot_simulations.populations import seeds
 
 _NEW_PHONE = MemoryStore().to_bytes()
 
@@ -64,6 +68,18 @@ class Answered:
     process: int
     peak_memory: int
 
+    def to_bytes(self) -> bytes:
+        """For another process; pickling each outcome takes longer than making its bytes."""
+        return _encoder.encode(self)
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Self:
+        """What `to_bytes` made."""
+        return msgspec.msgpack.decode(data, type=cls)
+
+
+_encoder = msgspec.msgpack.Encoder()
+
 
 def answer_jobs(scenario: Scenario, states: States, step: int, jobs: Sequence[Job]) -> Answered:
     """Let phones answer their tasks, and keep what they have become.
@@ -80,8 +96,11 @@ def answer_jobs(scenario: Scenario, states: States, step: int, jobs: Sequence[Jo
         # The answers of the step before have arrived, so what it began from has served.
         states.forget(job.shard, job.former)
         shard = states.read(job.shard, job.before)
-        for phone, task in job.tasks:
-            outcomes.append(crowd.answer(step, phone, task, shard))
+        tasks = [(phone, decode_task(encoded)) for phone, encoded in job.tasks]
+        # For all of a shard first: a few lines, run again and again, stay in the processor's cache.
+        heard = [crowd.heard(phone, task) for phone, task in tasks]
+        for (phone, task), own in zip(tasks, heard, strict=True):
+            outcomes.append(crowd.answer(step, phone, task, own, shard))
         states.write(job.shard, job.after, shard)
     return Answered(tuple(outcomes), time.perf_counter() - began, os.getpid(), peak_memory())
 
@@ -100,6 +119,16 @@ def peak_memory() -> int:
         return peak if sys.platform == "darwin" else peak * 1024
 
 
+class _Heard(NamedTuple):
+    """What a phone's store is made of."""
+
+    points: npt.NDArray[np.float32] | None = None
+    choices: tuple[str | None, ...] | None = None
+
+
+_NOT_ASKED = _Heard()
+
+
 class _Crowd:
     """The phones of a scenario, and what all of them have in common."""
 
@@ -111,19 +140,27 @@ class _Crowd:
         # So that -1, unlabelled, is None.
         self._names = np.array((*population.labels, None), dtype=object)
 
-    def answer(self, step: int, number: int, encoded: bytes, states: dict[int, bytes]) -> Outcome:
+    def heard(self, phone: int, task: Task) -> _Heard:
+        """What a phone has heard, if its task looks at it: only one that begins a part does."""
+        if not isinstance(task, PartTask):
+            return _NOT_ASKED
+        scenario = self._scenario
+        recordings = scenario.attack.heard(phone, scenario.population.recordings(phone))
+        return _Heard(recordings.points, tuple(self._names[recordings.labels].tolist()))
+
+    def answer(
+        self, step: int, number: int, task: Task, heard: _Heard, states: dict[int, bytes]
+    ) -> Outcome:
         """One phone's answer; its new state replaces the old one, unless it refused."""
-        scenario, task = self._scenario, decode_task(encoded)
-        # Only what begins a part of the phase looks at recordings.
-        points, choices = self._recordings(number, isinstance(task, PartTask))
+        scenario = self._scenario
         started = time.process_time()
-        store = MemoryStore.from_bytes(states.get(number, _NEW_PHONE), points, choices)
+        store = MemoryStore.from_bytes(states.get(number, _NEW_PHONE), *heard)
         phone = Phone(
             store,
             self._encoder,
             scenario.policy,
             hierarchy=self._hierarchy,
-            random=_Noise([scenario.seed, 0xA, number, step]),
+            random=_Noise(scenario.seed, 0xA, number, step),
             summation=scenario.attack.summation(number, scenario.summation),
         )
         try:
@@ -134,20 +171,11 @@ class _Crowd:
         states[number] = store.to_bytes()
         return Outcome(number, sent, time.process_time() - started)
 
-    def _recordings(
-        self, phone: int, wanted: bool
-    ) -> tuple[npt.NDArray[np.float32] | None, tuple[str | None, ...]]:
-        if not wanted:
-            return None, ()
-        scenario = self._scenario
-        recordings = scenario.attack.heard(phone, scenario.population.recordings(phone))
-        return recordings.points, tuple(self._names[recordings.labels].tolist())
-
 
 class _Noise:
     """Random bytes that follow from a seed; most steps need none."""
 
-    def __init__(self, seed: list[int]) -> None:
+    def __init__(self, *seed: int) -> None:
         self._seed = seed
 
     def __call__(self, count: int) -> bytes:
@@ -155,4 +183,4 @@ class _Noise:
 
     @cached_property
     def _generator(self) -> np.random.Generator:
-        return np.random.default_rng(self._seed)
+        return seeds.generator(*self._seed)

@@ -50,7 +50,7 @@ class LocalEngine(BatchEngine):
         self._place: _Place | None = None
         self._pool: Any = None
         self._here: list[Batch] = []
-        self._sent: dict[Future[Answered], Batch] = {}
+        self._sent: dict[Future[bytes], Batch] = {}
         self._losses = 0
 
     def peak_memory(self) -> int:
@@ -98,7 +98,7 @@ class LocalEngine(BatchEngine):
             if isinstance(work.exception(), BrokenProcessPool):
                 lost.append(batch)
             else:
-                received.append((batch, work.result()))
+                received.append((batch, Answered.from_bytes(work.result())))
         self._losses = 0 if received else self._losses + 1
         if lost:
             self._replace_processes()
@@ -147,9 +147,10 @@ def _remove(folder: Path) -> None:
     resource_tracker.unregister(str(folder), "folder")
 
 
-def _answer_batch(folder: Path, step: int, jobs: Sequence[Job]) -> Answered:
+def _answer_batch(folder: Path, step: int, jobs: Sequence[Job]) -> bytes:
     scenario = _scenario(folder)
-    return answer_jobs(scenario, States(folder, scenario.population.phones), step, jobs)
+    states = States(folder, scenario.population.phones)
+    return answer_jobs(scenario, states, step, jobs).to_bytes()
 
 
 @lru_cache(maxsize=1)

@@ -95,7 +95,7 @@ class RayEngine(BatchEngine):
     def _answered(self, work: Any) -> Answered:
         errors = self._ray.exceptions
         try:
-            answered: Answered = self._ray.get(work)
+            answered = Answered.from_bytes(self._ray.get(work))
         except errors.RayTaskError as error:
             raise (error.cause if isinstance(error.cause, EngineError) else error) from None
         except errors.RayError as error:
@@ -130,10 +130,11 @@ def _hear(shared: Sequence[Any]) -> None:
         ) from None
 
 
-def _answer_batch(folder: str, shared: Sequence[Any], step: int, jobs: Sequence[Job]) -> Answered:
+def _answer_batch(folder: str, shared: Sequence[Any], step: int, jobs: Sequence[Job]) -> bytes:
     scenario, path = _scenario(shared[0]), Path(tempfile.gettempdir()) / folder
     path.mkdir(mode=0o700, exist_ok=True)
-    return answer_jobs(scenario, States(path, scenario.population.phones), step, jobs)
+    states = States(path, scenario.population.phones)
+    return answer_jobs(scenario, states, step, jobs).to_bytes()
 
 
 def _clean(name: str) -> None:

@@ -14,6 +14,7 @@ from earshot_protocol.checks import share, whole
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.start_centroids import CentroidSet, MissingCentroidsError
+from earshot_simulations.populations import seeds
 from earshot_simulations.populations.heterogeneity import Heterogeneity
 
 UNLABELLED = -1
@@ -98,7 +99,7 @@ class Crowd:
 
     def generator(self, stream: Stream, index: int = 0) -> np.random.Generator:
         """The randomness of one purpose and one phone (or batch)."""
-        return np.random.default_rng((self.seed, stream, index))
+        return seeds.generator(self.seed, stream, index)
 
     def count(self, phone: int) -> int:
         """Number of recordings of a phone."""
