@@ -54,7 +54,6 @@ LEAST_WAIT = 1.0
 SECONDS_AFTER_PHASE = 86_400.0
 """After a result: ask again the next day."""
 
-
 _MEMBERSHIP, _SUM, _ANSWERED = "membership", "sum", "answered"
 """Names of stored values: the phase under way, its secure sum, the last task and its answer."""
 _BEGUN, _REMEMBERED_SUMS = "begun sums", 1024
@@ -387,16 +386,13 @@ def _check_unchanged(member: _Membership, index: int, parameters: Parameters) ->
             "same within a phase",
             Rule.CHANGED,
         )
-    if parameters == member.parameters:
-        return
-    changed = [
-        name
-        for name in (*parameters.__struct_fields__, "kind")
-        if getattr(parameters, name) != getattr(member.parameters, name, None)
-    ]
-    if changed:
+    if parameters != member.parameters:
+        changed = ", ".join(
+            name
+            for name in (*parameters.__struct_fields__, "kind")
+            if getattr(parameters, name) != getattr(member.parameters, name, None)
+        )
         raise RefusedError(
-            f"changed: {', '.join(changed)} of the phase; parameters stay as this phone agreed to "
-            "them",
+            f"changed: {changed} of the phase; parameters stay as this phone agreed to them",
             Rule.CHANGED,
         )
