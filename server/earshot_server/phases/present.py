@@ -106,11 +106,11 @@ def sum_parameters(step: PresentStep) -> SumParameters:
 
 
 # All phones of a step are asked the same: what it says is read once.
-@functools.lru_cache(maxsize=16)
+@functools.lru_cache(maxsize=4)
 def _common(encoded: bytes) -> Task:
     return decode_task(encoded)
 
 
-@functools.lru_cache(maxsize=16)
+@functools.lru_cache(maxsize=4)
 def _parameters(encoded: bytes) -> SumParameters:
     return msgspec.msgpack.decode(encoded, type=SumParameters)

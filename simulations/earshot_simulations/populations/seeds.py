@@ -11,7 +11,10 @@ def generator(*seed: int) -> np.random.Generator:
     """The same as `np.random.default_rng(seed)`, in half the time where all numbers are small.
 
     Args:
-        seed: whole numbers of at least 0.
+        seed: one whole number or more, each at least 0.
+
+    Raises:
+        ValueError, OverflowError: there is none, or one is negative.
     """
     # NumPy makes 32-bit words of whole numbers, one by one; an array of words it takes as it is.
     return np.random.default_rng(
