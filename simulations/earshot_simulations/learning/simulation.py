@@ -53,6 +53,8 @@ SUMMATIONS: Mapping[names.Summation, Summation] = {
 """What the settings name."""
 
 HEAR = "hear"
+HEARD = ("phones", "recordings", "scenes", "data", "encoder", "heterogeneity", "seed")
+"""Settings that decide what phones hear, but not how it is projected nor what of it is labelled."""
 _PICTURED_POINTS = 4000
 _PICTURED_PHONES = 200
 
