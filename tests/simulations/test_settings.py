@@ -9,15 +9,18 @@ from hypothesis import strategies as st
 
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.geometry import Geometry
-from earshot_protocol.phases.learning import Budget
+from earshot_protocol.phases.learning import Budget, PhaseParameters
+from earshot_protocol.phases.learning_budget import BUDGETS
 from earshot_protocol.privacy.accounting import total
+from earshot_protocol.privacy.composition import composed_epsilon
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_simulations.learning.reading import reading
 from earshot_simulations.learning.settings import (
+    NO_NOISE,
     Agreement,
     Discovery,
     Settings,
-    default_budget,
+    geometry_of,
     whole_budget,
 )
 from earshot_simulations.populations import Blobs
@@ -83,13 +86,45 @@ def test_phones_of_the_local_route_agree_to_what_it_costs_them_and_the_report_sa
 def test_the_defaults_can_be_simulated() -> None:
     for discovery in Discovery:
         for data in ("blobs", "soundscapes"):
-            Settings(data=data, discovery=discovery, budget=default_budget(data)).check()
+            Settings(data=data, discovery=discovery).check()
 
 
-def test_the_default_budget_for_points_is_the_one_it_claims() -> None:
-    parameters = LOCAL.parameters(Blobs(500, 200, 10, 0.3, 0))
+@pytest.mark.parametrize(("data", "epsilon"), [("blobs", 2.5), ("soundscapes", 3.0)])
+def test_a_default_budget_adds_up_to_what_it_claims(data: str, epsilon: float) -> None:
+    parameters = dataclasses.replace(LOCAL, data=data).any_parameters()
     cost = total(parameters.plan().releases())[Unit.RECORDING]
-    assert cost.epsilon == pytest.approx(2.5)
+    assert cost.epsilon == pytest.approx(epsilon)
+
+
+@pytest.mark.parametrize("data", ["blobs", "soundscapes"])
+@pytest.mark.parametrize("epsilon", [0.3, 2.0, 5.0])
+def test_on_the_local_route_epsilon_is_what_the_phase_costs_per_recording(
+    data: str, epsilon: float
+) -> None:
+    settings = dataclasses.replace(LOCAL, data=data, epsilon=epsilon, delta=1e-7)
+    parameters = settings.any_parameters()
+    assert isinstance(parameters, PhaseParameters)
+    events = [each.event(Unit.RECORDING) for each in parameters.plan().mechanisms.values()]
+    assert composed_epsilon(events, 1e-7) == pytest.approx(epsilon, rel=1e-9)
+    usual = BUDGETS[geometry_of(data)]
+    ratios = [getattr(parameters.budget, name) / getattr(usual, name) for name in _names(usual)]
+    assert ratios == pytest.approx([ratios[0]] * 4)
+
+
+def _names(budget: Budget) -> tuple[str, ...]:
+    return budget.__struct_fields__
+
+
+def test_epsilon_and_a_budget_at_once_are_refused() -> None:
+    settings = dataclasses.replace(LOCAL, epsilon=2.0, budget=BUDGETS[Geometry.EUCLIDEAN])
+    with pytest.raises(InvalidParametersError, match="epsilon and budget: give one of them"):
+        settings.check()
+
+
+def test_an_epsilon_without_noise_has_none_on_either_route() -> None:
+    quiet = dataclasses.replace(LOCAL, epsilon=NO_NOISE).any_parameters()
+    assert isinstance(quiet, PhaseParameters)
+    assert quiet.budget == whole_budget("none")
 
 
 def test_a_phase_gets_what_the_settings_and_the_population_say() -> None:
@@ -147,7 +182,10 @@ def test_a_phase_gets_what_the_settings_and_the_population_say() -> None:
         ({"top_local_centroids": 7}, "top_local_centroids=7"),
         ({"centroid_votes": 11}, "centroid_votes=11"),
         ({"label_votes": 11}, "label_votes=11"),
-        ({"budget": msgspec.structs.replace(LOCAL.budget, label_vote=1e-5)}, "label-vote"),
+        (
+            {"budget": msgspec.structs.replace(BUDGETS[Geometry.EUCLIDEAN], label_vote=1e-5)},
+            "label-vote",
+        ),
     ],
 )
 def test_settings_that_cannot_be_simulated_are_named(

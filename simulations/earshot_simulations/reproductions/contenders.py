@@ -14,14 +14,11 @@ from earshot_protocol.encoder_file import DIMENSIONS
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER, SHIPPED_ENCODERS
 from earshot_simulations.learning.settings import (
     BLOBS,
-    NO_BUDGET,
     NO_NOISE,
     Agreement,
     Discovery,
     Settings,
     Summation,
-    default_budget,
-    whole_budget,
 )
 from earshot_simulations.populations import SoundFolder
 from earshot_simulations.reproductions.pooled import POOLED
@@ -168,7 +165,6 @@ class Setup:
             data=data,
             encoder=self.encoder if on_sound else None,
             corrupted=0.0 if contender.printed else 0.05,
-            budget=default_budget(data),
             policy=Agreement.ANYTHING,
             discovery=contender.discovery,
             summation=Summation.IDEAL,
@@ -198,5 +194,5 @@ class Setup:
         )
 
 
-NO_NOISE_AT_ALL: dict[str, Any] = {"budget": whole_budget(NO_BUDGET), "epsilon": NO_NOISE}
+NO_NOISE_AT_ALL: dict[str, Any] = {"epsilon": NO_NOISE}
 """Changes of settings: what a route finds without privacy."""
