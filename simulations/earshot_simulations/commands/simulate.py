@@ -107,7 +107,7 @@ def simulate(
     policy: Annotated[
         Agreement | None,
         typer.Option(
-            help="What phones agree to: what a phone as it comes accepts; the same but for what a "
+            help="What phones agree to: what a phone accepts by default; the same but for what a "
             "phase costs a phone as a whole, the default where discovery is local; or anything."
         ),
     ] = _DEFAULT.policy,
@@ -176,7 +176,11 @@ def simulate(
         bool, typer.Option("--json", help="Print result.json, and nothing else.")
     ] = False,
 ) -> None:
-    """Run one learning phase over simulated phones, every phone with its real cryptography."""
+    """Run one phase over simulated phones, every phone with its real cryptography.
+
+    By default a discovery phase, by secure sums; with --discovery local a learning phase, the
+    thesis's: phones cluster and publish, and two votes keep and name what is found.
+    """
     if context.invoked_subcommand is not None:
         return
     if repeat is not None:
@@ -197,7 +201,7 @@ def simulate(
     settings = Settings(**options)
     settings.check()
 
-    from earshot_simulations.learning.reading import REAL_SOUND, TRY_IT
+    from earshot_simulations.learning.reading import REAL_SOUND, try_it
     from earshot_simulations.learning.run import result
 
     run = run_and_write(settings, out, overwrite)
@@ -209,7 +213,7 @@ def simulate(
             unheard = REAL_SOUND[settings.discovery]
             print(
                 f"{'real sound':<22} The encoder knows these scenes. {unheard}. Try yours, "
-                f"FOLDER/CLASS/*.wav: {TRY_IT}"
+                f"FOLDER/CLASS/*.wav: {try_it(settings.discovery)}"
             )
     if run.interrupted:
         raise typer.Exit(1)
