@@ -11,9 +11,11 @@ from typing import Any
 
 import msgspec
 import pytest
+from typer import Typer
 from typer.testing import CliRunner
 
 from earshot_client.policy import Policy
+from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.privacy.ledger import Ledger
 from earshot_protocol.privacy.mechanisms import Unit
@@ -148,6 +150,22 @@ def test_whoever_asks_for_a_learning_phase_gets_the_same_one(
     )
     for other in others:
         assert _without_classes(other) == _without_classes(by_operator)
+
+
+@pytest.mark.parametrize(
+    ("app", "words"),
+    [
+        (phase_commands.app, ["start", "--phones", "500", "--dry-run"]),
+        (simulate_command.app, []),
+    ],
+    ids=["phase start", "simulate"],
+)
+def test_an_epsilon_and_a_budget_at_once_are_refused_by_name(app: Typer, words: list[str]) -> None:
+    budget = "clustering=1,selection=0.25,centroid-vote=0.5,label-vote=0.5"
+    asked = [*words, "--discovery", "local", "--epsilon", "2", "--budget", budget]
+    left = CliRunner().invoke(app, asked)
+    assert isinstance(left.exception, InvalidInputError)
+    assert str(left.exception).startswith("--epsilon and --budget: give one of them")
 
 
 def _without_classes(parameters: Parameters) -> Parameters:

@@ -1,20 +1,30 @@
 from __future__ import annotations
 
 import dataclasses
+import re
+from datetime import date
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from earshot_protocol.api import StartPhase
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.geometry import Geometry
+from earshot_protocol.phases.acceptance import Limits
 from earshot_protocol.phases.learning import Budget, PhaseParameters
 from earshot_protocol.phases.learning_budget import BUDGETS
-from earshot_protocol.privacy.accounting import total
+from earshot_protocol.phases.parameters import Parameters
+from earshot_protocol.privacy.accounting import epsilon_at, total
 from earshot_protocol.privacy.composition import composed_epsilon
+from earshot_protocol.privacy.ledger import Ledger
 from earshot_protocol.privacy.mechanisms import Unit
-from earshot_simulations.learning.reading import reading
+from earshot_protocol.rules import Rule
+from earshot_server.phases.costs import together
+from earshot_server.phases.forecast import Refusal, forecast
+from earshot_simulations.learning.reading import reading, try_it
+from earshot_simulations.learning.routes import Routes
 from earshot_simulations.learning.settings import (
     NO_NOISE,
     Agreement,
@@ -113,6 +123,61 @@ def test_on_the_local_route_epsilon_is_what_the_phase_costs_per_recording(
 
 def _names(budget: Budget) -> tuple[str, ...]:
     return budget.__struct_fields__
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        dataclasses.replace(LOCAL, data="soundscapes", recordings=100),
+        dataclasses.replace(LOCAL, data="soundscapes", recordings=5, epsilon=1.0),
+        dataclasses.replace(LOCAL, recordings=30),
+        Settings(epsilon=5.0),
+    ],
+    ids=["sound", "few", "plane", "sums"],
+)
+def test_one_epsilon_is_told_of_what_a_phase_costs_a_phone(settings: Settings) -> None:
+    parameters = settings.any_parameters()
+    refused = " ".join(settings.refusals())
+    told = re.search(r"largest_phone_epsilon: ε of the phase per phone=(\S+);", refused)
+    assert told is not None
+    shown = together(parameters.plan())[Unit.PHONE]
+    assert float(told[1]) == pytest.approx(shown.epsilon, rel=1e-9)
+    foreseen = forecast(StartPhase(parameters=parameters)).together["phone"]
+    assert foreseen.epsilon == shown.epsilon
+    assert any(f"per phone={told[1]};" in each.reason for each in default(parameters))
+    events = [each.event(Unit.PHONE) for each in parameters.plan().mechanisms.values()]
+    assert composed_epsilon(events, 1e-6) == pytest.approx(shown.epsilon, rel=1e-6)
+
+
+def default(parameters: Parameters) -> tuple[Refusal, ...]:
+    """What `earshot phase start` tells that a default phone refuses."""
+    return forecast(StartPhase(parameters=parameters)).refusals
+
+
+def test_a_limit_at_a_smaller_delta_refuses_by_what_is_reached_there() -> None:
+    parameters = dataclasses.replace(LOCAL, recordings=1, epsilon=0.2).any_parameters()
+    spent = [each for each in parameters.plan().expenses() if each.release.unit is Unit.PHONE]
+    less, more = (epsilon_at(delta, spent) for delta in (1e-6, 1e-10))
+    assert less < more
+    limits = Limits(largest_phone_epsilon=(less + more) / 2, largest_phone_delta=1e-10)
+    refused = limits.refusals_of_cost(spent, Ledger(), date(2026, 3, 2))
+    assert [each.rule for each in refused] == [Rule.LARGEST_PHONE_EPSILON]
+
+
+@pytest.mark.parametrize("clear", [0, 2, 5])
+def test_notes_say_how_few_names_stand_clear_and_nothing_where_most_do(clear: int) -> None:
+    settings = dataclasses.replace(LOCAL, data="soundscapes")
+    p_values = (0.001,) * clear + (0.9,) * (6 - clear)
+    notes = " ".join(reading(settings, Blobs(500, 200, 10, 0.3, 0), None, p_values))
+    assert ("stands clear of the noise" in notes) == (clear < 3)
+    assert (f"Only {clear} of 6 centroids have a name" in notes) == (clear < 3)
+    assert "baseline" not in notes
+
+
+def test_the_command_to_try_is_of_the_same_route() -> None:
+    assert "--discovery local " in try_it(Routes.LOCAL)
+    assert "--discovery both " in try_it(Routes.BOTH)
+    assert "--discovery" not in try_it(Routes.SECURE_SUM)
 
 
 def test_epsilon_and_a_budget_at_once_are_refused() -> None:

@@ -83,7 +83,7 @@ def test_somebody_vanishes_in_every_step(real: Run) -> None:
 @pytest.mark.slow
 def test_the_ideal_sum_gives_what_the_real_one_gives_bit_for_bit(real: Run, ideal: Run) -> None:
     assert essence(real) == essence(ideal)
-    assert ["No phone as it comes" in note for note in real.notes] == [True]
+    assert ["No phone with the default policy" in note for note in real.notes] == [True]
     assert any("plain addition" in note for note in ideal.notes)
 
 

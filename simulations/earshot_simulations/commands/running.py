@@ -94,7 +94,6 @@ def _written(value: object) -> str:
 
 def _summary(figures: dict[str, Any]) -> dict[str, Any]:
     """The figures by what a person calls them."""
-    costs = figures["privacy"]["together"]
     return {
         **{name: figures[name] for name in ("phones", "survivors")},
         **_found(figures),
@@ -102,8 +101,18 @@ def _summary(figures: dict[str, Any]) -> dict[str, Any]:
             name: figures[name]
             for name in ("ari_train", "ari_test", "label_accuracy", "clear_label_accuracy")
         },
-        **{f"ε per {unit}": real(costs[unit]["epsilon"]) for unit in LEDGER_UNITS if unit in costs},
+        **_spent(figures),
         **{name: figures[name] for name in ("peak_memory_mb", "interrupted")},
+    }
+
+
+def _spent(figures: dict[str, Any]) -> dict[str, str]:
+    """What a phone has spent in all, per unit of ledgers: composed, as the report has it."""
+    together = figures["privacy"]["together"] if figures["privacy"]["releases"] else {}
+    return {
+        f"ε per {unit}": f"{real(together[unit]['epsilon'])} at δ = {real(together[unit]['delta'])}"
+        for unit in LEDGER_UNITS
+        if unit in together
     }
 
 

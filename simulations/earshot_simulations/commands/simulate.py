@@ -108,7 +108,7 @@ def simulate(
     policy: Annotated[
         Agreement | None,
         typer.Option(
-            help="What phones agree to: what a phone as it comes accepts; the same but for what a "
+            help="What phones agree to: what a phone accepts by default; the same but for what a "
             "phase costs a phone as a whole, the default where discovery is local; or anything."
         ),
     ] = _DEFAULT.policy,
@@ -185,7 +185,12 @@ def simulate(
         ),
     ] = False,
 ) -> None:
-    """Run one phase over simulated phones, or one of each route, with all its cryptography."""
+    """Run one phase over simulated phones, every phone with its real cryptography.
+
+    By default a discovery phase, by secure sums; with --discovery local a learning phase, the
+    thesis's: phones cluster and publish, and two votes keep and name what is found. With
+    --discovery both each of them, on a crowd that hears once.
+    """
     if context.invoked_subcommand is not None:
         return
     if repeat is not None:
@@ -207,7 +212,7 @@ def simulate(
     for settings in asked.values():
         settings.check()
 
-    from earshot_simulations.learning.reading import REAL_SOUND, TRY_IT
+    from earshot_simulations.learning.reading import REAL_SOUND, try_it
     from earshot_simulations.learning.run import result
 
     runs = run_and_write(asked, out, overwrite)
@@ -220,7 +225,7 @@ def simulate(
             unheard = ". ".join(REAL_SOUND[route] for route in asked)
             print(
                 f"{'real sound':<22} The encoder knows these scenes. {unheard}. Try yours, "
-                f"FOLDER/CLASS/*.wav: {TRY_IT}"
+                f"FOLDER/CLASS/*.wav: {try_it(routes)}"
             )
     if any(run.interrupted for run in runs.values()):
         raise typer.Exit(1)

@@ -94,7 +94,7 @@ def entries_of(value: object) -> dict[str, Any]:
 
 def _worded(words: str) -> str:
     """What msgspec says, the setting first: "Expected `int`, got `str` - at `$.phones`"."""
-    what, _, where = words.partition(" - at `$.")
+    what, _, where = words.replace(" | null`", "`").partition(" - at `$.")
     name = where.rstrip("`")
     types = typing.get_args(_TYPES.get(name)) or (_TYPES.get(name),)
     choices = [each for each in types if isinstance(each, enum.EnumType)]

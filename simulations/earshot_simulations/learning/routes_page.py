@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from earshot_protocol.privacy.mechanisms import Unit
+from earshot_protocol.privacy.mechanisms import Cost, Unit
 from earshot_server.dashboard.spending import is_vacuous
 from earshot_server.dashboard.wording import NOTHING, byte_size, counted, real, whole
 from earshot_server.discovery.route import Discovery
@@ -26,7 +26,7 @@ from earshot_simulations.learning.markup import (
     table,
 )
 from earshot_simulations.learning.pictured import Step, heard
-from earshot_simulations.learning.report import command_line, optional, spent_together
+from earshot_simulations.learning.report import command_line, optional
 from earshot_simulations.learning.routes import Routes
 from earshot_simulations.learning.run import Run
 from earshot_simulations.learning.settings import OPTIONS
@@ -92,13 +92,13 @@ def headline(runs: Mapping[Discovery, Run]) -> str:
     first = next(iter(runs.values()))
     clauses = []
     for route, run in runs.items():
-        shown, cost = _ROUTES[route], spent_together(run).get(_ROUTES[route].unit)
+        shown, cost = _ROUTES[route], run.together.get(_ROUTES[route].unit)
         if run.stopped or run.label_accuracy is None or cost is None:
             clauses.append(f"the {shown.name.lower()} came to no result")
             continue
         clauses.append(
             f"the {shown.name.lower()} gives {percent(run.label_accuracy)} of new recordings "
-            f"their right name at ε = {real(cost.epsilon)} per {shown.unit.value}"
+            f"their right name at {_epsilon(cost)} per {shown.unit.value}"
         )
     return f"One crowd of {counted(first.phones, 'phone')}, two routes: {'; '.join(clauses)}."
 
@@ -117,7 +117,7 @@ def _endings(runs: Mapping[Discovery, Run]) -> list[str]:
 def _figures(runs: Mapping[Discovery, Run]) -> str:
     pairs: dict[str, str] = {}
     for route, run in runs.items():
-        name, costs = _ROUTES[route].name.lower(), spent_together(run)
+        name, costs = _ROUTES[route].name.lower(), run.together
         pairs[f"right name, {name}"] = optional(run.label_accuracy, percent)
         pairs[f"clustering (ARI), {name}"] = optional(run.ari_test, "{:.2f}".format)
         for unit in (Unit.RECORDING, Unit.PHONE):
@@ -148,19 +148,19 @@ def _heard(runs: Mapping[Discovery, Run]) -> str:
 
 def _promise(route: _Route, run: Run) -> str:
     """Whom a route protects, with what this run cost."""
-    costs = spent_together(run)
+    costs = run.together
     if not costs:
         return card(route.name, "Nothing was released, so nothing was spent.")
     protected = costs[route.unit]
     words = [
         f"Whether one {route.unit.value} took part changes the probability of any outcome by at "
-        f"most the factor exp(ε), with ε = {real(protected.epsilon)}, except with probability "
-        f"δ = {real(protected.delta)}."
+        f"most the factor exp(ε), with {_epsilon(protected)}, except with probability "
+        f"δ\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}{real(protected.delta)}."
     ]
     if route.unit is Unit.RECORDING:
         words.append(
             "A phone has many recordings: all of them together cost it "
-            f"ε = {real(costs[Unit.PHONE].epsilon)}."
+            f"{_epsilon(costs[Unit.PHONE])}."
         )
     else:
         words.append("That covers all that a phone heard.")
@@ -169,12 +169,16 @@ def _promise(route: _Route, run: Run) -> str:
     return card(f"{route.name}: protects a {route.unit.value}", *words)
 
 
+def _epsilon(cost: Cost) -> str:
+    return f"ε\N{NO-BREAK SPACE}=\N{NO-BREAK SPACE}{real(cost.epsilon)}"
+
+
 def _compared(runs: Mapping[Discovery, Run]) -> str:
     """The figures of the routes in columns."""
 
     def cost(unit: Unit, name: str) -> Callable[[Discovery, Run], str]:
         def written(_route: Discovery, run: Run) -> str:
-            costs = spent_together(run)
+            costs = run.together
             return real(getattr(costs[unit], name)) if unit in costs else NOTHING
 
         return written

@@ -90,7 +90,7 @@ class Agreement(enum.StrEnum):
     """What the phones agree to."""
 
     DEFAULT = "default"
-    """Only what a phone as it comes accepts."""
+    """Only what a phone accepts by default."""
     RECORDING = "recording"
     """The same, but for what it costs a phone as a whole: single recordings are protected."""
     ANYTHING = "anything"
@@ -107,7 +107,7 @@ POLICIES: Mapping[Agreement, Policy] = {
 
 @dataclass(frozen=True)
 class Settings:
-    """One simulated learning phase; the names are those of the command's options.
+    """One simulated phase; the names are those of the command's options.
 
     Attributes:
         phones: that take part.
@@ -207,7 +207,7 @@ class Settings:
         refusals = self.refusals(self.agreement)
         if refusals:
             raise InvalidParametersError(
-                f"no phone as it comes would take part, with --policy {self.agreement}: "
+                f"no phone would take part by default, with --policy {self.agreement}: "
                 f"{'; '.join(refusals)} (--policy {Agreement.ANYTHING} simulates phones that agree "
                 "all the same, and the report says so)"
             )

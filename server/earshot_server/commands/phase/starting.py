@@ -39,7 +39,7 @@ def start(
         Discovery | None,
         typer.Option(
             help="How environments are found: secure-sum, the default, protects phones; local, "
-            "the thesis's, protects recordings, and no phone as it comes takes part."
+            "the thesis's, protects recordings, and no phone takes part by default."
         ),
     ] = None,
     statistics: Annotated[
