@@ -2,9 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+import time
 from collections.abc import Iterator
 from contextlib import contextmanager
+from datetime import timedelta
 from typing import Protocol
+
+_EVERY = 10.0
+"""Seconds from one line to the next, of work that takes longer, where there is no terminal."""
 
 
 class Progress(Protocol):
@@ -16,17 +22,25 @@ class Progress(Protocol):
 
 @contextmanager
 def shown() -> Iterator[Progress]:
-    """One line per piece of work: what it is, how far it is, how long it took and will take."""
+    """One line per piece of work: what it is, how far it is, how long it took and will take.
+
+    Where standard error is no terminal, as in a log, there are plain lines: one when a piece is
+    done, and one every ten seconds until then.
+    """
     from rich import progress as rich
     from rich.console import Console
 
+    console = Console(stderr=True)
+    if not console.is_terminal:
+        yield _Lines()
+        return
     display = rich.Progress(
         rich.TextColumn("{task.description:<32}"),
         rich.BarColumn(),
         rich.MofNCompleteColumn(),
         rich.TimeElapsedColumn(),
         rich.TimeRemainingColumn(),
-        console=Console(stderr=True),
+        console=console,
     )
     lines: dict[str, rich.TaskID] = {}
 
@@ -41,3 +55,25 @@ def shown() -> Iterator[Progress]:
     finally:
         if lines:
             display.stop()
+
+
+class _Lines:
+    """Progress that is written once and never over what was written."""
+
+    def __init__(self) -> None:
+        self._began: dict[str, float] = {}
+        self._finished: set[str] = set()
+        self._last = time.monotonic()
+
+    def __call__(self, what: str, done: int, total: int, line: str | None = None) -> None:
+        """See `Progress`."""
+        now = time.monotonic()
+        began = self._began.setdefault(what, now)
+        finished = done >= total
+        if what in self._finished or (now - self._last < _EVERY and not finished):
+            return
+        self._last = now
+        if finished:
+            self._finished.add(what)
+        took = timedelta(seconds=round(now - began))
+        print(f"{line or what}: {done:,} of {total:,}, {took}", file=sys.stderr, flush=True)

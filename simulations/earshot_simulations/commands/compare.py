@@ -44,8 +44,6 @@ def compare(
 
 
 def _lines(found: Comparison, a: Path, b: Path) -> Iterable[str]:
-    from earshot_simulations.learning.comparison import difference
-
     yield f"A is {a}"
     yield f"B is {b}"
     yield from _differing("settings", found.settings)
@@ -53,12 +51,15 @@ def _lines(found: Comparison, a: Path, b: Path) -> Iterable[str]:
     yield ""
     yield _row("figures", "A", "B", "B − A")
     for name, pair in found.figures.items():
-        less = difference(pair)
+        less = found.difference(name)
         shown = _NOTHING if less is None else f"{less:+.4g}" if less else "0"
         yield _row(name.replace("_", " "), *map(_short, pair), shown)
     for run, ended in zip("AB", found.ended, strict=True):
         if ended is not None:
             yield f"{run} ended early: {ended}"
+    if found.across:
+        yield "different routes: local protects a recording, secure-sum a phone; places are counted"
+        yield "as centroids by one and as cells by the other, and no difference is taken of these"
     if found.same:
         yield "nothing differs, bit for bit, but time and memory"
     elif found.settings:

@@ -8,6 +8,7 @@ from typing import Any
 
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_simulations.learning.differences import (
+    ROUTE,
     Pair,
     differing,
     results_differing,
@@ -15,9 +16,10 @@ from earshot_simulations.learning.differences import (
 )
 from earshot_simulations.learning.written import Written
 
+_COUNTED = ("named", "global_centroids", "top_global_centroids")
+"""What counts centroids on the local route, and cells where sums are taken."""
 _FIGURES = (
-    *("survivors", "ari_train", "ari_test", "label_accuracy", "clear_label_accuracy", "named"),
-    *("global_centroids", "top_global_centroids"),
+    *("survivors", "ari_train", "ari_test", "label_accuracy", "clear_label_accuracy", *_COUNTED),
 )
 
 
@@ -39,15 +41,26 @@ class Comparison:
     ended: Pair
     same: bool
 
+    @property
+    def across(self) -> bool:
+        """Whether they took different routes, which protect and count different things."""
+        return ROUTE in self.settings
+
+    def difference(self, name: str) -> float | None:
+        """B − A of a figure; None where one has no such figure, or it counts something else."""
+        a, b = self.figures[name]
+        apart = self.across and name in _COUNTED
+        return None if a is None or b is None or apart else b - a
+
     def plain(self) -> dict[str, object]:
-        """As JSON has it; `difference` is B − A, null where one of them has no such figure."""
+        """As JSON has it; `difference` is B − A, null where there is none."""
         return {
             "same": self.same,
             "settings": {name: {"a": a, "b": b} for name, (a, b) in self.settings.items()},
             "provenance": {name: {"a": a, "b": b} for name, (a, b) in self.provenance.items()},
             "interrupted": {"a": self.ended[0], "b": self.ended[1]},
             "figures": {
-                name: {"a": a, "b": b, "difference": difference((a, b))}
+                name: {"a": a, "b": b, "difference": self.difference(name)}
                 for name, (a, b) in self.figures.items()
             },
         }
@@ -69,12 +82,6 @@ def compare(first: Written, second: Written) -> Comparison:
         (a["interrupted"], b["interrupted"]),
         not asked and not results_differing(a, b),
     )
-
-
-def difference(pair: Pair) -> float | None:
-    """B − A; None where one of them has no such figure."""
-    a, b = pair
-    return None if a is None or b is None else b - a
 
 
 def _figures(result: Mapping[str, Any]) -> dict[str, float | None]:

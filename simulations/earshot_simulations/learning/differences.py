@@ -10,6 +10,9 @@ from earshot_simulations.learning.settings import OPTIONS
 WHERE = frozenset({"address", "engine", "jobs"})
 """Settings that decide where phones run, and nothing of the result."""
 
+ROUTE = "discovery"
+"""The setting that says how environments are found, and so whom a phase protects."""
+
 MEASURED = frozenset({"configuration", "peak_memory_mb", "provenance", "seconds"})
 """What of a result is not decided by its settings, or is settings."""
 
@@ -48,7 +51,7 @@ def differing(first: object, second: object) -> dict[str, Pair]:
 
 def settings_differing(first: Mapping[str, Any], second: Mapping[str, Any]) -> dict[str, Pair]:
     """In what two `configuration`s differ; what neither discovery looks at is left out."""
-    ways = {first.get("discovery"), second.get("discovery")}
+    ways = {first.get(ROUTE), second.get(ROUTE)}
     used = frozenset().union(*(names for way, names in OPTIONS.items() if way in ways))
     unused = frozenset().union(*OPTIONS.values()) - used | WHERE
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -14,6 +14,7 @@ if TYPE_CHECKING:
 from earshot_protocol import distribution
 from earshot_server.dashboard.wording import NOTHING, counted
 from earshot_simulations.learning import drawing
+from earshot_simulations.learning.differences import ROUTE
 from earshot_simulations.learning.drawing import MUTED, PALETTE, Picture, short
 from earshot_simulations.learning.markup import (
     alert,
@@ -26,6 +27,7 @@ from earshot_simulations.learning.markup import (
     section,
     table,
 )
+from earshot_simulations.learning.settings import OPTIONS
 from earshot_simulations.sweeps.estimate import Estimate
 from earshot_simulations.sweeps.table import Table, over_seeds
 
@@ -40,6 +42,8 @@ METRICS: Mapping[str, str] = {
 }
 """Figures of a phase that are drawn, and what a reader calls them."""
 
+_COUNTED = "centroids"
+"""A figure that counts centroids on one route, and cells on the other."""
 _MOST_LINES = 6
 """Of a picture; where other settings have more combinations, it shows the mean over them."""
 _ASIDE = 0.012
@@ -71,16 +75,54 @@ def render(results: Table) -> str:
         if failed
         else ""
     )
-    sections = [_small_multiples(results, setting) for setting in plan.varied]
     return document(
         title=f"a sweep of {counted(plan.runs, 'run')}",
         kicker="Earshot · a sweep of simulated phases",
         headline=f"{counted(plan.runs, 'run')}: {shape}"
         + (f", over {', '.join(plan.varied)}." if plan.varied else ", nothing varies."),
         notes=alert(warning) if warning else "",
-        sections=[*sections, _means(results), _shared(results)],
+        sections=[*_by_setting(results), _means(results), _shared(results)],
         version=distribution.version(),
     )
+
+
+def by_route(results: Table) -> dict[str, Table]:
+    """What a sweep came to on each route, with the settings that this one looks at.
+
+    No picture but that of the routes themselves holds two of them: one protects recordings and the
+    other phones, and an ε of one is no ε of the other.
+    """
+    plan = results.plan
+    if ROUTE not in plan.varied:
+        return {"": results}
+    tables = {}
+    for route in dict.fromkeys(arm.labels[ROUTE] for arm in plan.arms):
+        rows = [row for row, arm in enumerate(plan.arms) if arm.labels[ROUTE] == route]
+        labels = [plan.arms[row].labels for row in rows]
+        others = frozenset().union(*(names for way, names in OPTIONS.items() if way != route))
+        varied = tuple(
+            name
+            for name in plan.varied
+            if name.partition(".")[0] not in others | {ROUTE}
+            and any(label[name] != labels[0][name] for label in labels)
+        )
+        arms = tuple(
+            replace(plan.arms[row], labels={name: label[name] for name in varied})
+            for row, label in zip(rows, labels, strict=True)
+        )
+        figures = tuple(results.figures[row] for row in rows)
+        tables[str(route)] = Table(replace(plan, varied=varied, arms=arms), figures)
+    return tables
+
+
+def _by_setting(results: Table) -> Iterator[str]:
+    for setting in results.plan.varied:
+        if setting == ROUTE:
+            yield _small_multiples(results, setting)
+            continue
+        for route, part in by_route(results).items():
+            if setting in part.plan.varied:
+                yield _small_multiples(part, setting, route)
 
 
 def lines(results: Table, metric: str, setting: str) -> list[Line]:
@@ -134,8 +176,9 @@ def _tells(drawn: Sequence[Line]) -> bool:
     )
 
 
-def _small_multiples(results: Table, setting: str) -> str:
-    every = {name: lines(results, name, setting) for name in drawn_metrics(results)}
+def _small_multiples(results: Table, setting: str, route: str = "") -> str:
+    metrics = [name for name in drawn_metrics(results) if setting != ROUTE or name != _COUNTED]
+    every = {name: lines(results, name, setting) for name in metrics}
     drawn = {name: each for name, each in every.items() if _tells(each)}
     figures = [
         figure(escaped(METRICS[name]), "", _picture(each, name, setting))
@@ -148,7 +191,10 @@ def _small_multiples(results: Table, setting: str) -> str:
         words += f" Each is a mean over all combinations of {', '.join(others)}, too."
     if len(results.plan.seeds) == 1:
         words = "One seed: nothing says how far another would be."
-    return section(f"By {escaped(setting)}", lead(words) + grid(*figures))
+    if setting == ROUTE:
+        words += " Each route protects something else: local a recording, secure-sum a phone."
+    title = f"By {escaped(setting)}" + (f", {escaped(route)}" if route else "")
+    return section(title, lead(words) + grid(*figures))
 
 
 def _picture(drawn: Sequence[Line], metric: str, setting: str) -> Picture | None:
@@ -177,7 +223,7 @@ def _picture(drawn: Sequence[Line], metric: str, setting: str) -> Picture | None
                 color=colour,
                 marker="o",
                 markersize=3.5,
-                linewidth=1.3,
+                linewidth=1.3 if numeric else 0.0,  # nothing lies between two names
                 capsize=2.5,
                 elinewidth=0.9,
                 label=short(line.name, 40) or None,
