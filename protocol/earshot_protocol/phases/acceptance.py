@@ -109,8 +109,8 @@ class Limits:
     def per_recording(cls, **limits: Any) -> Self:
         """Limits of a phone that protects single recordings, whatever it costs the phone itself.
 
-        Phases that cluster on each phone (the thesis's route) spend hundreds per phone: whoever
-        has many recordings is not hidden by them.
+        Phases that cluster on each phone (the thesis's route) spend hundreds or thousands per
+        phone: whoever has many recordings is not hidden by them.
 
         Args:
             limits: that are not the default ones.

@@ -27,7 +27,7 @@ REAL_SOUND = {
     Discovery.SECURE_SUM: "Real sound that its encoder had never heard got the right name 70 % of "
     "the time at ε = 2 per phone, and 59 % by names that stand clear of the noise " + _UNHEARD,
     Discovery.LOCAL: "Real sound that its encoder had never heard got the right name 26 % of the "
-    "time at ε = 3 per recording, and 57 % without noise " + _UNHEARD,
+    "time at ε = 2.8 per recording, and 57 % without noise " + _UNHEARD,
 }
 """What a reader of figures on synthesized scenes should compare them with."""
 _MOSTLY = 0.5
