@@ -4,7 +4,7 @@ PYTHON ?= python3
 V := .venv/bin
 PIP := $(V)/python -m pip --quiet --disable-pip-version-check
 OUT := out/demo
-DEMO := simulate --phones 500 --recordings 100 --data soundscapes --dropout 0.1 --summation real --out $(OUT) --overwrite
+DEMO := simulate --discovery both --phones 500 --recordings 100 --data soundscapes --dropout 0.1 --summation real --out $(OUT) --overwrite
 SELECT := not slow
 EXAMPLES := quick
 COUNT :=
@@ -22,7 +22,7 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: .venv/.installed ## run one learning phase over 500 simulated phones
+demo: .venv/.installed ## run both routes over one crowd of 500 simulated phones
 	$(V)/earshot $(DEMO)
 	@echo "The report: $(CURDIR)/$(OUT)/report.html"
 

@@ -55,18 +55,23 @@ def accept_local(parameters: Parameters) -> None:
     assert [each.rule for each in refused] == [Rule.LARGEST_PHONE_EPSILON]
 
 
-def settings_of(words: list[str], monkeypatch: pytest.MonkeyPatch) -> Settings:
-    """The settings under which `earshot simulate` with these options would run."""
-    asked: list[Settings] = []
+def each_of(words: list[str], monkeypatch: pytest.MonkeyPatch) -> dict[Discovery, Settings]:
+    """The settings under which `earshot simulate` with these options would run, by route."""
+    found: dict[Discovery, Settings] = {}
 
-    def instead(settings: Settings, progress: object) -> None:
-        asked.append(settings)
+    def instead(asked: dict[Discovery, Settings], progress: object) -> None:
+        found.update(asked)
         raise AskedError
 
-    monkeypatch.setattr(simulation, "simulate", instead)
+    monkeypatch.setattr(simulation, "simulate_routes", instead)
     left = CliRunner().invoke(simulate_command.app, words)
     assert isinstance(left.exception, AskedError), left.exception
-    (settings,) = asked
+    return found
+
+
+def settings_of(words: list[str], monkeypatch: pytest.MonkeyPatch) -> Settings:
+    """The same of one route."""
+    (settings,) = each_of(words, monkeypatch).values()
     return settings
 
 
@@ -82,9 +87,13 @@ def test_the_demo(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     line = re.search(r"^DEMO := simulate (.*)$", (ROOT / "Makefile").read_text(), re.M)
     assert line is not None
     words = shlex.split(line[1].replace("$(OUT)", str(tmp_path)))
-    settings = settings_of(words, monkeypatch)
-    accept(settings.any_parameters())
-    assert settings.agreement is Agreement.DEFAULT
+    asked = each_of(words, monkeypatch)
+    accept(asked[Discovery.SECURE_SUM].any_parameters())
+    accept_local(asked[Discovery.LOCAL].any_parameters())
+    assert {route: settings.agreement for route, settings in asked.items()} == {
+        Discovery.LOCAL: Agreement.RECORDING,
+        Discovery.SECURE_SUM: Agreement.DEFAULT,
+    }
 
 
 def test_what_the_readme_simulates(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
@@ -96,8 +105,8 @@ def test_what_the_readme_simulates(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
         words = shlex.split(command.replace("\\\n", " "))
         if "--out" in words:
             words[words.index("--out") + 1] = str(tmp_path / "new")
-        settings = settings_of(words, monkeypatch)
-        assert settings.refusals(settings.agreement) == (), command
+        for settings in each_of(words, monkeypatch).values():
+            assert settings.refusals(settings.agreement) == (), command
 
 
 def started(words: list[str], monkeypatch: pytest.MonkeyPatch) -> Parameters:

@@ -15,6 +15,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from pyarrow import parquet
@@ -27,6 +28,7 @@ from earshot_protocol.phases.learning_budget import BUDGETS
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_server.accounting.accountant import composed_total
 from earshot_simulations import Agreement, Discovery, Settings, Summation, sweep
+from earshot_simulations.learning import drawing
 from earshot_simulations.learning.provenance import OtherVersionError
 from earshot_simulations.learning.run import PHASE_FAILED, Run
 from earshot_simulations.sweeps import file as sweep_file
@@ -335,6 +337,76 @@ def test_lines_are_of_other_settings_and_intervals_are_of_seeds() -> None:
         "labelled 0.3": ((4.0, estimate([40])),),
         "labelled 0.5": ((8.0, estimate([80])),),
     }
+
+
+def test_no_line_and_no_mean_joins_two_routes(tmp_path: Path) -> None:
+    grid = {"discovery": ["local", "secure-sum"], "recordings": list(range(10, 17))}
+    crossed = figures_by_route(Plan.of(BASE, {**grid, "labelled": [0.3, 0.6]}, 2))
+    routes = page.by_route(crossed)
+    assert list(routes) == ["local", "secure-sum"]
+    for route, part in routes.items():
+        assert part.plan.varied == ("recordings", "labelled")
+        # Fourteen combinations are too many lines: their mean is over one route alone.
+        (line,) = page.lines(part, "ari_test", "labelled")
+        assert [found.mean for _, found in line.points] == [float(route == "local")] * 2
+    text = page.render(crossed)
+    titles = re.findall(r"<h2>(By .*?)</h2>", text)
+    assert titles == [
+        "By discovery",
+        *(f"By {name}, {way}" for name in ("recordings", "labelled") for way in routes),
+    ]
+    assert "local a recording, secure-sum a phone" in text
+
+
+def test_settings_of_one_route_are_no_axis_of_the_other() -> None:
+    points = [
+        {"discovery": "local", "label_votes": 1},
+        {"discovery": "local", "label_votes": 2},
+        {"discovery": "secure-sum", "sums": 2},
+        {"discovery": "secure-sum", "sums": 3},
+    ]
+    routes = page.by_route(figures_by_route(Plan.of(BASE, points, 1)))
+    assert {route: part.plan.varied for route, part in routes.items()} == {
+        "local": ("label_votes",),
+        "secure-sum": ("sums",),
+    }
+    one = figures_by_route(Plan.of(BASE, {"epsilon": [4, 8]}, 1))
+    assert page.by_route(one) == {"": one}
+
+
+@pytest.mark.parametrize(("setting", "joined"), [("discovery", False), ("labelled", True)])
+def test_between_names_no_line_is_drawn(setting: str, joined: bool) -> None:
+    values: dict[str, list[Any]] = {
+        "discovery": ["local", "secure-sum"],
+        "labelled": [0.3, 0.6],
+    }
+    results = figures_by_route(Plan.of(BASE, {setting: values[setting]}, 1))
+    picture = page._picture(page.lines(results, "ari_test", setting), "ari_test", setting)
+    assert picture is not None
+    paths = re.findall(rf'<path d="([^"]*)"[^>]*stroke: {drawing.PALETTE[0]}', picture.svg)
+    assert paths
+    # An interval stands upright; what has two places on the axis joins them.
+    joins = [len(set(re.findall(r"[ML] (\S+) \S+", path))) > 1 for path in paths]
+    marks = "".join(re.findall(r"<defs>.*?</defs>", picture.svg, re.DOTALL))
+    drawn = [each for each, path in zip(joins, paths, strict=True) if path not in marks]
+    assert any(drawn) is joined
+
+
+def figures_by_route(plan: Plan) -> Table:
+    """A table whose figure is 1 on the local route and 0 on the other, and a seed's little more."""
+    return Table(
+        plan,
+        tuple(
+            tuple(
+                {
+                    "ari_test": float(settings.discovery is Discovery.LOCAL),
+                    "label_accuracy": settings.labelled + settings.recordings + settings.seed / 8,
+                }
+                for settings in arm.phases
+            )
+            for arm in plan.arms
+        ),
+    )
 
 
 def test_the_page_has_a_picture_for_every_figure_and_setting(

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from earshot_simulations.learning.run import Run
     from earshot_simulations.learning.settings import Settings
 
-_WIDE = 22
+_NAME, _COLUMN = 22, 30
 _KINDS = {Discovery.LOCAL: "learning phase", Discovery.SECURE_SUM: "discovery phase"}
 
 
@@ -83,7 +83,7 @@ def summarize(results: Mapping[Discovery, dict[str, Any]], out: Path | None) -> 
 
 
 def _print(name: str, *values: str) -> None:
-    print(f"{name:<{_WIDE}} {''.join(f'{value:<{_WIDE}}' for value in values)}".rstrip())
+    print(f"{name:<{_NAME}} {''.join(f'{value:<{_COLUMN}}' for value in values)}".rstrip())
 
 
 def _written(value: object) -> str:

@@ -77,8 +77,9 @@ def reading(
     if settings.data == SOUNDSCAPES and settings.encoder in (None, *SHIPPED_ENCODERS):
         notes.append(
             "These scenes are synthesized, and the shipped encoder was trained on such: it "
-            f"flatters sound that it knows. {REAL_SOUND[settings.discovery]}."
+            "flatters sound that it knows."
         )
+        notes.append(f"{REAL_SOUND[settings.discovery]}.")
     elif settings.data != BLOBS:
         notes.append(
             f"The figures hold for sound like this and the encoder '{population.encoder}'. An "

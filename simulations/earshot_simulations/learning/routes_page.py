@@ -213,7 +213,7 @@ def _compared(runs: Mapping[Discovery, Run]) -> str:
         "Held-out recordings are ones that no phone "
         "heard. All steps together cost what they compose to. The time of the first includes "
         "hearing, which is done once for both.",
-        ("", *(f"#{_ROUTES[route].name}" for route in runs)),
+        ("Figure", *(f"#{_ROUTES[route].name}" for route in runs)),
         [[name, *(cell(route, run) for route, run in runs.items())] for name, cell in rows.items()],
     )
     return section("What each route found, and what it cost", found)

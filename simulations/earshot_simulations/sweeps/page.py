@@ -223,7 +223,8 @@ def _picture(drawn: Sequence[Line], metric: str, setting: str) -> Picture | None
                 color=colour,
                 marker="o",
                 markersize=3.5,
-                linewidth=1.3 if numeric else 0.0,  # nothing lies between two names
+                linestyle="-" if numeric else "none",  # nothing lies between two names
+                linewidth=1.3,
                 capsize=2.5,
                 elinewidth=0.9,
                 label=short(line.name, 40) or None,
