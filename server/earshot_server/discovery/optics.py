@@ -35,8 +35,9 @@ class Optics:
     little, because the vote throws it out or `merging` joins it to its neighbour
     (docs/decisions/0042).
 
-    Every cluster is small, and the mean of few noisy points is noisy itself: a candidate is the mean
-    of the published points nearest to it, one step of mean shift (Fukunaga and Hostetler 1975).
+    Every cluster is small, and the mean of few noisy points is noisy itself: a candidate is the
+    mean of the published points nearest to it, one step of mean shift (Fukunaga and Hostetler
+    1975).
 
     Time grows with the square of the points, and a sample beyond `most` tells as much: a cluster
     that it misses has few of all points.
