@@ -63,7 +63,9 @@ def test_the_corrected_noise_has_the_variance_that_is_claimed() -> None:
 
 
 def test_without_noise_both_programs_find_the_same() -> None:
-    printed, ours = as_printed(QUIET), simulated(QUIET)
+    # A centroid that nobody has a label for is named by chance as printed, and not by ours.
+    settings = replace(QUIET, labelled=1.0)
+    printed, ours = as_printed(settings), simulated(settings)
     for name in (ARI_TRAIN, ARI_TEST, NAMES, CENTROID_NAMES, "centroids"):
         assert printed[name] == ours[name], name
     assert float(printed[ARI_TEST] or 0) > 0.8
