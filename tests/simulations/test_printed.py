@@ -63,11 +63,11 @@ def test_the_corrected_noise_has_the_variance_that_is_claimed() -> None:
 
 
 def test_without_noise_both_programs_find_the_same() -> None:
-    # A centroid that nobody has a label for is named by chance as printed, and not by ours.
-    settings = replace(QUIET, labelled=1.0)
-    printed, ours = as_printed(settings), simulated(settings)
-    for name in (ARI_TRAIN, ARI_TEST, NAMES, CENTROID_NAMES, "centroids"):
+    printed, ours = as_printed(QUIET), simulated(QUIET)
+    for name in (ARI_TRAIN, ARI_TEST, NAMES, "centroids"):
         assert printed[name] == ours[name], name
+    # A centroid that nobody has a label for is named by chance as printed, and not by ours.
+    assert 0.5 < float(ours[CENTROID_NAMES] or 0) <= float(printed[CENTROID_NAMES] or 0)
     assert float(printed[ARI_TEST] or 0) > 0.8
 
 

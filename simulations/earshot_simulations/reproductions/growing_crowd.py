@@ -1,0 +1,89 @@
+"""Whether the thesis's local route finds more, the more phones take part."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from earshot_simulations.learning.settings import SOUNDSCAPES, Discovery
+from earshot_simulations.reproductions.comparison import (
+    Measured,
+    Point,
+    compare,
+    panels_for,
+    plain_logarithmic,
+)
+from earshot_simulations.reproductions.contenders import Contender, Setup
+from earshot_simulations.reproductions.outcome import Outcome, markdown_table
+from earshot_simulations.study.phase import AT_ONCE
+from earshot_simulations.sweeps.phase import ARI_TEST, CENTROIDS, NAMES
+
+NAME = "growing-crowd"
+PHONES = "phones"
+FEW, MANY = (250, 500, 1_000), (250, 500, 1_000, 2_000, 4_000)
+"""Phones of a phase."""
+FEWER_SEEDS = 5
+"""Phases of a crowd beyond a thousand phones."""
+_LARGE = 1_000
+_LOCAL = Contender("local route", AT_ONCE, Discovery.LOCAL, "#4c78a8", "o")
+_TITLES = {
+    ARI_TEST: "clustering (ARI), held out",
+    NAMES: "right name, held out",
+    CENTROIDS: "centroids kept",
+}
+
+
+def reproduce(setup: Setup, full: bool = False) -> Outcome:
+    """Measure learning phases of growing crowds, on points, soundscapes and sound."""
+    points = []
+    for data in dict.fromkeys((*setup.data, SOUNDSCAPES)):
+        for phones in MANY if full else FEW:
+            arm = setup.arm(_LOCAL, data, {PHONES: phones}, phones=phones)
+            if phones > _LARGE:
+                arm = replace(arm, phases=arm.phases[:FEWER_SEEDS])
+            points.append(Point(arm))
+    found = compare(setup, points, tuple(_TITLES))
+    rows = [each.described(_TITLES) for each in found]
+    note = f"""# Whether a crowd helps
+
+Learning phases, the thesis's local route, with the usual settings: what phones publish, discovery
+by OPTICS, and two votes. A name is right where it stands clear of the noise and is the scene's; a
+recording nearest to an unnamed centroid counts as wrong. Crowds beyond {_LARGE:,} phones have
+{FEWER_SEEDS} seeds at most.
+
+{setup.described} What phones put in, and what the server makes of it, is the product's; instead of
+the secure sum, whose result is the same bit for bit, plain addition is used, and the noise of all
+shares is drawn at once.
+
+{markdown_table(rows, list(rows[0]))}
+
+Intervals are Student's, at 95 %, over seeds.
+"""
+    return Outcome(NAME, [each.row() for each in found], lambda path: _draw(found, path), note)
+
+
+def _draw(found: Sequence[Measured], path: Path) -> None:
+    figure, panels = panels_for(2, 1, 4.8, sharex=True)
+    data = list(dict.fromkeys(each.labels["data"] for each in found))
+    colours = ("#4c78a8", "#e45756", "#54a24b")
+    for axis, metric in zip(panels[0], (ARI_TEST, NAMES), strict=True):
+        for name, colour in zip(data, colours, strict=False):
+            curve = [each for each in found if each.labels["data"] == name]
+            axis.errorbar(
+                [float(each.labels[PHONES]) for each in curve],
+                [each.figures[metric].mean for each in curve],
+                yerr=[each.figures[metric].wide or 0.0 for each in curve],
+                color=colour,
+                marker="o",
+                markersize=4,
+                capsize=3,
+                label=str(name),
+            )
+        axis.set_ylabel(_TITLES[metric])
+        axis.set_ylim(0, 1.02)
+        axis.set_xlabel("phones")
+        plain_logarithmic(axis, sorted({float(each.labels[PHONES]) for each in found}))
+    handles, labels = panels[0][0].get_legend_handles_labels()
+    figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
+    figure.savefig(path, dpi=110)
