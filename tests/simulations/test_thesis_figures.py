@@ -18,7 +18,14 @@ from earshot_simulations.reproductions import (
     liebenow_9_5,
     liebenow_9_6,
 )
-from earshot_simulations.reproductions.contenders import LOCAL, SECURE_SUM, Setup, Size
+from earshot_simulations.reproductions.contenders import (
+    DESCRIBED,
+    LOCAL,
+    SECURE_SUM,
+    Setup,
+    Size,
+    budgets,
+)
 from earshot_simulations.reproductions.timing import (
     CELL_LABELS,
     CELLS,
@@ -199,6 +206,18 @@ def test_computed_bytes_are_those_that_phones_send(tmp_path: Path, route: object
     assert computed.keys() == sent.keys()
     for name, bytes_up in sent.items():
         assert computed[name] == pytest.approx(bytes_up, rel=0.01), name
+
+
+def test_notes_say_what_contenders_spend_and_where_they_cluster(tmp_path: Path) -> None:
+    setup = Setup(Size(phones=40, recordings=10, seeds=1), tmp_path / FILE)
+    blobs = setup.arm(LOCAL, "blobs", {}).phases[0]
+    spent = blobs.budget
+    chosen = blobs.top_local_centroids * spent.selection
+    whole = spent.clustering + chosen + spent.centroid_vote + spent.label_vote
+    sums = setup.arm(SECURE_SUM, "blobs", {}).phases[0]
+    assert f"for blobs ε = {whole:g} per recording" in budgets()
+    assert f"for secure-sum ε = {sums.epsilon:g} per phone" in budgets()
+    assert f"projection of {replace(blobs, data='sound').projected} dimensions" in DESCRIBED
 
 
 def test_the_thesiss_formula() -> None:

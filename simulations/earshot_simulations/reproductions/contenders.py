@@ -11,6 +11,8 @@ from earshot_client.encoder import encoder_path
 from earshot_models.commands.progress import Progress
 from earshot_protocol.checks import whole
 from earshot_protocol.encoder_file import DIMENSIONS
+from earshot_protocol.privacy.accounting import total
+from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER, SHIPPED_ENCODERS
 from earshot_simulations.learning.settings import (
     BLOBS,
@@ -62,15 +64,18 @@ SECURE_SUM = Contender("secure-sum", SIMULATED, Discovery.SECURE_SUM, "#54a24b",
 WITHOUT = Contender("k-means, no privacy", POOLED, Discovery.LOCAL, "#555555", "x")
 CONTENDERS = (PRINTED, LOCAL, SECURE_SUM)
 
-DESCRIBED = """**As printed** is the thesis's Algorithm 1 with its mechanisms as they stand there:
+_SOUND = Settings(data="sound", discovery=Discovery.LOCAL)
+
+DESCRIBED = f"""**As printed** is the thesis's Algorithm 1 with its mechanisms as they stand there:
 DPLloyd-Impr on all dimensions of an embedding, votes with Laplace shares of scale v/(ε n'), and the
 label with the most votes, be it noise. The sum of such shares has a variance that is n' times too
 small for the ε that is claimed, and v is not what one recording changes of a ballot: with 900
 phones, v = 1 and a claimed ε of 1 its true ε at δ = 10⁻⁶ is about 281. Its curves show what a
-system would find that protects next to nothing, and the ε below them is the claimed one.
+system would find that protects next to nothing, and the ε below them is the claimed one. What the
+thesis leaves open (how many centroids and votes, how OPTICS is set) is as on our local route.
 **Local, corrected** is the same route with noise that has the law claimed, by Pólya shares, and
 names only where the votes stand clear of the noise; sound is clustered by direction in a public
-projection of 8 dimensions, with Gaussian noise. Its ε is per *recording*.
+projection of {_SOUND.projected} dimensions, with Gaussian noise. Its ε is per *recording*.
 **Secure-sum** is the other route, which protects a *phone*: no phone publishes anything, all noise
 is shared. Blobs are lifted to the sphere for it, (x, y) to the direction of (x, y, 1).
 The last column of the table is what a whole phase costs by a bound that holds; none is known for
@@ -196,6 +201,22 @@ class Setup:
             f"quarter of which no phone hears, embedded by `{encoder}`. An encoder flatters sound "
             f"that it was trained on{known}. {sizes}."
         )
+
+
+def recording_epsilon(data: str) -> float:
+    """The ε of the local route where no budget is given, its steps added up, per recording."""
+    settings = replace(_SOUND, data=data, budget=default_budget(data))
+    releases = (each.release for each in settings.expenses())
+    return total(releases)[Unit.RECORDING].epsilon
+
+
+def budgets() -> str:
+    """What contenders spend where nothing else is said, for a note."""
+    blobs, sound = (f"{recording_epsilon(data):.3g}" for data in (BLOBS, _SOUND.data))
+    return (
+        f"Budgets are the defaults: for blobs ε = {blobs} per recording, for sound {sound}, for "
+        f"secure-sum ε = {Settings().epsilon:g} per phone."
+    )
 
 
 NO_NOISE_AT_ALL: dict[str, Any] = {"budget": whole_budget(NO_BUDGET), "epsilon": NO_NOISE}

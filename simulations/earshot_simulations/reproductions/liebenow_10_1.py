@@ -23,6 +23,7 @@ from earshot_simulations.reproductions.contenders import (
     PRINTED,
     Contender,
     Setup,
+    recording_epsilon,
 )
 from earshot_simulations.reproductions.outcome import Outcome, markdown_table
 from earshot_simulations.reproductions.printed import as_printed
@@ -62,7 +63,7 @@ SECURE_SUM = (
     _of("label_share", 0.2, 0.3, 0.5),
 )
 LOCAL_ROUTE = (
-    _of("dimensions", 4, 8, 16),
+    _of("dimensions", 4, 8, 16, 32),
     _of("local_centroids", 4, 6, 10),
     _of("top_local_centroids", 1, 2, 4),
     _of("selection_method", *SelectionMethod),
@@ -86,8 +87,8 @@ of embeddings, and the choice of the best of several private clusterings. One se
 varied, the others are as usual; differences are against all as usual, paired by seed.
 
 {setup.described} On the secure-sum route ε is per phone, at δ = {discovery_budget.DELTA:g}; on the
-local route it is 3 per recording in all. Seeds are those on which settings are chosen: no other
-reproduction reports them.
+local route it is {recording_epsilon(setup.data[-1]):.3g} per recording in all. Seeds are those on
+which settings are chosen: no other reproduction reports them.
 
 *Scaling*: the secure-sum route and our local one cluster directions, so that no scale of an
 embedding matters. The thesis clusters points of [-1, 1]^d, where the entries of an embedding are

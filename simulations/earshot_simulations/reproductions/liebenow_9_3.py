@@ -24,6 +24,7 @@ from earshot_simulations.reproductions.contenders import (
     NO_NOISE_AT_ALL,
     WITHOUT,
     Setup,
+    budgets,
 )
 from earshot_simulations.reproductions.outcome import Outcome, markdown_table
 from earshot_simulations.sweeps.phase import ARI_TEST, ARI_TRAIN
@@ -50,8 +51,7 @@ After Figure 9.3a of Liebenow (2022), by the adjusted Rand index (ARI) of the pu
 against the truth. Training is on recordings that phones took part with, testing on such as no phone
 has; the thesis tests on all of them together, those of the phones included.
 
-{setup.described} Budgets are the defaults: for blobs ε = 2.5 per recording, for sound 3, for
-secure-sum ε = 2 per phone.
+{setup.described} {budgets()}
 
 {DESCRIBED}
 
@@ -84,8 +84,7 @@ After Figure 9.3b of Liebenow (2022): training accuracy (adjusted Rand index) by
 recordings of a phone, {", ".join(map(str, MANY if full else FEW))} on average. The thesis scales
 its axis so that its three curves can be compared; here it is not scaled.
 
-{setup.described} The number of recordings is what varies. Budgets are the defaults: for blobs
-ε = 2.5 per recording, for sound 3, for secure-sum ε = 2 per phone.
+{setup.described} The number of recordings is what varies. {budgets()}
 
 {DESCRIBED}
 

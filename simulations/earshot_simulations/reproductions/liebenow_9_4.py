@@ -21,6 +21,7 @@ from earshot_simulations.reproductions.contenders import (
     DESCRIBED,
     NO_NOISE_AT_ALL,
     Setup,
+    budgets,
 )
 from earshot_simulations.reproductions.outcome import Outcome, markdown_table
 from earshot_simulations.sweeps.phase import CENTROID_NAMES, NAMES
@@ -53,8 +54,7 @@ have the name of the recording next to them. The lower row of the picture counts
 how many held-out recordings get their right name from the centroid next to them. A centroid that
 has no name, because no label's votes stand clear of the noise, counts as wrong in both.
 
-{setup.described} The fraction that is labelled is what varies. Budgets are the defaults: for blobs
-ε = 2.5 per recording, for sound 3, for secure-sum ε = 2 per phone.
+{setup.described} The fraction that is labelled is what varies. {budgets()}
 
 {DESCRIBED}
 
