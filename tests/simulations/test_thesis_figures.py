@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import csv
+import subprocess
+import sys
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
@@ -206,6 +208,24 @@ def test_computed_bytes_are_those_that_phones_send(tmp_path: Path, route: object
     assert computed.keys() == sent.keys()
     for name, bytes_up in sent.items():
         assert computed[name] == pytest.approx(bytes_up, rel=0.01), name
+
+
+@pytest.mark.slow
+def test_the_first_phase_of_a_process_is_not_charged_for_what_is_compiled() -> None:
+    program = """if True:
+        from pathlib import Path
+        from dataclasses import replace
+        from earshot_simulations.learning.settings import Summation
+        from earshot_simulations.reproductions.contenders import LOCAL, Setup, Size
+        from earshot_simulations.reproductions.timing import DISCOVERY, operations, timed
+        setup = Setup(Size(phones=30, recordings=10, seeds=1), Path("none"))
+        settings = replace(setup.arm(LOCAL, "blobs", {}).phases[0], summation=Summation.IDEAL)
+        print(*(operations(timed(settings))[DISCOVERY].server_seconds for _ in range(2)))
+        """
+    command = [sys.executable, "-c", program]
+    made = subprocess.run(command, capture_output=True, check=True)  # noqa: S603 - ourselves
+    first, second = map(float, made.stdout.split())
+    assert first < 5 * second + 0.1
 
 
 def test_notes_say_what_contenders_spend_and_where_they_cluster(tmp_path: Path) -> None:
