@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from earshot_client import selection
-from earshot_client.clustering import DPLloyd, SphericalDPLloyd
+from earshot_client.private_runs import clustering_by
 from earshot_protocol.geometry import Geometry, counts
 from earshot_protocol.phases import discovery, learning
 from earshot_protocol.phases.learning import PhaseParameters
@@ -137,10 +137,7 @@ def _on_phones(settings: Settings) -> Mapping[str, float]:
     with open_population(settings) as population:
         parameters: Any = settings.parameters(population)
         mechanisms: dict[str, Any] = dict(parameters.plan().mechanisms)
-        spherical = parameters.geometry is Geometry.SPHERICAL
-        clustering = (SphericalDPLloyd if spherical else DPLloyd)(
-            parameters.local_centroids, mechanisms[learning.CLUSTER]
-        )
+        clustering = clustering_by(mechanisms[learning.CLUSTER], parameters.local_centroids)
         clustering.cluster(np.empty((0, population.dimensions)))  # start centroids are kept
         some = min(_TIMED_PHONES, settings.phones)
         for phone in range(some):
