@@ -1,4 +1,4 @@
-"""The phone: hears, keeps embeddings under encryption, and takes part in learning phases.
+"""The phone: hears, keeps embeddings under encryption, and takes part in phases.
 
 An app needs one import; what it names is loaded when it is first used.
 """

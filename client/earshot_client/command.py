@@ -29,7 +29,10 @@ class SubCommand(NamedTuple):
 SUB_COMMANDS = {
     "phone": SubCommand("client", "A reference phone: hears, enrols and takes part."),
     "ledger": SubCommand("client", "What a phone has released, what it cost, and what is left."),
-    "simulate": SubCommand("simulations", "One learning phase over simulated phones."),
+    "simulate": SubCommand(
+        "simulations",
+        "One phase over simulated phones: a discovery phase, or the thesis's learning phase.",
+    ),
     "sweep": SubCommand(
         "simulations", "Many simulated phases: a grid or a list of settings, each with seeds."
     ),

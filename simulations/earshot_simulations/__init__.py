@@ -1,4 +1,4 @@
-"""Whole learning phases over simulated phones: `simulate(Settings(…))` returns a `Run`.
+"""Whole phases over simulated phones: `simulate(Settings(…))` returns a `Run`.
 
 `sweep` simulates many. docs/simulating.md and docs/research.md show how. Nothing here prints; both
 tell whoever asks how far they are.

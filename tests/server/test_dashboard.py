@@ -23,7 +23,7 @@ from earshot_protocol.phases.learning import Result
 from earshot_protocol.privacy.accounting import Expense
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.wire import Matrix
-from earshot_server.accounting.accountant import ADDED_UP, Composed, composed_total
+from earshot_server.accounting.accountant import ADDED_UP, AS_PHONES_DO, Composed, composed_total
 from earshot_server.dashboard import wording
 from earshot_server.phases.costs import together
 from earshot_server.phases.spending import expenses_of
@@ -289,7 +289,7 @@ def test_privacy_is_shown_in_both_units_with_totals() -> None:
     shown = phase_page(record)
     costs = together(record.parameters.plan())
     assert f"Together {said(costs.values())}" in shown.words
-    assert "by Rényi divergences" in shown.values("title")
+    assert AS_PHONES_DO in shown.values("title")
     assert "Per phone (zero-out), this promises nothing" in shown.words
     assert "Per recording, this promises nothing" not in shown.words
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import numpy as np
 import pytest
 from support import command, undrawn
 from support.steps import STEPS
 
-from earshot_protocol.privacy.accounting import Release
+from earshot_protocol.privacy.accounting import Release, total
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_simulations.engine.course import StepRecord
 from earshot_simulations.learning.run import Run
@@ -85,7 +86,9 @@ def example_run(dimensions: int = 2, **changes: object) -> Run:
         "peak_memory_mb": 321.0,
         "seconds": 6.5,
     }
-    return Run(**{**values, **changes})
+    values |= changes
+    releases: Any = values["privacy"]
+    return Run(**{"together": total(releases), **values})
 
 
 @pytest.fixture

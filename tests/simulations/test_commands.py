@@ -14,6 +14,7 @@ from support.steps import STEPS
 
 from earshot_client.command import main
 from earshot_models.commands.progress import Progress
+from earshot_server.dashboard import wording
 from earshot_simulations.commands import running
 from earshot_simulations.learning import simulation
 
@@ -142,6 +143,11 @@ def test_without_json_there_is_a_summary(
     assert lines["phones"] == lines["survivors"] == "24"
     assert 0 <= float(lines["label accuracy"]) <= 1
     assert lines["report"] == str(tmp_path / "report.html")
+    told = json.loads((tmp_path / "result.json").read_text(encoding="utf-8"))
+    together = told["privacy"]["together"]
+    for unit in ("recording", "phone"):
+        (line,) = (each for each in out.splitlines() if each.startswith(f"ε per {unit} "))
+        assert f" {wording.real(together[unit]['epsilon'])} at δ = " in line
 
 
 def test_options_reach_the_simulation(

@@ -7,25 +7,33 @@ import re
 import shlex
 from datetime import date
 from pathlib import Path
+from typing import Any
 
+import msgspec
 import pytest
+from typer import Typer
 from typer.testing import CliRunner
 
 from earshot_client.policy import Policy
+from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.privacy.ledger import Ledger
+from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.rules import Rule
 from earshot_server.commands import phase as phase_commands
+from earshot_server.commands.budget import budget as budget_command
+from earshot_server.discovery.route import Discovery
+from earshot_server.phases.proposal import Wanted, proposed
 from earshot_simulations.benchmarks.api.benchmark import Setup
 from earshot_simulations.commands import bench
 from earshot_simulations.commands import simulate as simulate_command
 from earshot_simulations.learning import simulation
+from earshot_simulations.learning.configuration import settings_of as configured
 from earshot_simulations.learning.settings import (
     BLOBS,
     SOUNDSCAPES,
     Agreement,
     Settings,
-    default_budget,
 )
 
 ROOT = Path(__file__).resolve().parents[2]
@@ -65,9 +73,8 @@ def settings_of(words: list[str], monkeypatch: pytest.MonkeyPatch) -> Settings:
 @pytest.mark.parametrize("data", [BLOBS, SOUNDSCAPES, "somewhere/sound"])
 def test_simulations_by_default(data: str, monkeypatch: pytest.MonkeyPatch) -> None:
     settings = settings_of(["--data", data], monkeypatch)
-    assert settings.budget == default_budget(data)
     assert settings.corrupted >= Policy.least_corrupted
-    accept(settings._any_parameters())
+    accept(settings.any_parameters())
     assert settings.refusals(settings.agreement) == ()
 
 
@@ -76,7 +83,7 @@ def test_the_demo(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     assert line is not None
     words = shlex.split(line[1].replace("$(OUT)", str(tmp_path)))
     settings = settings_of(words, monkeypatch)
-    accept(settings._any_parameters())
+    accept(settings.any_parameters())
     assert settings.agreement is Agreement.DEFAULT
 
 
@@ -93,8 +100,8 @@ def test_what_the_readme_simulates(monkeypatch: pytest.MonkeyPatch, tmp_path: Pa
         assert settings.refusals(settings.agreement) == (), command
 
 
-@pytest.mark.parametrize("words", [[], ["--discovery", "local"], ["--statistics"]])
-def test_phases_that_an_operator_starts(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def started(words: list[str], monkeypatch: pytest.MonkeyPatch) -> Parameters:
+    """The parameters of the phase that `earshot phase start` with these options would start."""
     asked: list[Parameters] = []
 
     def check(parameters: Parameters) -> None:
@@ -107,7 +114,63 @@ def test_phases_that_an_operator_starts(words: list[str], monkeypatch: pytest.Mo
     left = CliRunner().invoke(phase_commands.app, ["start", "--phones", "500", *words])
     monkeypatch.undo()
     assert isinstance(left.exception, AskedError), left.exception
-    (accept_local if "local" in words else accept)(asked[0])
+    return asked[0]
+
+
+@pytest.mark.parametrize("words", [[], ["--discovery", "local"], ["--statistics"]])
+def test_phases_that_an_operator_starts(words: list[str], monkeypatch: pytest.MonkeyPatch) -> None:
+    (accept_local if "local" in words else accept)(started(words, monkeypatch))
+
+
+@pytest.mark.parametrize("epsilon", [None, 1.5])
+def test_whoever_asks_for_a_learning_phase_gets_the_same_one(
+    epsilon: float | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    words = ["--discovery", "local"] + ([] if epsilon is None else ["--epsilon", str(epsilon)])
+    by_operator = started(words, monkeypatch)
+    asked = {"discovery": "local", "data": SOUNDSCAPES, "phones": 500, "dropout": 0.2}
+    asked |= {} if epsilon is None else {"epsilon": epsilon}
+    with_data = [*words, "--data", SOUNDSCAPES, "--phones", "500", "--dropout", "0.2"]
+    proposal = Wanted(
+        phones=500,
+        epsilon=epsilon,
+        delta=1e-6,
+        unit=Unit.RECORDING,
+        discovery=Discovery.LOCAL,
+        recordings=_default(budget_command, "recordings"),
+        labels=("any label",),
+        dropout=0.2,
+        corrupted=0.05,
+    )
+    others = (
+        settings_of(with_data, monkeypatch).any_parameters(),
+        Settings(**{**asked, "discovery": Discovery.LOCAL}).any_parameters(),  # type: ignore[arg-type]
+        configured(asked).any_parameters(),
+        proposed(proposal)[0],
+    )
+    for other in others:
+        assert _without_classes(other) == _without_classes(by_operator)
+
+
+@pytest.mark.parametrize(
+    ("app", "words"),
+    [
+        (phase_commands.app, ["start", "--phones", "500", "--dry-run"]),
+        (simulate_command.app, []),
+    ],
+    ids=["phase start", "simulate"],
+)
+def test_an_epsilon_and_a_budget_at_once_are_refused_by_name(app: Typer, words: list[str]) -> None:
+    budget = "clustering=1,selection=0.25,centroid-vote=0.5,label-vote=0.5"
+    asked = [*words, "--discovery", "local", "--epsilon", "2", "--budget", budget]
+    left = CliRunner().invoke(app, asked)
+    assert isinstance(left.exception, InvalidInputError)
+    assert str(left.exception).startswith("--epsilon and --budget: give one of them")
+
+
+def _without_classes(parameters: Parameters) -> Parameters:
+    """The parameters but for the encoder and the labels, which are those of the sound."""
+    return msgspec.structs.replace(parameters, encoder="", labels=(), hierarchy=b"")
 
 
 def test_benchmarks() -> None:
@@ -121,6 +184,6 @@ def test_benchmarks() -> None:
     assert _default(bench.secure_sum, "phones") >= Policy.least_phones
 
 
-def _default(command: object, name: str) -> float:
+def _default(command: object, name: str) -> Any:
     default = inspect.signature(command).parameters[name].default  # type: ignore[arg-type]
-    return int(default) if name == "phones" else float(default)
+    return int(default) if name in {"phones", "recordings"} else float(default)

@@ -18,6 +18,7 @@ from support.undrawn import undrawn
 from earshot_protocol import distribution
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_protocol.phases.learning import Budget
+from earshot_protocol.phases.learning_budget import BUDGETS
 from earshot_simulations import Adversary, Agreement, Heterogeneity, Settings, Summation, simulate
 from earshot_simulations.learning import provenance, simulation
 from earshot_simulations.learning.configuration import configuration, settings_of
@@ -26,7 +27,7 @@ from earshot_simulations.learning.files import write
 from earshot_simulations.learning.provenance import OtherVersionError
 from earshot_simulations.learning.repetition import OtherSoundError, repeatable
 from earshot_simulations.learning.run import PHASE_FAILED, plain
-from earshot_simulations.learning.settings import Discovery
+from earshot_simulations.learning.settings import Discovery, geometry_of
 from earshot_simulations.learning.written import EditedResultError, Written, read
 
 TINY = Settings(
@@ -165,7 +166,7 @@ def test_an_edited_result_is_refused(edit: str, way: str, own: Path, earshot: Ea
 def test_other_order_and_spaces_are_no_edit(own: Path) -> None:
     figures = told(own)
     own.write_text(json.dumps(dict(reversed(figures.items()))))
-    assert read(own).settings == TINY
+    assert read(own).settings == filled(TINY)
 
 
 @pytest.mark.parametrize(
@@ -219,7 +220,7 @@ def test_sound_and_encoder_are_known_by_what_is_in_them(tmp_path: Path, own: Pat
     heard = dataclasses.replace(TINY, data=str(sound), encoder=str(encoder))
     origin = provenance.provenance(heard)
     written = resealed(own, configuration=plain(configuration(heard)), provenance=plain(origin))
-    assert repeatable(written)[0] == heard
+    assert repeatable(written)[0] == filled(heard)
     for place, change in (
         ("data", lambda: tone(sound / "low" / "1.wav", 201)),  # as long as before
         ("encoder", lambda: encoder.write_bytes(b"An encoder")),
@@ -252,21 +253,42 @@ def test_what_is_heard_without_files_needs_no_digest_but_the_encoder_s() -> None
 # ------------------------------------------------------------------------------ settings in files
 
 
+def filled(settings: Settings) -> Settings:
+    """The settings with what was left to a default filled in, as a file has them."""
+    usual: dict[str, Any] = {"policy": settings.agreement}
+    if settings.discovery is Discovery.SECURE_SUM:
+        usual["epsilon"] = settings.whole_epsilon
+    elif settings.budget is None and settings.epsilon is None:
+        usual["budget"] = BUDGETS[geometry_of(settings.data)]
+    return dataclasses.replace(settings, **usual)
+
+
+def test_a_local_run_of_a_former_version_is_read_by_its_budget(own: Path) -> None:
+    local = Settings(discovery=Discovery.LOCAL, budget=Budget(1.0, 2.0, 3.0, 4.5))
+    # It told ε of the other route beside, which nothing had looked at.
+    former = plain(configuration(local) | {"epsilon": 2.0})
+    written = resealed(own, configuration=former)
+    assert written.settings == filled(local)
+    written.settings.any_parameters()
+
+
 @pytest.mark.parametrize(
     "settings",
     [
         TINY,
         Settings(),
         Settings(discovery=Discovery.LOCAL, budget=Budget(1.0, 2.0, 3.0, 4.5)),
+        Settings(discovery=Discovery.LOCAL, epsilon=0.7),
+        Settings(discovery=Discovery.LOCAL, data="soundscapes"),
         Settings(heterogeneity=Heterogeneity(0.1, 1.0, 0.5), adversary=Adversary(poisoning=0.05)),
         Settings(data="a folder", encoder="x.tflite", cells=7, dimensions=9),
     ],
-    ids=["tiny", "default", "local", "uneven", "named"],
+    ids=["tiny", "default", "local", "epsilon", "usual", "uneven", "named"],
 )
 def test_settings_come_back_as_they_were(settings: Settings) -> None:
     through = json.loads(json.dumps(plain(configuration(settings))))
     back = settings_of(through)
-    assert back == dataclasses.replace(settings, policy=settings.agreement)
+    assert back == filled(settings)
     assert configuration(back) == configuration(settings)
 
 

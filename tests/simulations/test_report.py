@@ -299,7 +299,8 @@ def test_options_of_the_other_discovery_are_left_out() -> None:
     by_sums = command_line(both | {"discovery": "secure-sum"})
     assert "--cells 20" in by_sums
     assert "--budget" not in by_sums
-    local = shlex.split(command_line(both | {"discovery": "local"}).replace("\\\n", ""))
+    chosen = both | {"discovery": "local", "epsilon": None}
+    local = shlex.split(command_line(chosen).replace("\\\n", ""))
     assert local == [
         "earshot", "simulate", "--budget", "clustering=1.0", "--phones", "9",
         "--selection", "gumbel", "--discovery", "local",

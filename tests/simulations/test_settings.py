@@ -1,23 +1,35 @@
 from __future__ import annotations
 
 import dataclasses
+import re
+from datetime import date
 
 import msgspec
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from earshot_protocol.api import StartPhase
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.geometry import Geometry
-from earshot_protocol.phases.learning import Budget
-from earshot_protocol.privacy.accounting import total
+from earshot_protocol.phases.acceptance import Limits
+from earshot_protocol.phases.learning import Budget, PhaseParameters
+from earshot_protocol.phases.learning_budget import BUDGETS
+from earshot_protocol.phases.parameters import Parameters
+from earshot_protocol.privacy.accounting import epsilon_at, total
+from earshot_protocol.privacy.composition import composed_epsilon
+from earshot_protocol.privacy.ledger import Ledger
 from earshot_protocol.privacy.mechanisms import Unit
-from earshot_simulations.learning.reading import reading
+from earshot_protocol.rules import Rule
+from earshot_server.phases.costs import together
+from earshot_server.phases.forecast import Refusal, forecast
+from earshot_simulations.learning.reading import reading, try_it
 from earshot_simulations.learning.settings import (
+    NO_NOISE,
     Agreement,
     Discovery,
     Settings,
-    default_budget,
+    geometry_of,
     whole_budget,
 )
 from earshot_simulations.populations import Blobs
@@ -83,13 +95,99 @@ def test_phones_of_the_local_route_agree_to_what_it_costs_them_and_the_report_sa
 def test_the_defaults_can_be_simulated() -> None:
     for discovery in Discovery:
         for data in ("blobs", "soundscapes"):
-            Settings(data=data, discovery=discovery, budget=default_budget(data)).check()
+            Settings(data=data, discovery=discovery).check()
 
 
-def test_the_default_budget_for_points_is_the_one_it_claims() -> None:
-    parameters = LOCAL.parameters(Blobs(500, 200, 10, 0.3, 0))
+@pytest.mark.parametrize(("data", "epsilon"), [("blobs", 2.5), ("soundscapes", 3.0)])
+def test_a_default_budget_adds_up_to_what_it_claims(data: str, epsilon: float) -> None:
+    parameters = dataclasses.replace(LOCAL, data=data).any_parameters()
     cost = total(parameters.plan().releases())[Unit.RECORDING]
-    assert cost.epsilon == pytest.approx(2.5)
+    assert cost.epsilon == pytest.approx(epsilon)
+
+
+@pytest.mark.parametrize("data", ["blobs", "soundscapes"])
+@pytest.mark.parametrize("epsilon", [0.3, 2.0, 5.0])
+def test_on_the_local_route_epsilon_is_what_the_phase_costs_per_recording(
+    data: str, epsilon: float
+) -> None:
+    settings = dataclasses.replace(LOCAL, data=data, epsilon=epsilon, delta=1e-7)
+    parameters = settings.any_parameters()
+    assert isinstance(parameters, PhaseParameters)
+    events = [each.event(Unit.RECORDING) for each in parameters.plan().mechanisms.values()]
+    assert composed_epsilon(events, 1e-7) == pytest.approx(epsilon, rel=1e-9)
+    usual = BUDGETS[geometry_of(data)]
+    ratios = [getattr(parameters.budget, name) / getattr(usual, name) for name in _names(usual)]
+    assert ratios == pytest.approx([ratios[0]] * 4)
+
+
+def _names(budget: Budget) -> tuple[str, ...]:
+    return budget.__struct_fields__
+
+
+@pytest.mark.parametrize(
+    "settings",
+    [
+        dataclasses.replace(LOCAL, data="soundscapes", recordings=100),
+        dataclasses.replace(LOCAL, data="soundscapes", recordings=5, epsilon=1.0),
+        dataclasses.replace(LOCAL, recordings=30),
+        Settings(epsilon=5.0),
+    ],
+    ids=["sound", "few", "plane", "sums"],
+)
+def test_one_epsilon_is_told_of_what_a_phase_costs_a_phone(settings: Settings) -> None:
+    parameters = settings.any_parameters()
+    refused = " ".join(settings.refusals())
+    told = re.search(r"largest_phone_epsilon: ε of the phase per phone=(\S+);", refused)
+    assert told is not None
+    shown = together(parameters.plan())[Unit.PHONE]
+    assert float(told[1]) == pytest.approx(shown.epsilon, rel=1e-9)
+    foreseen = forecast(StartPhase(parameters=parameters)).together["phone"]
+    assert foreseen.epsilon == shown.epsilon
+    assert any(f"per phone={told[1]};" in each.reason for each in default(parameters))
+    events = [each.event(Unit.PHONE) for each in parameters.plan().mechanisms.values()]
+    assert composed_epsilon(events, 1e-6) == pytest.approx(shown.epsilon, rel=1e-6)
+
+
+def default(parameters: Parameters) -> tuple[Refusal, ...]:
+    """What `earshot phase start` tells that a default phone refuses."""
+    return forecast(StartPhase(parameters=parameters)).refusals
+
+
+def test_a_limit_at_a_smaller_delta_refuses_by_what_is_reached_there() -> None:
+    parameters = dataclasses.replace(LOCAL, recordings=1, epsilon=0.2).any_parameters()
+    spent = [each for each in parameters.plan().expenses() if each.release.unit is Unit.PHONE]
+    less, more = (epsilon_at(delta, spent) for delta in (1e-6, 1e-10))
+    assert less < more
+    limits = Limits(largest_phone_epsilon=(less + more) / 2, largest_phone_delta=1e-10)
+    refused = limits.refusals_of_cost(spent, Ledger(), date(2026, 3, 2))
+    assert [each.rule for each in refused] == [Rule.LARGEST_PHONE_EPSILON]
+
+
+@pytest.mark.parametrize("clear", [0, 2, 5])
+def test_notes_say_how_few_names_stand_clear_and_nothing_where_most_do(clear: int) -> None:
+    settings = dataclasses.replace(LOCAL, data="soundscapes")
+    p_values = (0.001,) * clear + (0.9,) * (6 - clear)
+    notes = " ".join(reading(settings, Blobs(500, 200, 10, 0.3, 0), None, p_values))
+    assert ("stands clear of the noise" in notes) == (clear < 3)
+    assert (f"Only {clear} of 6 centroids have a name" in notes) == (clear < 3)
+    assert "baseline" not in notes
+
+
+def test_the_command_to_try_is_of_the_same_route() -> None:
+    assert "--discovery local " in try_it(Discovery.LOCAL)
+    assert "--discovery" not in try_it(Discovery.SECURE_SUM)
+
+
+def test_epsilon_and_a_budget_at_once_are_refused() -> None:
+    settings = dataclasses.replace(LOCAL, epsilon=2.0, budget=BUDGETS[Geometry.EUCLIDEAN])
+    with pytest.raises(InvalidParametersError, match="epsilon and budget: give one of them"):
+        settings.check()
+
+
+def test_an_epsilon_without_noise_has_none_on_either_route() -> None:
+    quiet = dataclasses.replace(LOCAL, epsilon=NO_NOISE).any_parameters()
+    assert isinstance(quiet, PhaseParameters)
+    assert quiet.budget == whole_budget("none")
 
 
 def test_a_phase_gets_what_the_settings_and_the_population_say() -> None:
@@ -147,7 +245,10 @@ def test_a_phase_gets_what_the_settings_and_the_population_say() -> None:
         ({"top_local_centroids": 7}, "top_local_centroids=7"),
         ({"centroid_votes": 11}, "centroid_votes=11"),
         ({"label_votes": 11}, "label_votes=11"),
-        ({"budget": msgspec.structs.replace(LOCAL.budget, label_vote=1e-5)}, "label-vote"),
+        (
+            {"budget": msgspec.structs.replace(BUDGETS[Geometry.EUCLIDEAN], label_vote=1e-5)},
+            "label-vote",
+        ),
     ],
 )
 def test_settings_that_cannot_be_simulated_are_named(

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import dataclasses
 import math
+import re
 
 import numpy as np
 import pytest
@@ -11,9 +12,12 @@ from earshot_protocol import checks
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.phases.learning import Budget, Result
+from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.wire import Matrix
+from earshot_server.dashboard import wording
 from earshot_simulations.engine.course import DISCOVER
 from earshot_simulations.engine.dropouts import draw_dropouts
+from earshot_simulations.learning.report import headline
 from earshot_simulations.learning.run import Run, result
 from earshot_simulations.learning.scoring import score
 from earshot_simulations.learning.settings import Agreement, Discovery, Settings, Summation
@@ -83,8 +87,16 @@ def test_somebody_vanishes_in_every_step(real: Run) -> None:
 @pytest.mark.slow
 def test_the_ideal_sum_gives_what_the_real_one_gives_bit_for_bit(real: Run, ideal: Run) -> None:
     assert essence(real) == essence(ideal)
-    assert ["No phone as it comes" in note for note in real.notes] == [True]
+    assert ["No phone with the default policy" in note for note in real.notes] == [True]
     assert any("plain addition" in note for note in ideal.notes)
+
+
+def test_the_report_tells_one_epsilon_of_a_phone(ideal: Run) -> None:
+    (note,) = (each for each in ideal.notes if "largest_phone_epsilon" in each)
+    told = re.search(r"ε of the phase per phone=(\S+);", note)
+    assert told is not None
+    assert float(told[1]) == pytest.approx(ideal.together[Unit.PHONE].epsilon, rel=1e-9)
+    assert f"ε = {wording.real(ideal.together[Unit.PHONE].epsilon)} per phone" in headline(ideal)
 
 
 def test_the_same_seed_in_two_processes_gives_the_same_bit_for_bit(ideal: Run) -> None:

@@ -22,6 +22,10 @@ from support.command import Earshot
 
 from earshot_protocol import distribution
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
+from earshot_protocol.geometry import Geometry
+from earshot_protocol.phases.learning_budget import BUDGETS
+from earshot_protocol.privacy.mechanisms import Unit
+from earshot_server.accounting.accountant import composed_total
 from earshot_simulations import Agreement, Discovery, Settings, Summation, sweep
 from earshot_simulations.learning.provenance import OtherVersionError
 from earshot_simulations.learning.run import PHASE_FAILED, Run
@@ -61,7 +65,7 @@ def described(folder: Path, text: str) -> Path:
 
 def score(settings: Settings) -> float:
     """What the stand-in for a phase comes to: a number that tells all runs apart."""
-    return settings.seed / 8 + settings.epsilon / 1024 + settings.labelled / 64
+    return settings.seed / 8 + settings.whole_epsilon / 1024 + settings.labelled / 64
 
 
 class Simulated:
@@ -407,7 +411,7 @@ MISTAKES: dict[str, tuple[str, str]] = {
     "out of range": (GRID + "labelled = [0.5, 2]", "point labelled=2: labelled=2"),
     "what no phone agrees to": (
         GRID.replace("anything", "default") + "epsilon = [1]",
-        "no phone as it comes would take part",
+        "no phone would take part by default",
     ),
     "for the other discovery": (GRID + "local_centroids = [3, 4]", "local_centroids: not for disc"),
     "shared for the other": (
@@ -474,8 +478,27 @@ def test_a_budget_varies_as_a_whole_or_by_its_steps(tmp_path: Path) -> None:
     steps = sweep_file.read(described(tmp_path, text))
     assert steps.varied == ("budget.clustering",)
     budgets = [arm.phases[0].budget for arm in steps.arms]
-    assert [budget.clustering for budget in budgets] == [1.0, 2.0]
-    assert budgets[0].selection == Settings().budget.selection
+    assert [budget and budget.clustering for budget in budgets] == [1.0, 2.0]
+    usual = BUDGETS[Geometry.EUCLIDEAN].selection
+    assert [budget and budget.selection for budget in budgets] == [usual] * 2
+
+
+def test_epsilon_varies_on_the_local_route_and_beside_a_budget(tmp_path: Path) -> None:
+    text = TINY + 'discovery = "local"\ndata = "soundscapes"\n[grid]\nepsilon = [1, 2]'
+    varied = sweep_file.read(described(tmp_path, text))
+    assert varied.varied == ("epsilon",)
+    costs = [
+        composed_total(arm.phases[0].expenses())[Unit.RECORDING].epsilon for arm in varied.arms
+    ]
+    assert costs == pytest.approx([1.0, 2.0], rel=1e-9)
+    local = BASE | {"discovery": "local"}
+    listed = Plan.of(local, [{"budget.clustering": 3.0}, {"epsilon": 2.0}], 1)
+    assert [arm.labels for arm in listed.arms] == [
+        {"budget.clustering": 3.0, "epsilon": None},
+        {"budget.clustering": None, "epsilon": 2.0},
+    ]
+    with pytest.raises(InvalidParametersError, match="epsilon and budget: give one of them"):
+        Plan.of(local, [{"budget.clustering": 3.0, "epsilon": 2.0}], 1)
 
 
 def test_from_python_a_sweep_has_the_settings_of_its_base(

@@ -12,6 +12,7 @@ from pathlib import Path
 import pytest
 
 from earshot_client.command import main
+from earshot_protocol.privacy.mechanisms import Unit
 from earshot_simulations.commands import reproduce as command
 from earshot_simulations.reproductions import (
     figures,
@@ -21,12 +22,12 @@ from earshot_simulations.reproductions import (
     liebenow_9_6,
 )
 from earshot_simulations.reproductions.contenders import (
+    BUDGETS_DESCRIBED,
     DESCRIBED,
     LOCAL,
     SECURE_SUM,
     Setup,
     Size,
-    budgets,
 )
 from earshot_simulations.reproductions.timing import (
     CELL_LABELS,
@@ -231,13 +232,14 @@ def test_the_first_phase_of_a_process_is_not_charged_for_what_is_compiled() -> N
 def test_notes_say_what_contenders_spend_and_where_they_cluster(tmp_path: Path) -> None:
     setup = Setup(Size(phones=40, recordings=10, seeds=1), tmp_path / FILE)
     blobs = setup.arm(LOCAL, "blobs", {}).phases[0]
-    spent = blobs.budget
-    chosen = blobs.top_local_centroids * spent.selection
-    whole = spent.clustering + chosen + spent.centroid_vote + spent.label_vote
+    per_recording = [each.release for each in blobs.expenses()]
+    whole = sum(each.epsilon for each in per_recording if each.unit is Unit.RECORDING)
+    said = " ".join(BUDGETS_DESCRIBED.split())
+    assert f"for blobs steps add up to ε = {whole:g} per recording" in said
     sums = setup.arm(SECURE_SUM, "blobs", {}).phases[0]
-    assert f"for blobs ε = {whole:g} per recording" in budgets()
-    assert f"for secure-sum ε = {sums.epsilon:g} per phone" in budgets()
-    assert f"projection of {replace(blobs, data='sound').projected} dimensions" in DESCRIBED
+    assert f"for secure-sum ε = {sums.whole_epsilon:g} per phone" in said
+    sound = replace(blobs, data="sound").projected
+    assert f"projection of {sound} dimensions" in " ".join(DESCRIBED.split())
 
 
 def test_a_phone_that_keeps_the_best_of_several_runs_is_timed_for_all_of_them(

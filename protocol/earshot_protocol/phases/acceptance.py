@@ -17,7 +17,13 @@ from earshot_protocol.encoder_file import DIMENSIONS
 from earshot_protocol.errors import InvalidParametersError, RefusedError
 from earshot_protocol.phases.parameters import NOISE_CROWD, Parameters, check_once
 from earshot_protocol.phases.plan import SecureSum
-from earshot_protocol.privacy.accounting import NOTHING, Expense, epsilon_at, stated_delta
+from earshot_protocol.privacy.accounting import (
+    NOTHING,
+    Expense,
+    composed_cost,
+    epsilon_at,
+    stated_delta,
+)
 from earshot_protocol.privacy.budgets import BUDGETS, Budget, Span, Standing
 from earshot_protocol.privacy.ledger import Ledger
 from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, Unit
@@ -103,8 +109,8 @@ class Limits:
     def per_recording(cls, **limits: Any) -> Self:
         """Limits of a phone that protects single recordings, whatever it costs the phone itself.
 
-        Phases that cluster on each phone (the thesis's route) spend hundreds per phone: whoever
-        has many recordings is not hidden by them.
+        Phases that cluster on each phone (the thesis's route) spend hundreds or thousands per
+        phone: whoever has many recordings is not hidden by them.
 
         Args:
             limits: that are not the default ones.
@@ -298,7 +304,10 @@ class Limits:
             yield from self._at_most(budget.epsilon, f"ε {over}{spent}", added)
             yield from self._at_most(budget.delta, f"δ {over}", stated)
         if stated <= delta and not fits:
-            yield from self._at_most(budget.epsilon, f"ε {over}{spent}", reached)
+            # Of a whole phase it is what reports and operators are told, at a smaller δ: no less.
+            whole = budget.span is Span.PHASE and not before
+            told = max(reached, composed_cost(new).epsilon) if whole else reached
+            yield from self._at_most(budget.epsilon, f"ε {over}{spent}", told)
 
     def _at_least(self, parameters: Parameters | SumParameters, *names: str) -> Refusals:
         for name in names:

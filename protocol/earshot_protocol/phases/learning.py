@@ -86,10 +86,6 @@ class Budget(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
             checks.epsilon(f"budget {name}", value)
 
 
-USUAL_BUDGET = Budget(clustering=1.0, selection=0.25, centroid_vote=0.5, label_vote=0.5)
-"""Where nothing else is asked for: 2.5 per recording, of which two are selected."""
-
-
 class PhaseParameters(Parameters, frozen=True, kw_only=True, tag="learning"):
     """Everything that phones and server must agree on before a learning phase.
 

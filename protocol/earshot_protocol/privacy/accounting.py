@@ -1,7 +1,8 @@
 """What releases cost, in both units of privacy: added up, and composed.
 
-Adding up (basic composition; thesis, Theorem 8.3) is a view that anyone can check by hand. What
-budgets are compared with is what the events of the releases come to together.
+What people read, and what budgets are compared with, is composed: what the events of the releases
+come to together (`composed_cost`, `epsilon_at`). Adding up (basic composition; thesis, Theorem 8.3)
+is a view that anyone can check by hand (`total`); files keep it.
 """
 
 from __future__ import annotations
@@ -68,6 +69,25 @@ def total(spent: Iterable[Release]) -> dict[Unit, Cost]:
         )
         for unit in LEDGER_UNITS
     }
+
+
+TOLD_DELTA = 1e-6
+"""δ at which a composed ε is told, unless a release states a larger one."""
+_LESS = 1 - 1e-6
+"""Of an ε that is added up: what is composed is told where it is less by more than rounding."""
+
+
+def composed_cost(spent: Iterable[Expense]) -> Cost:
+    """What expenses of one unit cost together, as it is told everywhere: one ε for one thing.
+
+    Composed at `TOLD_DELTA`, or at the largest δ that one of them states. Where composing gains
+    nothing, as with a single release, they are added up, which needs no more δ than they state.
+    """
+    spent = tuple(spent)
+    added = math.fsum(expense.release.epsilon for expense in spent)
+    delta = max([TOLD_DELTA, *(expense.release.delta for expense in spent)])
+    composed = epsilon_at(delta, spent)
+    return Cost(composed, delta) if composed < _LESS * added else Cost(added, stated_delta(spent))
 
 
 def stated_delta(spent: Iterable[Expense]) -> float:

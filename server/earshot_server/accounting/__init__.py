@@ -1,1 +1,1 @@
-"""What releases cost together, by the library dp-accounting: a tighter view than a phone's."""
+"""What releases cost together: as phones count it, and by the library dp-accounting."""

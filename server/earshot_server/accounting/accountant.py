@@ -4,6 +4,7 @@ The library adds up Rényi divergences, which every event of ours has, and convo
 distributions, which are known for what is purely private. The better of both is taken. What real
 secure summations add to δ is counted as a phone counts it (`privacy.composition`). Of ideal sums,
 the library knows nothing that a phone does not; it is another's code, and its figure the tighter.
+It stands beside ours in the audit; what people read of phases is what phones count.
 
 Importing the library takes a second, so it happens where it is used.
 """
@@ -16,8 +17,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from earshot_protocol.privacy.accounting import Expense
-from earshot_protocol.privacy.composition import Composition, composed_epsilon
+from earshot_protocol.privacy.accounting import TOLD_DELTA, Expense, composed_cost
+from earshot_protocol.privacy.composition import Composition
 from earshot_protocol.privacy.divergences import ORDERS
 from earshot_protocol.privacy.events import Event
 from earshot_protocol.privacy.losses import LARGEST_LOSS, dominating
@@ -26,16 +27,12 @@ from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, Cost, Unit
 if TYPE_CHECKING:
     from dp_accounting.pld.privacy_loss_distribution import PrivacyLossDistribution
 
-DELTA = 1e-6
-"""At which ε is shown where nobody asks for another δ."""
-
 ADDED_UP = "added up"
 BY_RENYI_DIVERGENCES = "by Rényi divergences"
 BY_LOSS_DISTRIBUTIONS = "by privacy loss distributions"
+AS_PHONES_DO = "composed as phones do"
 
 _LARGEST_GRID = 1_000_000
-_WORTH_IT = 0.99
-"""Of an ε that is added up, with a smaller δ."""
 
 
 @dataclass(frozen=True)
@@ -51,7 +48,7 @@ class Composed(Cost):
     method: str
 
 
-def composed(events: Iterable[Event], delta: float = DELTA) -> Composed:
+def composed(events: Iterable[Event], delta: float = TOLD_DELTA) -> Composed:
     """The smallest ε that is known at this δ.
 
     Args:
@@ -68,23 +65,19 @@ def composed(events: Iterable[Event], delta: float = DELTA) -> Composed:
 def composed_total(
     spent: Iterable[Expense], units: Iterable[Unit] = LEDGER_UNITS
 ) -> dict[Unit, Composed]:
-    """What all expenses cost together, per unit.
+    """What all expenses cost together, per unit, as phones count it (`composed_cost`).
 
-    Added up, or, where that is less at a δ of `DELTA` or of the largest that one of them states,
-    composed.
+    The library's figure is up to 2 % below, and would be a second one for the same thing.
     """
     spent = tuple(spent)
-    return {unit: _tighter([each for each in spent if each.release.unit is unit]) for unit in units}
+    return {unit: _told([each for each in spent if each.release.unit is unit]) for unit in units}
 
 
-def _tighter(spent: list[Expense]) -> Composed:
-    events = [each.event for each in spent]
+def _told(spent: list[Expense]) -> Composed:
+    cost = composed_cost(spent)
     added = math.fsum(each.release.epsilon for each in spent)
-    delta = max([DELTA, *(each.release.delta for each in spent)])
-    # What a phone would say is close to it, and needs no library.
-    if composed_epsilon(events, delta) < _WORTH_IT * added:
-        return composed(events, delta)
-    return Composed(added, min(1.0, math.fsum(each.release.delta for each in spent)), ADDED_UP)
+    method = ADDED_UP if cost.epsilon == added else AS_PHONES_DO
+    return Composed(cost.epsilon, cost.delta, method)
 
 
 @functools.lru_cache(maxsize=1024)

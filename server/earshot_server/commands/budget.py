@@ -10,8 +10,7 @@ from typing import Annotated
 import msgspec
 import typer
 
-from earshot_protocol.phases import discovery_budget
-from earshot_protocol.phases.learning import Budget
+from earshot_protocol.phases import discovery_budget, learning_budget
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_server.commands.discovery_options import Cells, LabelShare, MostCells, Sums
@@ -33,8 +32,12 @@ _UNITS = {
 def budget(
     phones: Annotated[int, typer.Option(help="Phones of the phase.")],
     epsilon: Annotated[
-        float, typer.Option(help="ε of the whole phase, in the unit of --unit.")
-    ] = discovery_budget.EPSILON,
+        float | None,
+        typer.Option(
+            help="ε of the whole phase, in the unit of --unit; by default "
+            f"{discovery_budget.EPSILON:g}, with --discovery local what its default budget costs."
+        ),
+    ] = None,
     delta: Annotated[
         float, typer.Option(help="δ of the whole phase; below 1/phones.")
     ] = discovery_budget.DELTA,
@@ -49,7 +52,7 @@ def budget(
     ] = Discovery.SECURE_SUM,
     recordings: Annotated[
         int, typer.Option(help="With --discovery local: recordings of a phone, on average.")
-    ] = 100,
+    ] = learning_budget.RECORDINGS,
     labels: Annotated[
         str | None,
         typer.Option(help="Classes of environments, by commas; default: everyday ones."),
@@ -99,8 +102,8 @@ def _lines(wanted: Wanted, parameters: Parameters, proposal: Proposal) -> list[s
     return [
         f"{counted(wanted.phones, 'phone')}, {parameters.honest_survivors} of them counted on to "
         "stay and be honest (--dropout, --corrupted)",
-        f"ε = {real(wanted.epsilon)} at δ = {real(wanted.delta)}, for {_UNITS[wanted.unit]}, is "
-        "split so:",
+        f"ε = {_real(proposal.prices[wanted.unit.value].epsilon)} at δ = {real(wanted.delta)}, for "
+        f"{_UNITS[wanted.unit]}, is split so:",
         *(_step(each) for each in proposal.steps),
         f"a phase costs, and {proposal.phases_a_year} of them in a year together",
         *(
@@ -157,11 +160,11 @@ def _shared(wanted: Wanted) -> dict[str, object]:
         "discovery": wanted.discovery.value,
         "dropout": wanted.dropout,
         "corrupted": wanted.corrupted,
+        "delta": wanted.delta,
     }
     if wanted.discovery is Discovery.LOCAL:
         return shared | {"recordings": wanted.recordings}
     return shared | {
-        "delta": wanted.delta,
         "sums": wanted.sums,
         "label-share": wanted.label_share,
     }
@@ -169,11 +172,8 @@ def _shared(wanted: Wanted) -> dict[str, object]:
 
 def _start(options: Mapping[str, object], proposal: Proposal) -> str:
     """The command that starts such a phase."""
-    if options["discovery"] == Discovery.LOCAL.value:
-        names = zip(Budget.names(), proposal.steps, strict=True)
-        spent = {"budget": ",".join(f"{name}={step.value:.6g}" for name, step in names)}
-    else:
-        spent = {"epsilon": f"{proposal.prices[Unit.PHONE.value].epsilon:.6g}"}
+    unit = Unit.RECORDING if options["discovery"] == Discovery.LOCAL.value else Unit.PHONE
+    spent = {"epsilon": f"{proposal.prices[unit.value].epsilon:.6g}"}
     given = {name: value for name, value in {**options, **spent}.items() if value is not None}
     words = (word for name, value in given.items() for word in (f"--{name}", str(value)))
     return f"to start it: {shlex.join(['earshot', 'phase', 'start', *words])}"

@@ -8,25 +8,19 @@ from __future__ import annotations
 import bisect
 import functools
 import math
-from collections.abc import Iterable
 
 import msgspec
 import numpy as np
 
 from earshot_protocol import checks
 from earshot_protocol.geometry import Geometry
-from earshot_protocol.phases import discovery_budget
+from earshot_protocol.phases import discovery_budget, learning_budget
 from earshot_protocol.phases.acceptance import Limits, default_refusals
 from earshot_protocol.phases.discovery import LABELS, DiscoveryParameters
-from earshot_protocol.phases.learning import (
-    CENTROID_VOTE,
-    USUAL_BUDGET,
-    Budget,
-    PhaseParameters,
-)
+from earshot_protocol.phases.learning import CENTROID_VOTE, PhaseParameters
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.privacy.budgets import BUDGETS, Span
-from earshot_protocol.privacy.calibration import check_delta, largest_scale
+from earshot_protocol.privacy.calibration import check_delta
 from earshot_protocol.privacy.composition import composed_epsilon
 from earshot_protocol.privacy.events import Event
 from earshot_protocol.privacy.mechanisms import GRID, BallotSum, Unit, VectorSum
@@ -48,7 +42,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
 
     Attributes:
         phones: n.
-        epsilon: ε of the whole phase.
+        epsilon: ε of the whole phase; None for what is usual.
         delta: δ of it.
         unit: in which it is to cost that.
         discovery: how global centroids are found.
@@ -64,7 +58,7 @@ class Wanted(msgspec.Struct, frozen=True, kw_only=True):
     """
 
     phones: int
-    epsilon: float
+    epsilon: float | None
     delta: float
     unit: Unit
     discovery: Discovery
@@ -146,7 +140,8 @@ def proposed(wanted: Wanted) -> tuple[Parameters, Proposal]:
             what would be accepted.
     """
     checks.whole("phones", wanted.phones, 3)
-    checks.epsilon("epsilon", wanted.epsilon)
+    if wanted.epsilon is not None:
+        checks.epsilon("epsilon", wanted.epsilon)
     checks.probability("delta", wanted.delta)
     if not wanted.any_delta:
         check_delta(wanted.delta, wanted.phones)
@@ -173,12 +168,13 @@ def proposed(wanted: Wanted) -> tuple[Parameters, Proposal]:
 
 
 def _discovery(wanted: Wanted) -> DiscoveryParameters:
+    epsilon = discovery_budget.EPSILON if wanted.epsilon is None else wanted.epsilon
     start, most = discovery_budget.cell_counts(
-        wanted.phones, wanted.epsilon, wanted.delta, wanted.cells, wanted.most_cells
+        wanted.phones, epsilon, wanted.delta, wanted.cells, wanted.most_cells
     )
     dimensions = discovery_budget.DIMENSIONS
     noise = discovery_budget.noises(
-        wanted.epsilon,
+        epsilon,
         wanted.delta,
         sums=wanted.sums,
         label_share=wanted.label_share,
@@ -204,30 +200,26 @@ def _discovery(wanted: Wanted) -> DiscoveryParameters:
 
 
 def _learning(wanted: Wanted) -> PhaseParameters:
-    def parameters(scale: float) -> PhaseParameters:
-        return PhaseParameters(
-            phones=wanted.phones,
-            recordings=wanted.recordings,
-            dimensions=8,
-            geometry=Geometry.SPHERICAL,
-            encoder=DEFAULT_ENCODER,
-            labels=wanted.labels,
-            local_centroids=6,
-            top_local_centroids=2,
-            top_global_centroids=10,
-            centroid_votes=3,
-            label_votes=3,
-            dropout=wanted.dropout,
-            corrupted=wanted.corrupted,
-            budget=Budget(*(scale * each for each in msgspec.structs.astuple(USUAL_BUDGET))),
-            delta=wanted.delta,
-        )
-
-    def events(scale: float) -> Iterable[Event]:
-        return _events(parameters(scale), wanted.unit)
-
-    scale = largest_scale(events, wanted.epsilon, wanted.delta, least=1e-7, most=1e4)
-    return parameters(scale)
+    usual = PhaseParameters(
+        phones=wanted.phones,
+        recordings=wanted.recordings,
+        dimensions=learning_budget.DIMENSIONS,
+        geometry=Geometry.SPHERICAL,
+        encoder=DEFAULT_ENCODER,
+        labels=wanted.labels,
+        local_centroids=learning_budget.LOCAL_CENTROIDS,
+        top_local_centroids=learning_budget.TOP_LOCAL_CENTROIDS,
+        top_global_centroids=learning_budget.TOP_GLOBAL_CENTROIDS,
+        centroid_votes=learning_budget.CENTROID_VOTES,
+        label_votes=learning_budget.LABEL_VOTES,
+        dropout=wanted.dropout,
+        corrupted=wanted.corrupted,
+        budget=learning_budget.BUDGETS[Geometry.SPHERICAL],
+        delta=wanted.delta,
+    )
+    if wanted.epsilon is None:
+        return usual
+    return learning_budget.affordable(usual, wanted.epsilon, wanted.unit)
 
 
 def _events(parameters: Parameters, unit: Unit) -> list[Event]:

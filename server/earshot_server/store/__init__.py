@@ -1,1 +1,1 @@
-"""Where a coordinator keeps a learning phase."""
+"""Where a coordinator keeps a phase."""

@@ -1,4 +1,4 @@
-"""What commands share that run a learning phase: doing it, keeping it, and summing it up."""
+"""What commands share that run a phase: doing it, keeping it, and summing it up."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 from earshot_models.commands.output import prepare_folder
 from earshot_models.commands.progress import shown
 from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.privacy.mechanisms import LEDGER_UNITS
+from earshot_server.dashboard.wording import real
 from earshot_server.discovery.route import Discovery
 
 if TYPE_CHECKING:
@@ -53,6 +55,7 @@ def summarize(figures: dict[str, Any], out: Path | None) -> None:
                 *("peak_memory_mb", "interrupted"),
             )
         },
+        **_spent(figures),
     }
     for name, value in shown_figures.items():
         if value is not None:
@@ -60,6 +63,16 @@ def summarize(figures: dict[str, Any], out: Path | None) -> None:
             print(f"{name.replace('_', ' '):<22} {shown_value}")
     if out is not None:
         print(f"{'report':<22} {out / 'report.html'}")
+
+
+def _spent(figures: dict[str, Any]) -> dict[str, str]:
+    """What a phone has spent in all, per unit of ledgers: composed, as the report has it."""
+    together = figures["privacy"]["together"] if figures["privacy"]["releases"] else {}
+    return {
+        f"ε per {unit}": f"{real(together[unit]['epsilon'])} at δ = {real(together[unit]['delta'])}"
+        for unit in LEDGER_UNITS
+        if unit in together
+    }
 
 
 def _found(figures: dict[str, Any]) -> dict[str, Any]:

@@ -10,6 +10,8 @@ from typing import Annotated
 
 import typer
 
+from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.phases import learning_budget
 from earshot_protocol.privacy.local_mechanisms import SelectionMethod
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER, SHIPPED_ENCODERS
 from earshot_server.commands.discovery_options import Cells, LabelShare, MostCells, Sums
@@ -28,7 +30,6 @@ from earshot_simulations.learning.settings import (
     Engine,
     Settings,
     Summation,
-    default_budget,
     named_numbers,
     whole_budget,
 )
@@ -87,12 +88,16 @@ def simulate(
     budget: Annotated[
         str | None,
         typer.Option(
-            help="clustering=ε,selection=ε,centroid-vote=ε,label-vote=ε per recording, or none for "
-            "no noise at all; the default depends on the data.",
+            help="With --discovery local: clustering=ε,selection=ε,centroid-vote=ε,label-vote=ε "
+            "per recording; the default depends on the data. Or none, for no noise at all."
         ),
     ] = None,
     epsilon: Annotated[
-        float, typer.Option(help="ε of the whole phase per phone, for --discovery secure-sum.")
+        float | None,
+        typer.Option(
+            help=f"ε of the whole phase, per phone; by default {_DEFAULT.whole_epsilon:g}. With "
+            "--discovery local per recording, in place of --budget."
+        ),
     ] = _DEFAULT.epsilon,
     delta: Annotated[float, typer.Option(help="δ of it.")] = _DEFAULT.delta,
     label_share: LabelShare = _DEFAULT.label_share,
@@ -102,7 +107,7 @@ def simulate(
     policy: Annotated[
         Agreement | None,
         typer.Option(
-            help="What phones agree to: what a phone as it comes accepts; the same but for what a "
+            help="What phones agree to: what a phone accepts by default; the same but for what a "
             "phase costs a phone as a whole, the default where discovery is local; or anything."
         ),
     ] = _DEFAULT.policy,
@@ -128,7 +133,10 @@ def simulate(
     seed: Annotated[int, typer.Option(help="Of everything but keys.")] = _DEFAULT.seed,
     dimensions: Annotated[
         int | None,
-        typer.Option(help="Of the projection in which sound is clustered; by default 32, or 8."),
+        typer.Option(
+            help="Of the projection in which sound is clustered; by default "
+            f"{_DEFAULT.projected}, with --discovery local {learning_budget.DIMENSIONS}."
+        ),
     ] = None,
     local_centroids: Annotated[
         int, typer.Option(help="Centroids that a phone computes (k).")
@@ -144,7 +152,7 @@ def simulate(
         typer.Option("--selection", help="How a phone chooses which centroids it publishes."),
     ] = _DEFAULT.selection_method,
     clustering_runs: Annotated[
-        int, typer.Option(help="How often a phone clusters, in the mean, to keep the best.")
+        int, typer.Option(help="How often a phone clusters, on average, to keep the best.")
     ] = _DEFAULT.clustering_runs,
     centroid_votes: Annotated[
         int, typer.Option(help="Ones in a ballot of the first vote.")
@@ -168,7 +176,11 @@ def simulate(
         bool, typer.Option("--json", help="Print result.json, and nothing else.")
     ] = False,
 ) -> None:
-    """Run one learning phase over simulated phones, every phone with its real cryptography."""
+    """Run one phase over simulated phones, every phone with its real cryptography.
+
+    By default a discovery phase, by secure sums; with --discovery local a learning phase, the
+    thesis's: phones cluster and publish, and two votes keep and name what is found.
+    """
     if context.invoked_subcommand is not None:
         return
     if repeat is not None:
@@ -178,15 +190,18 @@ def simulate(
     chosen = dict(locals())  # every setting is an option of its name
     options = {field.name: chosen[field.name] for field in fields(Settings)}
     options["discovery"] = _route(context, discovery, budget)
-    options["budget"] = default_budget(data) if budget is None else whole_budget(budget)
     if budget is not None:
-        options["epsilon"] = NO_NOISE
+        if epsilon is not None:
+            raise InvalidInputError(f"--epsilon and --budget: {learning_budget.ONE_OF_THEM}")
+        silent = budget.strip() == NO_BUDGET
+        options |= {"epsilon": NO_NOISE} if silent else {}
+        options["budget"] = None if silent else whole_budget(budget)
     options["heterogeneity"] = named_numbers(Heterogeneity, heterogeneity)
     options["adversary"] = named_numbers(Adversary, adversary)
     settings = Settings(**options)
     settings.check()
 
-    from earshot_simulations.learning.reading import REAL_SOUND, TRY_IT
+    from earshot_simulations.learning.reading import REAL_SOUND, try_it
     from earshot_simulations.learning.run import result
 
     run = run_and_write(settings, out, overwrite)
@@ -198,7 +213,7 @@ def simulate(
             unheard = REAL_SOUND[settings.discovery]
             print(
                 f"{'real sound':<22} The encoder knows these scenes. {unheard}. Try yours, "
-                f"FOLDER/CLASS/*.wav: {TRY_IT}"
+                f"FOLDER/CLASS/*.wav: {try_it(settings.discovery)}"
             )
     if run.interrupted:
         raise typer.Exit(1)

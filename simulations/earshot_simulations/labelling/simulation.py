@@ -72,7 +72,7 @@ class Run:
         steps: in order.
         failure: why the phase failed; None if it did not.
         notes: refusals, and what the server refused.
-        peak_memory_mb: largest resident memory, in megabytes, as a learning phase's `Run` has it.
+        peak_memory_mb: largest resident memory, in megabytes, as `learning.run.Run` has it.
         seconds: wall-clock time.
     """
 

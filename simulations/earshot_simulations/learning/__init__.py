@@ -1,1 +1,1 @@
-"""A simulated learning phase: its settings, its run, its scores and its report."""
+"""A simulated phase: its settings, its run, its scores and its report."""

@@ -1,4 +1,4 @@
-"""The charts of a learning phase: what its steps took, and what its votes counted."""
+"""The charts of a phase: what its steps took, and what its votes counted."""
 
 from __future__ import annotations
 

@@ -12,16 +12,26 @@ from typing import Any
 import msgspec
 
 from earshot_protocol.errors import InvalidParametersError
-from earshot_simulations.learning.settings import Settings, default_budget, whole_budget
+from earshot_protocol.phases.learning_budget import BUDGETS
+from earshot_simulations.learning.settings import (
+    Discovery,
+    Settings,
+    geometry_of,
+    whole_budget,
+)
 
 _TYPES = typing.get_type_hints(Settings)
 
 
 def configuration(settings: Settings) -> dict[str, object]:
     """All settings of a run, one entry each; what was left to a default is filled in."""
-    held = asdict(settings) | {"policy": settings.agreement}
-    del held["budget"]
-    return held | {"budget": msgspec.structs.asdict(settings.budget)}
+    budget, epsilon = settings.budget, settings.epsilon
+    if settings.discovery is Discovery.SECURE_SUM:
+        epsilon = settings.whole_epsilon
+    elif budget is None and epsilon is None:
+        budget = BUDGETS[geometry_of(settings.data)]
+    held = asdict(settings) | {"policy": settings.agreement, "epsilon": epsilon}
+    return held | {"budget": None if budget is None else entries_of(budget)}
 
 
 def settings_of(entries: Mapping[str, Any]) -> Settings:
@@ -36,15 +46,16 @@ def settings_of(entries: Mapping[str, Any]) -> Settings:
             which and what would be accepted. What only `Settings.check` finds is not looked for.
     """
     held: dict[str, Any] = entries_of(Settings())
-    held["budget"] = entries_of(default_budget(str(entries.get("data", held["data"]))))
+    usual = BUDGETS[geometry_of(str(entries.get("data", held["data"])))]
+    tables = held | {"budget": entries_of(usual)}
     for name, value in entries.items():
         known(name, held)
         if name == "budget" and isinstance(value, str):
             held[name] = entries_of(whole_budget(value))
-        elif isinstance(held[name], dict) and isinstance(value, Mapping):
+        elif isinstance(tables[name], dict) and isinstance(value, Mapping):
             for inner in value:
-                known(inner, held[name], f"{name}.")
-            held[name] = held[name] | dict(value)
+                known(inner, tables[name], f"{name}.")
+            held[name] = tables[name] | dict(value)
         else:
             held[name] = value
     try:
@@ -83,7 +94,7 @@ def entries_of(value: object) -> dict[str, Any]:
 
 def _worded(words: str) -> str:
     """What msgspec says, the setting first: "Expected `int`, got `str` - at `$.phones`"."""
-    what, _, where = words.partition(" - at `$.")
+    what, _, where = words.replace(" | null`", "`").partition(" - at `$.")
     name = where.rstrip("`")
     types = typing.get_args(_TYPES.get(name)) or (_TYPES.get(name),)
     choices = [each for each in types if isinstance(each, enum.EnumType)]

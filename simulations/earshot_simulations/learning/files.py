@@ -1,4 +1,4 @@
-"""The files that a person keeps of a simulated learning phase."""
+"""The files that a person keeps of a simulated phase."""
 
 from __future__ import annotations
 

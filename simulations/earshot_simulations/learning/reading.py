@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
-from earshot_protocol.geometry import Geometry
+from collections.abc import Sequence
+
+from earshot_protocol.privacy.significance import are_clear
 from earshot_protocol.shipped_encoders import SHIPPED_ENCODERS
+from earshot_server.dashboard.wording import counted
 from earshot_simulations.adversary.success import Success
 from earshot_simulations.learning.settings import (
     BLOBS,
@@ -23,24 +26,46 @@ REAL_SOUND = {
     Discovery.SECURE_SUM: "Real sound that its encoder had never heard got the right name 70 % of "
     "the time at ε = 2 per phone, and 59 % by names that stand clear of the noise " + _UNHEARD,
     Discovery.LOCAL: "Real sound that its encoder had never heard got the right name 26 % of the "
-    "time at ε = 3 per recording, and 57 % without noise " + _UNHEARD,
+    "time at ε = 2.8 per recording, and 57 % without noise " + _UNHEARD,
 }
 """What a reader of figures on synthesized scenes should compare them with."""
-TRY_IT = "earshot simulate --data FOLDER --recordings 100 --dropout 0.1 --out out/real"
+_MOSTLY = 0.5
+"""The share of places found that are named clearly, from which on a note has nothing to add."""
 
 
-def reading(settings: Settings, population: Population, success: Success | None) -> list[str]:
-    """Notes on a run, in plain sentences, what matters most first."""
+def try_it(discovery: Discovery) -> str:
+    """The command that simulates the same route over sound of one's own."""
+    route = f"--discovery {discovery} " if discovery is Discovery.LOCAL else ""
+    return f"earshot simulate {route}--data FOLDER --recordings 100 --dropout 0.1 --out out/real"
+
+
+def reading(
+    settings: Settings,
+    population: Population,
+    success: Success | None,
+    name_p_values: Sequence[float] = (),
+) -> list[str]:
+    """Notes on a run, in plain sentences, what matters most first.
+
+    Args:
+        settings: of the run.
+        population: what the phones heard.
+        success: what an adversary achieved; None if there was none.
+        name_p_values: as `Run.name_p_values`; empty where no names were voted for.
+    """
     notes = []
     refusals = settings.refusals()
     if refusals and settings.agreement is Agreement.RECORDING:
         notes.append(
             "Single recordings are protected here, and phones are not: they agreed to whatever the "
-            f"phase costs a phone (--policy {Agreement.RECORDING}). A phone as it comes would not "
-            f"take part: {'; '.join(refusals)}."
+            f"phase costs a phone (--policy {Agreement.RECORDING}). A phone with the default "
+            f"policy would not take part: {'; '.join(refusals)}."
         )
     elif refusals:
-        notes.append(f"No phone as it comes would take part in this phase: {'; '.join(refusals)}.")
+        notes.append(
+            "No phone with the default policy would take part in this phase: "
+            f"{'; '.join(refusals)}."
+        )
     if settings.summation is Summation.IDEAL:
         notes.append("The secure sum was replaced by plain addition: nothing was protected.")
     if success is not None and success.controlled > success.expected:
@@ -60,9 +85,12 @@ def reading(settings: Settings, population: Population, success: Success | None)
             "heard four folds of ESC-10, spoken digits and synthesized scenes, the newer one free "
             "sounds too."
         )
-    if population.geometry is Geometry.SPHERICAL and settings.discovery is Discovery.LOCAL:
+    found = len(name_p_values)
+    clear = sum(are_clear(name_p_values, found))
+    if clear < _MOSTLY * found:
+        noun = "centroid" if settings.discovery is Discovery.LOCAL else "cell"
         notes.append(
-            "The local route spends each phone's budget on that phone's recordings alone, which "
-            "leaves little of the clustering at a realistic ε: read these figures as a baseline."
+            f"Only {clear} of {counted(found, noun)} have a name that stands clear of the noise: "
+            "more phones or a larger ε name more of them."
         )
     return notes

@@ -1,4 +1,4 @@
-"""`report.html`: what a simulated learning phase did, on one page that loads nothing else."""
+"""`report.html`: what a simulated phase did, on one page that loads nothing else."""
 
 from __future__ import annotations
 
@@ -8,7 +8,6 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from typing import TypeVar
 
-from earshot_protocol.privacy.accounting import total
 from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, Cost, Unit
 from earshot_server.dashboard.spending import VACUOUS_EPSILON, by_mechanism, is_vacuous
 from earshot_server.dashboard.wording import NOTHING, byte_size, counted, real, whole
@@ -96,13 +95,8 @@ def _clear_part(run: Run) -> float | None:
     return None if clear is None or clear == run.label_accuracy else clear
 
 
-def _together(run: Run) -> Mapping[Unit, Cost]:
-    """What all releases come to, per unit; added up where nobody composed them."""
-    return run.together or total(run.privacy)
-
-
 def _in_both_units(run: Run) -> str:
-    costs = _together(run)
+    costs = run.together
     return " and ".join(
         f"ε = {real(costs[unit].epsilon)} per {unit.value}"
         + (" (vacuous)" if is_vacuous(costs[unit]) else "")
@@ -129,7 +123,7 @@ def command_line(configuration: Mapping[str, object]) -> str:
 
 
 def _figures(run: Run) -> str:
-    costs, clear = _together(run), _clear_part(run)
+    costs, clear = run.together, _clear_part(run)
     route = cell_sections if run.by_sums else local_sections
     what, counts = route.found(run)
     figures = {
@@ -163,7 +157,7 @@ def _privacy(run: Run) -> str:
         "part is put in its place, which no budget counts. Steps together cost what they compose "
         "to, which may be less than their sum."
     )
-    costs = _together(run)
+    costs = run.together
     rows = [
         [step, *_cost_cells({**run.costs.get(step, {}), **by_unit}), mechanism]
         for (step, mechanism), by_unit in by_mechanism(spent).items()

@@ -1,4 +1,4 @@
-"""What one simulated learning phase did."""
+"""What one simulated phase did."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ def _no_integers() -> Integers:
 
 @dataclass(frozen=True, kw_only=True, eq=False)
 class Run:
-    """Everything that `result.json` and `report.html` say about one simulated learning phase.
+    """Everything that `result.json` and `report.html` say about one simulated phase.
 
     A run that ended early leaves the fields of later steps at their defaults.
 

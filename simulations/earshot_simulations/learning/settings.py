@@ -9,21 +9,17 @@ from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from typing import TypeVar
 
+import msgspec
 import numpy as np
 
 from earshot_client.policy import Policy
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.geometry import Geometry
-from earshot_protocol.phases import discovery_budget
+from earshot_protocol.phases import discovery_budget, learning_budget
 from earshot_protocol.phases.discovery import DiscoveryParameters
 from earshot_protocol.phases.discovery_budget import CellCounts, Noises, cell_counts, noises
-from earshot_protocol.phases.learning import (
-    LARGEST_RECORDINGS,
-    USUAL_BUDGET,
-    Budget,
-    PhaseParameters,
-)
+from earshot_protocol.phases.learning import LARGEST_RECORDINGS, Budget, PhaseParameters
 from earshot_protocol.phases.parameters import Parameters, parse_budget
 from earshot_protocol.privacy.accounting import Expense
 from earshot_protocol.privacy.ledger import Ledger
@@ -41,10 +37,6 @@ _T = TypeVar("_T")
 BLOBS = "blobs"
 SOUNDSCAPES = "soundscapes"
 
-# Sound needs all that a phone allows: private clustering pays for every dimension, from one phone's
-# recordings alone.
-_SOUND_BUDGET = Budget(clustering=2.0, selection=0.125, centroid_vote=0.5, label_vote=0.25)
-
 NO_BUDGET = "none"
 NO_NOISE = 1e6
 """Far above any ε that promises anything; the reports say that it promises nothing."""
@@ -52,9 +44,9 @@ MOST_PHONES = 10**7
 """The server of a simulation keeps all answers to a step in its memory."""
 
 
-def default_budget(data: str) -> Budget:
-    """The budget where none is given: per recording, total ε = 2.5 for points and 3 for sound."""
-    return USUAL_BUDGET if data == BLOBS else _SOUND_BUDGET
+def geometry_of(data: str) -> Geometry:
+    """How distances are taken: blobs are points in the plane, and sound has directions."""
+    return Geometry.EUCLIDEAN if data == BLOBS else Geometry.SPHERICAL
 
 
 _VANISHING = 1e-6
@@ -68,13 +60,13 @@ class Summation(enum.StrEnum):
     IDEAL = "ideal"
 
 
-_DIMENSIONS = {Discovery.SECURE_SUM: discovery_budget.DIMENSIONS, Discovery.LOCAL: 8}
-
+_DIMENSIONS = {
+    Discovery.SECURE_SUM: discovery_budget.DIMENSIONS,
+    Discovery.LOCAL: learning_budget.DIMENSIONS,
+}
 
 OPTIONS: Mapping[Discovery, frozenset[str]] = {
-    Discovery.SECURE_SUM: frozenset(
-        {"epsilon", "delta", "label_share", "cells", "most_cells", "sums"}
-    ),
+    Discovery.SECURE_SUM: frozenset({"label_share", "cells", "most_cells", "sums"}),
     Discovery.LOCAL: frozenset(
         {
             *("budget", "clustering_runs", "selection_method", "centroid_votes", "label_votes"),
@@ -98,7 +90,7 @@ class Agreement(enum.StrEnum):
     """What the phones agree to."""
 
     DEFAULT = "default"
-    """Only what a phone as it comes accepts."""
+    """Only what a phone accepts by default."""
     RECORDING = "recording"
     """The same, but for what it costs a phone as a whole: single recordings are protected."""
     ANYTHING = "anything"
@@ -115,7 +107,7 @@ POLICIES: Mapping[Agreement, Policy] = {
 
 @dataclass(frozen=True)
 class Settings:
-    """One simulated learning phase; the names are those of the command's options.
+    """One simulated phase; the names are those of the command's options.
 
     Attributes:
         phones: that take part.
@@ -130,11 +122,14 @@ class Settings:
         dropout: ρ, fraction of phones that vanish during the phase.
         corrupted: γ, the fraction of phones that an adversary may control, for which noise and
             graph are made; who really is corrupted, `adversary` says.
-        budget: ε of each private step of the local route, in the recording unit.
-        epsilon: ε of the whole phase by secure sums, per phone.
+        budget: ε of each private step of the local route, in the recording unit; None for what
+            `epsilon` is split into, or for what is usual with such data.
+        epsilon: ε of the whole phase; by secure sums per phone, None for what is usual; on the
+            local route per recording, None for what `budget` costs.
         delta: δ of it.
-        label_share: of what that spends (as ρ of zero-concentrated privacy), for the names.
-        cells: start centroids of it; None for what suits phones and budget (`usual_cells`).
+        label_share: of what secure sums spend (as ρ of zero-concentrated privacy), for the names.
+        cells: start centroids of a discovery by secure sums; None for what suits phones and budget
+            (`usual_cells`).
         most_cells: k of it, to which these may grow; None for what is usual.
         sums: T of it, how often cells are summed.
         policy: what the phones agree to; None for what `discovery` needs: `recording` where it is
@@ -150,13 +145,13 @@ class Settings:
         top_local_centroids: k*.
         top_global_centroids: g*.
         selection_method: how a phone chooses which centroids it publishes.
-        clustering_runs: how often a phone clusters, in the mean, to keep the best.
+        clustering_runs: how often a phone clusters, on average, to keep the best.
         centroid_votes: ones in a ballot of the first vote.
         label_votes: ones in a ballot of the second vote.
     """
 
     phones: int = 500
-    recordings: int = 200
+    recordings: int = learning_budget.RECORDINGS
     scenes: int = 10
     data: str = BLOBS
     encoder: str | None = None
@@ -165,8 +160,8 @@ class Settings:
     adversary: Adversary = field(default_factory=Adversary)
     dropout: float = 0.0
     corrupted: float = 0.05
-    budget: Budget = USUAL_BUDGET
-    epsilon: float = discovery_budget.EPSILON
+    budget: Budget | None = None
+    epsilon: float | None = None
     delta: float = discovery_budget.DELTA
     label_share: float = discovery_budget.LABEL_SHARE
     cells: int | None = None
@@ -180,13 +175,13 @@ class Settings:
     jobs: int = field(default_factory=lambda: os.cpu_count() or 1)
     seed: int = 0
     dimensions: int | None = None
-    local_centroids: int = 6
-    top_local_centroids: int = 2
-    top_global_centroids: int = 10
+    local_centroids: int = learning_budget.LOCAL_CENTROIDS
+    top_local_centroids: int = learning_budget.TOP_LOCAL_CENTROIDS
+    top_global_centroids: int = learning_budget.TOP_GLOBAL_CENTROIDS
     selection_method: SelectionMethod = SelectionMethod.NOISY_MAX
     clustering_runs: int = 1
-    centroid_votes: int = 3
-    label_votes: int = 3
+    centroid_votes: int = learning_budget.CENTROID_VOTES
+    label_votes: int = learning_budget.LABEL_VOTES
 
     def check(self) -> None:
         """Refuse what cannot be simulated, before any work.
@@ -206,11 +201,13 @@ class Settings:
                 f"encoder={self.encoder}: blobs are points already; an encoder is for soundscapes "
                 "or a folder of sound"
             )
-        self._any_parameters().check_feasible()
+        if self.epsilon is not None and self.budget is not None:
+            raise InvalidParametersError(f"epsilon and budget: {learning_budget.ONE_OF_THEM}")
+        self.any_parameters().check_feasible()
         refusals = self.refusals(self.agreement)
         if refusals:
             raise InvalidParametersError(
-                f"no phone as it comes would take part, with --policy {self.agreement}: "
+                f"no phone would take part by default, with --policy {self.agreement}: "
                 f"{'; '.join(refusals)} (--policy {Agreement.ANYTHING} simulates phones that agree "
                 "all the same, and the report says so)"
             )
@@ -239,17 +236,22 @@ class Settings:
     def refusals(self, agreement: Agreement = Agreement.DEFAULT) -> tuple[str, ...]:
         """Everything for which a phone of this policy would not take part."""
         today = datetime.now(UTC).date()
-        refused = POLICIES[agreement].refusals_of_phase(self._any_parameters(), Ledger(), today)
+        refused = POLICIES[agreement].refusals_of_phase(self.any_parameters(), Ledger(), today)
         return tuple(map(str, refused))
 
     def expenses(self) -> tuple[Expense, ...]:
         """What a phase costs a phone, whatever the population."""
-        return self._any_parameters().plan().expenses()
+        return self.any_parameters().plan().expenses()
 
     @property
     def projected(self) -> int:
         """Dimensions in which sound is clustered."""
         return _DIMENSIONS[self.discovery] if self.dimensions is None else self.dimensions
+
+    @property
+    def whole_epsilon(self) -> float:
+        """ε of a whole phase by secure sums, per phone."""
+        return discovery_budget.EPSILON if self.epsilon is None else self.epsilon
 
     @property
     def counts(self) -> CellCounts:
@@ -258,17 +260,17 @@ class Settings:
         Raises:
             InvalidParametersError: a number of cells, or an ε or δ, is out of range.
         """
-        return cell_counts(self.phones, self.epsilon, self.delta, self.cells, self.most_cells)
+        epsilon = self.whole_epsilon
+        return cell_counts(self.phones, epsilon, self.delta, self.cells, self.most_cells)
 
-    def _any_parameters(self) -> Parameters:
-        """Those of a phase over any population that the settings may name."""
+    def any_parameters(self) -> Parameters:
+        """The parameters of a phase over any population that the settings may name."""
         labels = ("any label",)
         if self.discovery is Discovery.SECURE_SUM:
             checks.whole("dimensions", self.projected, 1, LARGEST_DIMENSIONS)
             start = CentroidSet.of(np.ones((self.counts.start, self.projected)))
             return self._discovery_parameters("", start, labels)
-        geometry = Geometry.EUCLIDEAN if self.data == BLOBS else Geometry.SPHERICAL
-        return self._learning_parameters("", geometry, self.projected, labels)
+        return self._learning_parameters("", geometry_of(self.data), self.projected, labels)
 
     def parameters(self, population: Population) -> Parameters:
         """The parameters of a phase over this population.
@@ -303,10 +305,10 @@ class Settings:
 
     def _noise(self, start: CentroidSet, labels: int) -> Noises:
         """Noise multipliers of each sum of cells, and of that of labels."""
-        if self.epsilon >= NO_NOISE:
+        if self.whole_epsilon >= NO_NOISE:
             return Noises(_VANISHING, _VANISHING)
         return noises(
-            self.epsilon,
+            self.whole_epsilon,
             self.delta,
             sums=self.sums,
             label_share=self.label_share,
@@ -318,7 +320,7 @@ class Settings:
     def _learning_parameters(
         self, encoder: str, geometry: Geometry, dimensions: int, labels: tuple[str, ...]
     ) -> PhaseParameters:
-        return PhaseParameters(
+        asked = PhaseParameters(
             phones=self.phones,
             recordings=self.recordings,
             dimensions=dimensions,
@@ -332,10 +334,16 @@ class Settings:
             label_votes=self.label_votes,
             dropout=self.dropout,
             corrupted=self.corrupted,
-            budget=self.budget,
+            budget=self.budget or learning_budget.BUDGETS[geometry],
+            delta=self.delta,
             selection_method=self.selection_method,
             clustering_runs=self.clustering_runs,
         )
+        if self.epsilon is None:
+            return asked
+        if self.epsilon >= NO_NOISE:
+            return msgspec.structs.replace(asked, budget=whole_budget(NO_BUDGET))
+        return learning_budget.affordable(asked, self.epsilon)
 
 
 def whole_budget(text: str) -> Budget:

@@ -1,4 +1,4 @@
-"""One whole learning phase over simulated phones, each with its real cryptography."""
+"""One whole phase over simulated phones, each with its real cryptography."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def _no_progress(what: str, done: int, total: int) -> None:
 
 
 def simulate(settings: Settings, progress: Progress = _no_progress) -> Run:
-    """Run a learning phase from hearing to the published result.
+    """Run a phase from hearing to the published result.
 
     Ctrl-C, or a phase that fails, ends the run early; what is finished is in the `Run`.
 
@@ -119,6 +119,8 @@ def simulate(settings: Settings, progress: Progress = _no_progress) -> Run:
         plan, spent = parameters.plan(), course.spent()
         left = {release.step for release in spent}
         achieved = _achieved(attack, parameters, population, course)
+        outcome = _outcome(settings, population, course)
+        p_values = outcome.get("name_p_values", ())
         return Run(
             version=distribution.version(),
             configuration=configuration(settings),
@@ -127,14 +129,14 @@ def simulate(settings: Settings, progress: Progress = _no_progress) -> Run:
             phones=settings.phones,
             survivors=len(engine.present),
             label_names=population.labels,
-            **_outcome(settings, population, course),
+            **outcome,
             adversary=achieved,
             privacy=spent,
             costs={name: cost for name, cost in step_costs(plan).items() if name in left},
             together=together(plan, left),
             steps=tuple(course.steps),
             skipped=population.skipped,
-            notes=(*reading(settings, population, achieved), *course.notes),
+            notes=(*reading(settings, population, achieved, p_values), *course.notes),
             interrupted=interrupted,
             peak_memory_mb=engine.peak_memory() / 2**20,
             seconds=time.perf_counter() - started,

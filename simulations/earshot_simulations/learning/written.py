@@ -13,7 +13,7 @@ from earshot_simulations.learning.configuration import settings_of
 from earshot_simulations.learning.files import RESULT
 from earshot_simulations.learning.provenance import digest
 from earshot_simulations.learning.run import DIGEST
-from earshot_simulations.learning.settings import Settings
+from earshot_simulations.learning.settings import Discovery, Settings
 
 _NEEDED = ("configuration", "provenance", "version", DIGEST)
 
@@ -54,7 +54,7 @@ def read(path: Path) -> Written:
         path: of `result.json`, or of the folder that holds it.
 
     Raises:
-        InvalidInputError: there is no such file, or it is not the result of a learning phase.
+        InvalidInputError: there is no such file, or it is not the result of a simulated phase.
         EditedResultError: something in it was changed after it was written.
     """
     file = path / RESULT if path.is_dir() else path
@@ -73,7 +73,7 @@ def read(path: Path) -> Written:
     lacking = [name for name in _NEEDED if not isinstance(figures, dict) or name not in figures]
     if lacking:
         raise InvalidInputError(
-            f"{file}: has no {' and no '.join(lacking)}; name the {RESULT} of a learning phase "
+            f"{file}: has no {' and no '.join(lacking)}; name the {RESULT} of a simulated phase "
             "that `earshot simulate --out` wrote, in a version that keeps them"
         )
     kept = figures.pop(DIGEST)
@@ -82,4 +82,11 @@ def read(path: Path) -> Written:
             f"{file}: was edited after the run wrote it (its digest is another); restore the file, "
             "or run its settings anew"
         )
-    return Written(file, figures)
+    return Written(file, figures | {"configuration": _as_now(figures["configuration"])})
+
+
+def _as_now(configuration: Mapping[str, Any]) -> Mapping[str, Any]:
+    """Settings without the ε that former versions told beside a budget, and did not look at."""
+    local = configuration.get("discovery") == Discovery.LOCAL
+    unread = local and configuration.get("budget") is not None
+    return {**configuration, "epsilon": None} if unread else configuration

@@ -11,19 +11,16 @@ from earshot_client.encoder import encoder_path
 from earshot_models.commands.progress import Progress
 from earshot_protocol.checks import whole
 from earshot_protocol.encoder_file import DIMENSIONS
-from earshot_protocol.privacy.accounting import total
-from earshot_protocol.privacy.mechanisms import Unit
+from earshot_protocol.geometry import Geometry
+from earshot_protocol.phases import discovery_budget, learning_budget
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER, SHIPPED_ENCODERS
 from earshot_simulations.learning.settings import (
     BLOBS,
-    NO_BUDGET,
     NO_NOISE,
     Agreement,
     Discovery,
     Settings,
     Summation,
-    default_budget,
-    whole_budget,
 )
 from earshot_simulations.populations import SoundFolder
 from earshot_simulations.reproductions.pooled import POOLED
@@ -64,8 +61,20 @@ SECURE_SUM = Contender("secure-sum", SIMULATED, Discovery.SECURE_SUM, "#54a24b",
 WITHOUT = Contender("k-means, no privacy", POOLED, Discovery.LOCAL, "#555555", "x")
 CONTENDERS = (PRINTED, LOCAL, SECURE_SUM)
 
-_SOUND = Settings(data="sound", discovery=Discovery.LOCAL)
 
+def added_up(geometry: Geometry) -> float:
+    """ε per recording that the steps of the local route's default budget add up to."""
+    usual = learning_budget.BUDGETS[geometry]
+    selected = learning_budget.TOP_LOCAL_CENTROIDS * usual.selection
+    return usual.clustering + selected + usual.centroid_vote + usual.label_vote
+
+
+BUDGETS_DESCRIBED = (
+    "Budgets are the defaults: for blobs steps add up to "
+    f"ε = {added_up(Geometry.EUCLIDEAN):g} per\n"
+    f"recording, for sound to {added_up(Geometry.SPHERICAL):g}; for secure-sum "
+    f"ε = {discovery_budget.EPSILON:g} per phone."
+)
 DESCRIBED = f"""**As printed** is the thesis's Algorithm 1 with its mechanisms as they stand there:
 DPLloyd-Impr on all dimensions of an embedding, votes with Laplace shares of scale v/(ε n'), and the
 label with the most votes, be it noise. The sum of such shares has a variance that is n' times too
@@ -75,13 +84,13 @@ system would find that protects next to nothing, and the ε below them is the cl
 thesis leaves open (how many centroids and votes, how OPTICS is set) is as on our local route.
 **Local, corrected** is the same route with noise that has the law claimed, by Pólya shares, names
 only where the votes stand clear of the noise, and candidates of one environment merged after the
-vote; sound is clustered by direction in a public projection of {_SOUND.projected} dimensions, with
-Gaussian noise. Its ε is per *recording*.
+vote; sound is clustered by direction in a public projection of {learning_budget.DIMENSIONS}
+dimensions, with Gaussian noise. Its ε is per *recording*.
 **Secure-sum** is the other route, which protects a *phone*: no phone publishes anything, all noise
 is shared. Blobs are lifted to the sphere for it, (x, y) to the direction of (x, y, 1).
 The last column of the table is what a whole phase costs by a bound that holds; none is known for
 what is printed."""
-"""For the notes."""
+"""Both for the notes."""
 
 
 @dataclass(frozen=True)
@@ -174,7 +183,6 @@ class Setup:
             data=data,
             encoder=self.encoder if on_sound else None,
             corrupted=0.0 if contender.printed else 0.05,
-            budget=default_budget(data),
             policy=Agreement.ANYTHING,
             discovery=contender.discovery,
             summation=Summation.IDEAL,
@@ -204,21 +212,5 @@ class Setup:
         )
 
 
-def recording_epsilon(data: str) -> float:
-    """The ε of the local route where no budget is given, its steps added up, per recording."""
-    settings = replace(_SOUND, data=data, budget=default_budget(data))
-    releases = (each.release for each in settings.expenses())
-    return total(releases)[Unit.RECORDING].epsilon
-
-
-def budgets() -> str:
-    """What contenders spend where nothing else is said, for a note."""
-    blobs, sound = (f"{recording_epsilon(data):.3g}" for data in (BLOBS, _SOUND.data))
-    return (
-        f"Budgets are the defaults: for blobs ε = {blobs} per recording, for sound {sound}, for "
-        f"secure-sum ε = {Settings().epsilon:g} per phone."
-    )
-
-
-NO_NOISE_AT_ALL: dict[str, Any] = {"budget": whole_budget(NO_BUDGET), "epsilon": NO_NOISE}
+NO_NOISE_AT_ALL: dict[str, Any] = {"epsilon": NO_NOISE}
 """Changes of settings: what a route finds without privacy."""

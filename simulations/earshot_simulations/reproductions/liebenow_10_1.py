@@ -13,6 +13,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+from earshot_protocol.geometry import Geometry
 from earshot_protocol.phases import discovery_budget
 from earshot_protocol.privacy.local_mechanisms import SelectionMethod
 from earshot_simulations.learning.settings import Discovery
@@ -23,7 +24,7 @@ from earshot_simulations.reproductions.contenders import (
     PRINTED,
     Contender,
     Setup,
-    recording_epsilon,
+    added_up,
 )
 from earshot_simulations.reproductions.outcome import Outcome, markdown_table
 from earshot_simulations.reproductions.printed import as_printed
@@ -63,7 +64,7 @@ SECURE_SUM = (
     _of("label_share", 0.2, 0.3, 0.5),
 )
 LOCAL_ROUTE = (
-    _of("dimensions", 4, 8, 16, 32),
+    _of("dimensions", 8, 16, 24, 32),
     _of("local_centroids", 4, 6, 10),
     _of("top_local_centroids", 1, 2, 4),
     _of("selection_method", *SelectionMethod),
@@ -87,8 +88,8 @@ of embeddings, and the choice of the best of several private clusterings. One se
 varied, the others are as usual; differences are against all as usual, paired by seed.
 
 {setup.described} On the secure-sum route ε is per phone, at δ = {discovery_budget.DELTA:g}; on the
-local route it is {recording_epsilon(setup.data[-1]):.3g} per recording in all. Seeds are those on
-which settings are chosen: no other reproduction reports them.
+local route the steps of sound add up to {added_up(Geometry.SPHERICAL):g} per recording. Seeds are
+those on which settings are chosen: no other reproduction reports them.
 
 *Scaling*: the secure-sum route and our local one cluster directions, so that no scale of an
 embedding matters. The thesis clusters points of [-1, 1]^d, where the entries of an embedding are

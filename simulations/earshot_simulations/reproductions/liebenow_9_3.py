@@ -19,12 +19,12 @@ from earshot_simulations.reproductions.comparison import (
     plain_logarithmic,
 )
 from earshot_simulations.reproductions.contenders import (
+    BUDGETS_DESCRIBED,
     CONTENDERS,
     DESCRIBED,
     NO_NOISE_AT_ALL,
     WITHOUT,
     Setup,
-    budgets,
 )
 from earshot_simulations.reproductions.outcome import Outcome, markdown_table
 from earshot_simulations.sweeps.phase import ARI_TEST, ARI_TRAIN
@@ -51,7 +51,7 @@ After Figure 9.3a of Liebenow (2022), by the adjusted Rand index (ARI) of the pu
 against the truth. Training is on recordings that phones took part with, testing on such as no phone
 has; the thesis tests on all of them together, those of the phones included.
 
-{setup.described} {budgets()}
+{setup.described} {BUDGETS_DESCRIBED}
 
 {DESCRIBED}
 
@@ -84,7 +84,7 @@ After Figure 9.3b of Liebenow (2022): training accuracy (adjusted Rand index) by
 recordings of a phone, {", ".join(map(str, MANY if full else FEW))} on average. The thesis scales
 its axis so that its three curves can be compared; here it is not scaled.
 
-{setup.described} The number of recordings is what varies. {budgets()}
+{setup.described} The number of recordings is what varies. {BUDGETS_DESCRIBED}
 
 {DESCRIBED}
 

@@ -17,11 +17,11 @@ from earshot_simulations.reproductions.comparison import (
     panels_for,
 )
 from earshot_simulations.reproductions.contenders import (
+    BUDGETS_DESCRIBED,
     CONTENDERS,
     DESCRIBED,
     NO_NOISE_AT_ALL,
     Setup,
-    budgets,
 )
 from earshot_simulations.reproductions.outcome import Outcome, markdown_table
 from earshot_simulations.sweeps.phase import CENTROID_NAMES, NAMES
@@ -54,7 +54,7 @@ have the name of the recording next to them. The lower row of the picture counts
 how many held-out recordings get their right name from the centroid next to them. A centroid that
 has no name, because no label's votes stand clear of the noise, counts as wrong in both.
 
-{setup.described} The fraction that is labelled is what varies. {budgets()}
+{setup.described} The fraction that is labelled is what varies. {BUDGETS_DESCRIBED}
 
 {DESCRIBED}
 

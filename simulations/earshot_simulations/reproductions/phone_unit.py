@@ -4,16 +4,12 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
-from typing import Any
-
-from msgspec.structs import astuple
+from typing import Any, cast
 
 from earshot_protocol.phases.discovery_budget import DELTA, usual_cells
-from earshot_protocol.phases.learning import Budget
-from earshot_protocol.privacy.calibration import largest_scale
-from earshot_protocol.privacy.events import Event
+from earshot_protocol.phases.learning import PhaseParameters
+from earshot_protocol.phases.learning_budget import affordable
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_simulations.learning.settings import NO_NOISE, Discovery
 from earshot_simulations.reproductions.comparison import (
@@ -97,17 +93,9 @@ def _local(setup: Setup, data: str, phones: int) -> Arm:
     epsilon = ALSO_LOCAL[phones]
     labels: dict[str, str | float] = {"phones": phones, "epsilon": epsilon, "cells": ""}
     crowd: dict[str, Any] = {"phones": phones, "dropout": DROPOUT}
-    usual = setup.arm(_LOCAL, data, labels, **crowd).phases[0]
-
-    def budget(scale: float) -> Budget:
-        return Budget(*(scale * each for each in astuple(usual.budget)))
-
-    def events(scale: float) -> list[Event]:
-        spent = replace(usual, budget=budget(scale)).expenses()
-        return [each.event for each in spent if each.release.unit is Unit.PHONE]
-
-    scale = largest_scale(events, epsilon, DELTA, least=1e-7, most=1e4)
-    return setup.arm(_LOCAL, data, labels, **crowd, budget=budget(scale))
+    usual = setup.arm(_LOCAL, data, labels, **crowd).phases[0].any_parameters()
+    budget = affordable(cast(PhaseParameters, usual), epsilon, Unit.PHONE).budget
+    return setup.arm(_LOCAL, data, labels, **crowd, budget=budget)
 
 
 def _draw(found: Sequence[Measured], path: Path) -> None:

@@ -74,7 +74,7 @@ def render(results: Table) -> str:
     sections = [_small_multiples(results, setting) for setting in plan.varied]
     return document(
         title=f"a sweep of {counted(plan.runs, 'run')}",
-        kicker="Earshot · a sweep of simulated learning phases",
+        kicker="Earshot · a sweep of simulated phases",
         headline=f"{counted(plan.runs, 'run')}: {shape}"
         + (f", over {', '.join(plan.varied)}." if plan.varied else ", nothing varies."),
         notes=alert(warning) if warning else "",

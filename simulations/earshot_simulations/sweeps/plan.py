@@ -68,14 +68,17 @@ class Plan:
         _refuse_unused(base, changes, each)
         held = [dict(flat(plain(configuration(settings)))) for settings in each]
         touched = dict.fromkeys(name for point in changes for name in point)
+        places = dict.fromkeys(place for each in held for place in each)
         varied = tuple(
             place
             for name in touched  # in the order of whoever wrote them
-            for place in held[0]
+            for place in places
             if (place == name or place.startswith(f"{name}."))
-            and any(other[place] != held[0][place] for other in held)
+            and any(other.get(place) != held[0].get(place) for other in held)
         )
-        labels = [{name: point[name] for name in varied} for point in held]
+        labels: list[dict[str, Any]] = [
+            {name: point.get(name) for name in varied} for point in held
+        ]
         _refuse_equal(labels)
         arms = tuple(
             Arm(label, SIMULATED, tuple(replace(settings, seed=seed) for seed in chosen))
@@ -150,7 +153,8 @@ def _nested(base: Changes, point: Changes) -> dict[str, Any]:
     for name, value in point.items():
         outer, _, inner = name.partition(".")
         if inner:
-            held = entries.get(outer, {})
+            held = entries.get(outer)
+            held = {} if held is None else held  # what is left open, such as a budget
             if not isinstance(held, Mapping):
                 raise InvalidParametersError(f"{outer}={held!r}: must be a table, as {name} varies")
             entries[outer] = {**held, inner: value}

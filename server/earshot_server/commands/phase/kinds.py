@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeVar
 
 import msgspec
 import typer
@@ -12,11 +12,12 @@ import typer
 from earshot_protocol.encoder_file import EncoderFile, read
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.geometry import Geometry
+from earshot_protocol.phases import discovery_budget, learning_budget
 from earshot_protocol.phases.discovery import DiscoveryParameters
-from earshot_protocol.phases.discovery_budget import DIMENSIONS, cell_counts, noises
+from earshot_protocol.phases.discovery_budget import cell_counts, noises
 from earshot_protocol.phases.labelling import LabellingParameters
 from earshot_protocol.phases.labelling_budget import noises as noises_of_votes
-from earshot_protocol.phases.learning import USUAL_BUDGET, Budget, PhaseParameters
+from earshot_protocol.phases.learning import Budget, PhaseParameters
 from earshot_protocol.phases.parameters import Parameters, parse_budget
 from earshot_protocol.phases.statistics import HISTOGRAM, StatisticsParameters
 from earshot_protocol.shipped_encoders import SHIPPED_ENCODERS, packaged
@@ -26,9 +27,8 @@ from earshot_server.commands.routes import check_options, given
 from earshot_server.discovery.route import Discovery
 from earshot_server.phases.labelling import usual_threshold
 
-_BUDGET = dict(zip(Budget.names(), msgspec.structs.astuple(USUAL_BUDGET), strict=True))
+_Parameters = TypeVar("_Parameters", bound=Parameters)
 _EPSILON = 0.25
-_LOCAL_DIMENSIONS = 8
 _SHIPPED = ", ".join(SHIPPED_ENCODERS)
 
 SECURE_SUM = f"--discovery {Discovery.SECURE_SUM}"
@@ -42,7 +42,7 @@ _OPTIONS = {
         *("encoder", "dimensions"),
     },
     LOCAL: {
-        *("budget", "recordings", "encoder", "dimensions"),
+        *("budget", "epsilon", "delta", "recordings", "encoder", "dimensions"),
         *("local_centroids", "top_local_centroids", "top_global_centroids"),
         *("clustering_runs", "selection_method", "centroid_votes", "label_votes"),
     },
@@ -84,19 +84,29 @@ def parameters_of(kind: str, options: Mapping[str, Any]) -> Parameters:
         EarshotError: says which option is wrong and what would be accepted.
     """
     parameters, completed = _KINDS[kind]
-    values = {**options, **completed(options)}
+    return _asked(parameters, {**options, **completed(options)})
+
+
+def _asked(parameters: type[_Parameters], values: Mapping[str, Any]) -> _Parameters:
+    """Parameters of a kind, from options by the names of its fields; others are left out."""
     return parameters(
         **{name: values[name] for name in parameters.__struct_fields__ if name in values}
     )
 
 
+def _epsilon(options: Mapping[str, Any]) -> float:
+    """ε of a phase by secure sums, per phone."""
+    given: float | None = options["epsilon"]
+    return discovery_budget.EPSILON if given is None else given
+
+
 def _discovery(options: Mapping[str, Any]) -> dict[str, Any]:
-    epsilon, delta, sums = (options[name] for name in ("epsilon", "delta", "sums"))
+    delta, sums, dimensions = (options[name] for name in ("delta", "sums", "dimensions"))
+    epsilon = _epsilon(options)
     cells, most = cell_counts(
         options["phones"], epsilon, delta, options["cells"], options["most_cells"]
     )
-    dimensions = options["dimensions"]
-    dimensions = DIMENSIONS if dimensions is None else dimensions
+    dimensions = discovery_budget.DIMENSIONS if dimensions is None else dimensions
     encoder = _encoder(options["encoder"])
     start = encoder.start_centroids(dimensions, cells)
     noise = noises(
@@ -118,13 +128,24 @@ def _discovery(options: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _learning(options: Mapping[str, Any]) -> dict[str, Any]:
-    budget, dimensions = parse_budget(options["budget"], Budget.names()), options["dimensions"]
-    return {
+    epsilon, geometry = options["epsilon"], Geometry.SPHERICAL
+    usual = learning_budget.BUDGETS[geometry]
+    given = parse_budget(options["budget"], Budget.names())
+    if given and epsilon is not None:
+        raise InvalidInputError(f"--epsilon and --budget: {learning_budget.ONE_OF_THEM}")
+    dimensions = options["dimensions"]
+    values = {
         "encoder": _encoder(options["encoder"]).card.name,
-        "dimensions": _LOCAL_DIMENSIONS if dimensions is None else dimensions,
-        "geometry": Geometry.SPHERICAL,
-        "budget": Budget(*(_BUDGET | budget).values()),
+        "dimensions": learning_budget.DIMENSIONS if dimensions is None else dimensions,
+        "geometry": geometry,
+        "budget": msgspec.structs.replace(
+            usual, **{name.replace("-", "_"): value for name, value in given.items()}
+        ),
     }
+    if epsilon is not None:
+        asked = _asked(PhaseParameters, {**options, **values})
+        values["budget"] = learning_budget.affordable(asked, epsilon).budget
+    return values
 
 
 def _statistics(options: Mapping[str, Any]) -> dict[str, Any]:
@@ -136,7 +157,7 @@ def _statistics(options: Mapping[str, Any]) -> dict[str, Any]:
 def _labelling(options: Mapping[str, Any]) -> dict[str, Any]:
     chosen: Samples = options["chosen_samples"]
     noise = noises_of_votes(
-        options["epsilon"],
+        _epsilon(options),
         options["delta"],
         samples=chosen.points.rows,
         check_share=options["check_share"],
@@ -148,9 +169,7 @@ def _labelling(options: Mapping[str, Any]) -> dict[str, Any]:
         "check_noise": noise.check,
     }
     if options["threshold"] is None:
-        given = {**options, **values, "threshold": 1.0}
-        names = LabellingParameters.__struct_fields__
-        asked = LabellingParameters(**{name: given[name] for name in names if name in given})
+        asked = _asked(LabellingParameters, {**options, **values, "threshold": 1.0})
         values["threshold"] = usual_threshold(asked)
     return values
 

@@ -12,7 +12,7 @@ from msgspec import to_builtins
 
 from earshot_protocol.api import StartPhase
 from earshot_protocol.errors import InvalidInputError
-from earshot_protocol.phases import discovery_budget, labelling_budget
+from earshot_protocol.phases import discovery_budget, labelling_budget, learning_budget
 from earshot_protocol.phases.parameters import hierarchy_of
 from earshot_protocol.privacy.local_mechanisms import SelectionMethod
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER, SHIPPED_ENCODERS
@@ -39,7 +39,7 @@ def start(
         Discovery | None,
         typer.Option(
             help="How environments are found: secure-sum, the default, protects phones; local, "
-            "the thesis's, protects recordings, and no phone as it comes takes part."
+            "the thesis's, protects recordings, and no phone takes part by default."
         ),
     ] = None,
     statistics: Annotated[
@@ -76,11 +76,12 @@ def start(
         float, typer.Option(help="Fraction of phones an adversary may control.")
     ] = 0.05,
     epsilon: Annotated[
-        float,
+        float | None,
         typer.Option(
-            help="ε of the whole phase, per phone; with --discovery secure-sum and --samples."
+            help=f"ε of the whole phase, per phone; by default {discovery_budget.EPSILON:g}. With "
+            "--discovery local per recording, in place of --budget."
         ),
-    ] = discovery_budget.EPSILON,
+    ] = None,
     delta: Annotated[float, typer.Option(help="δ of it.")] = discovery_budget.DELTA,
     threshold: Annotated[
         float | None,
@@ -118,7 +119,7 @@ def start(
         typer.Option(
             help="With --discovery local: recordings of a phone, on average; a public number."
         ),
-    ] = 100,
+    ] = learning_budget.RECORDINGS,
     contacts: Annotated[
         int, typer.Option(help="With --statistics: the most contacts that a phone counts.")
     ] = 8,
@@ -141,22 +142,34 @@ def start(
     ] = DEFAULT_ENCODER,
     dimensions: Annotated[
         int | None,
-        typer.Option(help="Of the points that phones sort (default 32) or, locally, cluster (8)."),
+        typer.Option(
+            help="Of the points that phones sort, by default "
+            f"{discovery_budget.DIMENSIONS}; with --discovery local, that they cluster, by default "
+            f"{learning_budget.DIMENSIONS}."
+        ),
     ] = None,
     local_centroids: Annotated[
         int, typer.Option(help="With --discovery local: centroids a phone computes (k).")
-    ] = 6,
-    top_local_centroids: Annotated[int, typer.Option(help="Of those, published (k*).")] = 2,
-    top_global_centroids: Annotated[int, typer.Option(help="Centroids the vote keeps (g*).")] = 10,
+    ] = learning_budget.LOCAL_CENTROIDS,
+    top_local_centroids: Annotated[
+        int, typer.Option(help="Of those, published (k*).")
+    ] = learning_budget.TOP_LOCAL_CENTROIDS,
+    top_global_centroids: Annotated[
+        int, typer.Option(help="Centroids the vote keeps (g*).")
+    ] = learning_budget.TOP_GLOBAL_CENTROIDS,
     selection_method: Annotated[
         SelectionMethod,
         typer.Option("--selection", help="How a phone chooses which centroids it publishes."),
     ] = SelectionMethod.NOISY_MAX,
     clustering_runs: Annotated[
-        int, typer.Option(help="How often a phone clusters, in the mean, to keep the best.")
+        int, typer.Option(help="How often a phone clusters, on average, to keep the best.")
     ] = 1,
-    centroid_votes: Annotated[int, typer.Option(help="Ones in a ballot of the first vote.")] = 3,
-    label_votes: Annotated[int, typer.Option(help="Ones in a ballot of the second vote.")] = 3,
+    centroid_votes: Annotated[
+        int, typer.Option(help="Ones in a ballot of the first vote.")
+    ] = learning_budget.CENTROID_VOTES,
+    label_votes: Annotated[
+        int, typer.Option(help="Ones in a ballot of the second vote.")
+    ] = learning_budget.LABEL_VOTES,
     name: Annotated[str, typer.Option(help="What people call the phase; not unique.")] = "",
     cohort: Annotated[
         str, typer.Option(help="NAME,NAME: gather phones of these cohorts only; default: all.")

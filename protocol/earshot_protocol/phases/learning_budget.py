@@ -1,0 +1,83 @@
+"""From what a learning phase may cost to its budget, and what is usual.
+
+This is the one place that says the defaults of the thesis's local route: whoever simulates, starts,
+prices or proposes a learning phase reads them here.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Mapping
+from types import MappingProxyType
+
+import msgspec
+
+from earshot_protocol.geometry import Geometry
+from earshot_protocol.phases.learning import Budget, PhaseParameters
+from earshot_protocol.privacy.calibration import largest_scale
+from earshot_protocol.privacy.events import Event
+from earshot_protocol.privacy.mechanisms import Unit
+
+BUDGETS: Mapping[Geometry, Budget] = MappingProxyType(
+    {
+        Geometry.EUCLIDEAN: Budget(
+            clustering=1.0, selection=0.25, centroid_vote=0.5, label_vote=0.5
+        ),
+        # Sound needs all that a phone allows: private clustering pays for every dimension, from one
+        # phone's recordings alone.
+        Geometry.SPHERICAL: Budget(
+            clustering=2.0, selection=0.125, centroid_vote=0.25, label_vote=0.5
+        ),
+    }
+)
+"""Per recording: with two centroids published it adds up to ε = 2.5 in the plane, 3 for sound."""
+DIMENSIONS = 24
+"""In which sound is clustered, d."""
+RECORDINGS = 200
+"""Of a phone, N: as many as it holds that hears seven a day and keeps them for 28 days. A phone
+that holds fewer pays less than is said of it; one that holds more counts what it holds."""
+LOCAL_CENTROIDS = 6
+TOP_LOCAL_CENTROIDS = 2
+TOP_GLOBAL_CENTROIDS = 10
+"""k, k* and g*."""
+CENTROID_VOTES = 3
+LABEL_VOTES = 10
+"""Ones in a ballot of each vote. One recording changes a ballot by two at most however many ones it
+may have, so a phone names every place that it knows; choosing among a hundred candidates, it does
+better to be choosy (docs/decisions/0042)."""
+
+ONE_OF_THEM = (
+    "give one of them; an ε of the whole phase is split as the default budget is, and a budget "
+    "says the ε of each step"
+)
+"""Why an ε and a budget at once are refused."""
+
+
+# Simulations, forecasts and reports ask for the same phase again and again.
+@functools.lru_cache(maxsize=64)
+def affordable(
+    parameters: PhaseParameters, epsilon: float, unit: Unit = Unit.RECORDING
+) -> PhaseParameters:
+    """The same phase with its budget scaled so that all of it costs ε, and hardly less.
+
+    How the budget is split between the steps stays as it is. The cost is the composed one
+    (`composed_epsilon`) at the phase's own δ.
+
+    Args:
+        parameters: of the phase; only the proportions of its budget count.
+        epsilon: ε of the whole phase, at least 10⁻⁹.
+        unit: in which it is to cost that.
+
+    Raises:
+        InvalidParametersError: an ε or δ out of range, or no budget costs so little: a δ that is no
+            more than what secure sums may fail by.
+    """
+
+    def scaled(scale: float) -> PhaseParameters:
+        budget = Budget(*(scale * each for each in msgspec.structs.astuple(parameters.budget)))
+        return msgspec.structs.replace(parameters, budget=budget)
+
+    def events(scale: float) -> Iterable[Event]:
+        return [each.event(unit) for each in scaled(scale).plan().mechanisms.values()]
+
+    return scaled(largest_scale(events, epsilon, parameters.delta, least=1e-7, most=1e4))
