@@ -41,10 +41,9 @@ TOP_LOCAL_CENTROIDS = 2
 TOP_GLOBAL_CENTROIDS = 10
 """k, k* and g*."""
 CENTROID_VOTES = 3
-LABEL_VOTES = 10
-"""Ones in a ballot of each vote. One recording changes a ballot by two at most however many ones it
-may have, so a phone names every place that it knows; choosing among a hundred candidates, it does
-better to be choosy (docs/decisions/0042)."""
+"""Ones in a ballot of the first vote. A ballot of the second has one for each centroid that was
+kept: one recording changes a ballot by two at most however many ones it may have, so a phone names
+every place that it knows (docs/decisions/0042)."""
 
 ONE_OF_THEM = (
     "give one of them; an ε of the whole phase is split as the default budget is, and a budget "
