@@ -24,6 +24,7 @@ from earshot_protocol.rules import Rule
 from earshot_server.phases.costs import together
 from earshot_server.phases.forecast import Refusal, forecast
 from earshot_simulations.learning.reading import reading, try_it
+from earshot_simulations.learning.routes import Routes
 from earshot_simulations.learning.settings import (
     NO_NOISE,
     Agreement,
@@ -174,8 +175,9 @@ def test_notes_say_how_few_names_stand_clear_and_nothing_where_most_do(clear: in
 
 
 def test_the_command_to_try_is_of_the_same_route() -> None:
-    assert "--discovery local " in try_it(Discovery.LOCAL)
-    assert "--discovery" not in try_it(Discovery.SECURE_SUM)
+    assert "--discovery local " in try_it(Routes.LOCAL)
+    assert "--discovery both " in try_it(Routes.BOTH)
+    assert "--discovery" not in try_it(Routes.SECURE_SUM)
 
 
 def test_epsilon_and_a_budget_at_once_are_refused() -> None:

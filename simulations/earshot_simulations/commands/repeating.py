@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from dataclasses import replace
 from pathlib import Path
@@ -12,7 +11,7 @@ import typer
 
 from earshot_protocol.errors import InvalidInputError
 from earshot_server.commands.routes import given
-from earshot_simulations.commands.running import run_and_write, summarize
+from earshot_simulations.commands.running import print_each, run_and_write, summarize
 from earshot_simulations.learning.differences import WHERE
 
 if TYPE_CHECKING:
@@ -37,7 +36,7 @@ def repeated(
 
     Args:
         context: of the command.
-        kept: its `result.json`, or the folder of it.
+        kept: its `result.json`, or the folder of it; or that of a run of both routes.
         where: it runs this time, by the names of `WHERE`.
         out: as for a run.
         overwrite: as for a run.
@@ -57,24 +56,32 @@ def repeated(
         )
     from earshot_simulations.learning.repetition import outcome, repeatable
     from earshot_simulations.learning.run import result
-    from earshot_simulations.learning.written import read
+    from earshot_simulations.learning.written import read_each
 
-    then = read(kept)
-    settings, changed = repeatable(then)
-    if changed:
-        print(f"other than then: {_named(changed)}; figures may differ", file=sys.stderr)
-    run = run_and_write(replace(settings, **where), out, overwrite)
-    now = result(run)
-    differs = outcome(then, now)
+    kept_runs = read_each(kept)
+    asked = {}
+    for route, each in kept_runs.items():
+        settings, changed = repeatable(each)
+        asked[route] = replace(settings, **where)
+        if changed:
+            print(f"other than then: {_named(changed)}; figures may differ", file=sys.stderr)
+    runs = run_and_write(asked, out, overwrite)
+    now = {route: result(run) for route, run in runs.items()}
+    differs = {route: outcome(kept_runs[route], figures) for route, figures in now.items()}
     if as_json:
-        pairs = {name: {"then": pair[0], "now": pair[1]} for name, pair in differs.items()}
-        told = {"same": not differs, "differs": pairs, "result": now}
-        print(json.dumps(told, indent=2, allow_nan=False))
+        told = {route: _plain(differs[route], figures) for route, figures in now.items()}
+        print_each(told)
     else:
         summarize(now, out)
-        print(f"{'repeated':<22} {_named(differs) if differs else 'the same, bit for bit'}")
-    if differs or run.interrupted:
+        same = [_named(pairs) if pairs else "the same, bit for bit" for pairs in differs.values()]
+        print(f"{'repeated':<22} {'; '.join(dict.fromkeys(same))}")
+    if any(differs.values()) or any(run.interrupted for run in runs.values()):
         raise typer.Exit(1)
+
+
+def _plain(differs: Mapping[str, Pair], now: Mapping[str, Any]) -> dict[str, Any]:
+    pairs = {name: {"then": pair[0], "now": pair[1]} for name, pair in differs.items()}
+    return {"same": not differs, "differs": pairs, "result": now}
 
 
 def _named(pairs: Mapping[str, Pair]) -> str:

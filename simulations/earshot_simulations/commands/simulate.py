@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import json
 import os
+from collections.abc import Mapping
 from dataclasses import fields
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
 
@@ -19,8 +19,9 @@ from earshot_server.commands.routes import check_options, given
 from earshot_server.discovery.route import Discovery
 from earshot_simulations.adversary.adversary import Adversary
 from earshot_simulations.commands.repeating import repeated
-from earshot_simulations.commands.running import run_and_write, summarize
+from earshot_simulations.commands.running import print_each, run_and_write, summarize
 from earshot_simulations.commands.simulated_labelling import labelling
+from earshot_simulations.learning.routes import Routes
 from earshot_simulations.learning.settings import (
     NO_BUDGET,
     NO_NOISE,
@@ -112,10 +113,11 @@ def simulate(
         ),
     ] = _DEFAULT.policy,
     discovery: Annotated[
-        Discovery | None,
+        Routes | None,
         typer.Option(
-            help="secure-sum protects phones; local, the thesis's, protects recordings. The first "
-            "unless an option of the second is given."
+            help="secure-sum protects phones; local, the thesis's, protects recordings; both run "
+            "one after the other on a crowd that hears once. The first unless an option of the "
+            "second is given."
         ),
     ] = None,
     summation: Annotated[
@@ -168,19 +170,27 @@ def simulate(
         ),
     ] = None,
     out: Annotated[
-        Path | None, typer.Option(help="New folder for result.json and report.html.")
+        Path | None,
+        typer.Option(
+            help="New folder for result.json and report.html; of both routes for one report.html, "
+            "and for both files of each in folders local and secure-sum."
+        ),
     ] = None,
     overwrite: Annotated[
-        bool, typer.Option("--overwrite", help="Replace these two files where --out has them.")
+        bool, typer.Option("--overwrite", help="Replace these files where --out has them.")
     ] = False,
     as_json: Annotated[
-        bool, typer.Option("--json", help="Print result.json, and nothing else.")
+        bool,
+        typer.Option(
+            "--json", help="Print result.json, or those of both routes, and nothing else."
+        ),
     ] = False,
 ) -> None:
     """Run one phase over simulated phones, every phone with its real cryptography.
 
     By default a discovery phase, by secure sums; with --discovery local a learning phase, the
-    thesis's: phones cluster and publish, and two votes keep and name what is found.
+    thesis's: phones cluster and publish, and two votes keep and name what is found. With
+    --discovery both each of them, on a crowd that hears once.
     """
     if context.invoked_subcommand is not None:
         return
@@ -190,45 +200,58 @@ def simulate(
         return
     chosen = dict(locals())  # every setting is an option of its name
     options = {field.name: chosen[field.name] for field in fields(Settings)}
-    options["discovery"] = _route(context, discovery, budget)
-    if budget is not None:
-        if epsilon is not None:
-            raise InvalidInputError(f"--epsilon and --budget: {learning_budget.ONE_OF_THEM}")
-        silent = budget.strip() == NO_BUDGET
-        options |= {"epsilon": NO_NOISE} if silent else {}
-        options["budget"] = None if silent else whole_budget(budget)
+    routes = _routes(context, discovery, budget)
     options["heterogeneity"] = named_numbers(Heterogeneity, heterogeneity)
     options["adversary"] = named_numbers(Adversary, adversary)
-    settings = Settings(**options)
-    settings.check()
+    if budget is not None:
+        silent = budget.strip() == NO_BUDGET
+        if epsilon is not None and (silent or routes is not Routes.BOTH):
+            raise InvalidInputError(f"--epsilon and --budget: {learning_budget.ONE_OF_THEM}")
+        options |= {"epsilon": NO_NOISE} if silent else {}
+        options["budget"] = None if silent else whole_budget(budget)
+    asked = {route: _settings(options, route) for route in routes.each}
+    for settings in asked.values():
+        settings.check()
 
     from earshot_simulations.learning.reading import REAL_SOUND, try_it
     from earshot_simulations.learning.run import result
 
-    run = run_and_write(settings, out, overwrite)
+    runs = run_and_write(asked, out, overwrite)
+    results = {route: result(run) for route, run in runs.items()}
     if as_json:
-        print(json.dumps(result(run), indent=2, allow_nan=False))
+        print_each(results)
     else:
-        summarize(result(run), out)
+        summarize(results, out)
         if data == SOUNDSCAPES and encoder is None:
-            unheard = REAL_SOUND[settings.discovery]
+            unheard = ". ".join(REAL_SOUND[route] for route in asked)
             print(
                 f"{'real sound':<22} The encoder knows these scenes. {unheard}. Try yours, "
-                f"FOLDER/CLASS/*.wav: {try_it(settings.discovery)}"
+                f"FOLDER/CLASS/*.wav: {try_it(routes)}"
             )
-    if run.interrupted:
+    if any(run.interrupted for run in runs.values()):
         raise typer.Exit(1)
 
 
 app.command("labelling")(labelling)
 
 
-def _route(context: typer.Context, discovery: Discovery | None, budget: str | None) -> Discovery:
+def _routes(context: typer.Context, discovery: Routes | None, budget: str | None) -> Routes:
     """How environments are found: as is said, or as the options that are given mean it."""
     said = given(context)
     if budget is not None and budget.strip() == NO_BUDGET:
         said -= {"budget"}
     local = said & OPTIONS[Discovery.LOCAL]
-    chosen = discovery or (Discovery.LOCAL if local else Discovery.SECURE_SUM)
-    check_options(context, said, chosen, OPTIONS, "--discovery ")
+    chosen = discovery or (Routes.LOCAL if local else Routes.SECURE_SUM)
+    if chosen is not Routes.BOTH:
+        check_options(context, said, Discovery(chosen), OPTIONS, "--discovery ")
     return chosen
+
+
+def _settings(options: Mapping[str, Any], route: Discovery) -> Settings:
+    """Those of one route: of both, each has its own part of what is given."""
+    own = dict(options, discovery=route)
+    if route is Discovery.SECURE_SUM:
+        own["budget"] = None
+    elif own["budget"] is not None:
+        own["epsilon"] = None
+    return Settings(**own)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from earshot_protocol.privacy.significance import LEVEL
 from earshot_server.dashboard.groups import groups, numbers
-from earshot_server.dashboard.wording import NOTHING, UNNAMED, counted, real, votes, whole
+from earshot_server.dashboard.wording import NOTHING, UNNAMED, real, votes, whole
 from earshot_simulations.learning import cell_pictures, charts, plane
 from earshot_simulations.learning.markup import figure, grid, lead, section, table
+from earshot_simulations.learning.pictured import Step, heard, numbered
 from earshot_simulations.learning.run import Run
-from earshot_simulations.learning.wording import percent
 
 KIND = "discovery phase"
 
@@ -32,40 +32,34 @@ def pictures(run: Run) -> str:
         "all phones move the cells to where sound is, and a last one counts labels in each. "
         "Every picture shows the same plane."
     )
-    if frame.explained is not None:
-        words += (
-            f" The {run.points.shape[1]} dimensions are projected on the two in which the points "
-            f"differ most; these hold {percent(frame.explained)} of their variance."
-        )
-    shown = grid(
-        figure(
-            "1. What the phones heard",
-            f"A sample of {counted(len(run.points), 'recording')}, coloured by true scene. "
-            "No phone and no server knows this picture.",
-            plane.recordings(run, frame),
-        ),
-        figure(
-            "2. Public start centroids and their cells",
+    shown = numbered(heard(run, frame), *steps(run, frame))
+    return section("The discovery phase", lead(f"{words} {plane.projection(frame)}") + grid(*shown))
+
+
+def steps(run: Run, frame: plane.Frame) -> tuple[Step, ...]:
+    """The steps that follow hearing, one after the other."""
+    return (
+        Step(
+            "Public start centroids and their cells",
             "Crosses come with the encoder, and nobody's sound is in them. A recording has the "
             "colour of the cell that it falls into.",
             cell_pictures.start(run, frame),
         ),
-        figure(
-            "3. Where sums moved them",
+        Step(
+            "Where sums moved them",
             "Blue crosses are cells in which phones' sound stood clear of the noise in the last "
             "sum, with a line from their start; grey ones are the others, beside the fullest cells "
             "or where they began. Where few cells hear nearly everything, further ones are placed "
             "beside them.",
             cell_pictures.moved(run, frame),
         ),
-        figure(
-            "4. Named environments",
+        Step(
+            "Named environments",
             "Cells with a name that stands clear of the noise; those of one colour are one "
             "environment. Grey crosses have none.",
             cell_pictures.named(run, frame),
         ),
     )
-    return section("The discovery phase", lead(words) + shown)
 
 
 def environments(run: Run) -> str:

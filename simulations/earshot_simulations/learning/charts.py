@@ -76,7 +76,7 @@ def centroid_votes(run: Run) -> Picture | None:
 
 def label_histogram(run: Run) -> Picture | None:
     """Recordings per label, as published centroids name them and as they are; None if uncounted."""
-    if not (run.label_histogram.any() and run.true_histogram.any()):
+    if not run.true_histogram.any():
         return None
     order = _largest(np.maximum(run.label_histogram, run.true_histogram))
     names = [short(run.label_names[label]) for label in order]

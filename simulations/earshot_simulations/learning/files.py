@@ -1,16 +1,21 @@
-"""The files that a person keeps of a simulated phase."""
+"""The files that a person keeps of a simulated phase, or of one on each route."""
 
 from __future__ import annotations
 
 import json
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
+from earshot_simulations.learning.routes import Routes
 from earshot_simulations.learning.run import Run, result
+from earshot_simulations.learning.settings import Discovery
 
-RESULT = "result.json"
-FILES = (RESULT, "report.html")
+RESULT, REPORT = "result.json", "report.html"
+FILES = (RESULT, REPORT)
 """All that `write` writes."""
+FILES_OF_BOTH = (REPORT, *(f"{route}/{name}" for route in Routes.BOTH.each for name in FILES))
+"""All that `write_both` writes."""
 
 
 def write(run: Run, folder: Path) -> None:
@@ -27,7 +32,25 @@ def write(run: Run, folder: Path) -> None:
 
     folder.mkdir(parents=True, exist_ok=True)
     replace_file(folder / RESULT, json.dumps(result(run), indent=2, allow_nan=False) + "\n")
-    replace_file(folder / "report.html", render(run))
+    replace_file(folder / REPORT, render(run))
+
+
+def write_both(runs: Mapping[Discovery, Run], folder: Path) -> None:
+    """Write `report.html` on both routes together, and what `write` does in a folder for each.
+
+    What an earlier run left under these names goes, so that all that is there is of these runs.
+
+    Args:
+        runs: by route; the second is missing where the first was interrupted.
+        folder: created if it is not there; other files in it stay as they are.
+    """
+    from earshot_simulations.learning.routes_page import render
+
+    for name in FILES_OF_BOTH + FILES:
+        (folder / name).unlink(missing_ok=True)
+    for route, run in runs.items():
+        write(run, folder / route)
+    replace_file(folder / REPORT, render(runs))
 
 
 def replace_file(path: Path, content: str | bytes) -> None:

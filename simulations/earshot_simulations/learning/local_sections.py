@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from earshot_protocol.privacy.significance import LEVEL
-from earshot_server.dashboard.wording import NOTHING, UNNAMED, counted, real, whole
+from earshot_server.dashboard.wording import NOTHING, UNNAMED, real, whole
 from earshot_simulations.learning import charts, plane
 from earshot_simulations.learning.markup import figure, grid, lead, section, table
+from earshot_simulations.learning.pictured import Step, heard, numbered
 from earshot_simulations.learning.run import Run
 from earshot_simulations.learning.wording import percent
 
@@ -27,36 +28,30 @@ def pictures(run: Run) -> str:
     """What the steps made of the phones' sound, in one plane."""
     frame = plane.frame(run.points)
     words = "Every picture shows the same plane. Grey points are what the phones heard."
-    if frame.explained is not None:
-        words += (
-            f" The {run.points.shape[1]} dimensions are projected on the two in which the points "
-            f"differ most; these hold {percent(frame.explained)} of their variance."
-        )
-    shown = grid(
-        figure(
-            "1. What the phones heard",
-            f"A sample of {counted(len(run.points), 'recording')}, coloured by true scene. "
-            "No phone and no server knows this picture.",
-            plane.recordings(run, frame),
-        ),
-        figure(
-            "2. What they published",
+    shown = numbered(heard(run, frame), *steps(run, frame))
+    return section("The learning phase", lead(f"{words} {plane.projection(frame)}") + grid(*shown))
+
+
+def steps(run: Run, frame: plane.Frame) -> tuple[Step, ...]:
+    """The steps that follow hearing, one after the other."""
+    return (
+        Step(
+            "What they published",
             "The top centroids of all phones, with the noise that protects each recording.",
             plane.local_centroids(run, frame),
         ),
-        figure(
-            "3. What the server found",
+        Step(
+            "What the server found",
             "Centroids in one colour went into one global centroid, marked by a cross; "
             "grey ones are outliers.",
             plane.global_centroids(run, frame),
         ),
-        figure(
-            "4. What the votes made of it",
+        Step(
+            "What the votes made of it",
             "The kept global centroids with the label and the centroid votes each received.",
             plane.labelled_centroids(run, frame),
         ),
     )
-    return section("The learning phase", lead(words) + shown)
 
 
 def environments(run: Run) -> str:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import html
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from importlib import resources
 from string import Template
 
@@ -72,9 +72,26 @@ def details(summary: str, content: str) -> str:
     return f"<details><summary>{summary}</summary>{content}</details>"
 
 
+def figures(pairs: Mapping[str, str]) -> str:
+    """The figures at the head of a page, by what they are called."""
+    each = (f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in pairs.items())
+    return f'<dl class="figures">{"".join(each)}</dl>'
+
+
 def grid(*figures: str, kind: str = "grid") -> str:
     """Figures side by side, as the page's width allows."""
     return f'<div class="{kind}">{"".join(figures)}</div>'
+
+
+def card(title: str, *words: str) -> str:
+    """Paragraphs under a heading, framed like a picture."""
+    paragraphs = "".join(f"<p>{escaped(each)}</p>" for each in words)
+    return f'<div class="card"><h3>{escaped(title)}</h3>{paragraphs}</div>'
+
+
+def cards(*each: str) -> str:
+    """Cards below each other, in one place of a grid."""
+    return f'<div class="cards">{"".join(each)}</div>'
 
 
 def figure(title: str, words: str, picture: Picture | None, *below: str) -> str:

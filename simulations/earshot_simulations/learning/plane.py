@@ -17,6 +17,7 @@ from earshot_server.discovery.interface import LEFT_OUT, OUTLIER
 from earshot_simulations.learning import drawing
 from earshot_simulations.learning.drawing import Picture
 from earshot_simulations.learning.run import Floats, Integers, Run
+from earshot_simulations.learning.wording import percent
 
 _MARKERS = ("o", "s", "^", "D")
 """Beyond ten groups the shape of the marks changes, too."""
@@ -83,6 +84,16 @@ def frame(points: Floats) -> Frame:
     low, high = placed.min(axis=0), placed.max(axis=0)
     margin = 0.08 * max(float((high - low).max()), 1e-6)
     return Frame(mean, directions, explained, low - margin, high + margin)
+
+
+def projection(plane: Frame) -> str:
+    """Say what is projected on it, and what of it is lost; empty where nothing is."""
+    if plane.explained is None:
+        return ""
+    return (
+        f"The {len(plane.mean)} dimensions are projected on the two in which the points differ "
+        f"most; these hold {percent(plane.explained)} of their variance."
+    )
 
 
 def recordings(run: Run, plane: Frame) -> Picture:

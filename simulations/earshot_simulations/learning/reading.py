@@ -8,6 +8,7 @@ from earshot_protocol.privacy.significance import are_clear
 from earshot_protocol.shipped_encoders import SHIPPED_ENCODERS
 from earshot_server.dashboard.wording import counted
 from earshot_simulations.adversary.success import Success
+from earshot_simulations.learning.routes import Routes
 from earshot_simulations.learning.settings import (
     BLOBS,
     SOUNDSCAPES,
@@ -33,9 +34,9 @@ _MOSTLY = 0.5
 """The share of places found that are named clearly, from which on a note has nothing to add."""
 
 
-def try_it(discovery: Discovery) -> str:
-    """The command that simulates the same route over sound of one's own."""
-    route = f"--discovery {discovery} " if discovery is Discovery.LOCAL else ""
+def try_it(routes: Routes) -> str:
+    """The command that simulates the same over sound of one's own."""
+    route = "" if routes is Routes.SECURE_SUM else f"--discovery {routes} "
     return f"earshot simulate {route}--data FOLDER --recordings 100 --dropout 0.1 --out out/real"
 
 

@@ -19,6 +19,7 @@ from earshot_simulations.learning.markup import (
     document,
     escaped,
     figure,
+    figures,
     grid,
     lead,
     section,
@@ -108,7 +109,8 @@ def command_line(configuration: Mapping[str, object]) -> str:
     """The command that repeats the run, quoted for a shell, one option a line."""
     parts = ["earshot simulate"]
     taken = configuration.get("discovery")
-    others = {name for way, names in OPTIONS.items() if taken not in (None, way) for name in names}
+    ways = [way for way in OPTIONS if taken in OPTIONS and way != taken]
+    others = {name for way in ways for name in OPTIONS[way]}
     for name, value in configuration.items():
         if value is None or value is False or value == {} or name in others:
             continue
@@ -126,12 +128,12 @@ def _figures(run: Run) -> str:
     costs, clear = run.together, _clear_part(run)
     route = cell_sections if run.by_sums else local_sections
     what, counts = route.found(run)
-    figures = {
+    pairs = {
         "phones stayed": f"{whole(run.survivors)} / {whole(run.phones)}",
         what: counts,
-        "clustering (ARI), held out": _optional(run.ari_test, "{:.2f}".format),
-        "clustering (ARI), heard": _optional(run.ari_train, "{:.2f}".format),
-        "right name, held out": _optional(run.label_accuracy, percent),
+        "clustering (ARI), held out": optional(run.ari_test, "{:.2f}".format),
+        "clustering (ARI), heard": optional(run.ari_train, "{:.2f}".format),
+        "right name, held out": optional(run.label_accuracy, percent),
         **({} if clear is None else {"right name, clear of the noise": percent(clear)}),
         "ε per recording / phone (zero-out)": " / ".join(
             real(costs[unit].epsilon) for unit in (Unit.RECORDING, Unit.PHONE)
@@ -141,8 +143,7 @@ def _figures(run: Run) -> str:
         "wall-clock time": duration(run.seconds),
         "peak memory": f"{whole(run.peak_memory_mb)} MB",
     }
-    pairs = (f"<div><dt>{name}</dt><dd>{value}</dd></div>" for name, value in figures.items())
-    return f'<dl class="figures">{"".join(pairs)}</dl>'
+    return figures(pairs)
 
 
 def _privacy(run: Run) -> str:
@@ -301,5 +302,6 @@ def _notes(run: Run) -> str:
     return section("Notes", details(summary, f'<ul class="notes">{items}</ul>'))
 
 
-def _optional(value: _Value | None, write: Callable[[_Value], str]) -> str:
+def optional(value: _Value | None, write: Callable[[_Value], str]) -> str:
+    """A value as it is written; a dash for one that a run never came to."""
     return NOTHING if value is None else write(value)

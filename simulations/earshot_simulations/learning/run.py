@@ -128,6 +128,11 @@ class Run:
     seconds: float = 0.0
 
     @property
+    def stopped(self) -> bool:
+        """Whether something from outside ended it: nobody knows what it would have come to."""
+        return self.interrupted is not None and not self.interrupted.startswith(PHASE_FAILED)
+
+    @property
     def by_sums(self) -> bool:
         """Whether environments were found by secure sums over cells."""
         return self.start_centroids is not None

@@ -45,6 +45,7 @@ from earshot_simulations.populations import (
     SoundFolder,
     Soundscapes,
 )
+from earshot_simulations.populations.hearing import hearing_once
 
 SUMMATIONS: Mapping[names.Summation, Summation] = {
     names.Summation.REAL: BELL,
@@ -53,6 +54,8 @@ SUMMATIONS: Mapping[names.Summation, Summation] = {
 """What the settings name."""
 
 HEAR = "hear"
+HEARD = ("phones", "recordings", "scenes", "data", "encoder", "heterogeneity", "seed")
+"""Settings that decide what phones hear, but not how it is projected nor what of it is labelled."""
 _PICTURED_POINTS = 4000
 _PICTURED_PHONES = 200
 
@@ -141,6 +144,45 @@ def simulate(settings: Settings, progress: Progress = _no_progress) -> Run:
             peak_memory_mb=engine.peak_memory() / 2**20,
             seconds=time.perf_counter() - started,
         )
+
+
+def simulate_routes(
+    asked: Mapping[names.Discovery, Settings], progress: Progress = _no_progress
+) -> dict[names.Discovery, Run]:
+    """Run the phases of several routes one after the other; one crowd hears once for all of them.
+
+    Each is what `simulate` makes of its settings, bit for bit. Ctrl-C, or an engine that breaks,
+    ends the run under way early, and no further one is begun; a phase that fails is one of them.
+
+    Args:
+        asked: what to simulate on each route, in order.
+        progress: called as work goes on, with the route before the name of a step.
+
+    Raises:
+        InvalidParametersError, InvalidInputError, ClusterError: as `simulate`, for any of them
+            before any work.
+    """
+    if len(asked) == 1:
+        return {route: simulate(settings, progress) for route, settings in asked.items()}
+    for settings in asked.values():
+        settings.check()
+        with closing(open_population(settings)) as population:
+            settings.parameters(population).check_feasible()
+    runs: dict[names.Discovery, Run] = {}
+    with hearing_once():
+        try:
+            for route, settings in asked.items():
+                runs[route] = simulate(settings, partial(_of_route, progress, route))
+                if runs[route].stopped:
+                    break
+        except KeyboardInterrupt:  # between two runs
+            if not runs:
+                raise
+    return runs
+
+
+def _of_route(progress: Progress, route: str, what: str, done: int, total: int) -> None:
+    progress(what if what == HEAR else f"{route}, {what}", done, total)
 
 
 @contextmanager

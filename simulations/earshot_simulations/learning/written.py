@@ -12,6 +12,7 @@ from earshot_protocol.errors import InvalidInputError
 from earshot_simulations.learning.configuration import settings_of
 from earshot_simulations.learning.files import RESULT
 from earshot_simulations.learning.provenance import digest
+from earshot_simulations.learning.routes import Routes
 from earshot_simulations.learning.run import DIGEST
 from earshot_simulations.learning.settings import Discovery, Settings
 
@@ -44,6 +45,27 @@ class Written:
         return settings_of(self.figures["configuration"])
 
 
+def read_each(path: Path) -> dict[Discovery, Written]:
+    """The runs that a folder holds, by route: one, or those of both routes on one crowd.
+
+    Args:
+        path: of `result.json`, or of a folder that `earshot simulate --out` wrote.
+
+    Raises:
+        InvalidInputError: as `read`.
+    """
+    return {
+        written.settings.discovery: written for written in map(read, _of_routes(path) or [path])
+    }
+
+
+def _of_routes(folder: Path) -> list[Path]:
+    """The folders of single routes in one that has no result of its own."""
+    if (folder / RESULT).exists():
+        return []
+    return [folder / route for route in Routes.BOTH.each if (folder / route / RESULT).exists()]
+
+
 def read(path: Path) -> Written:
     """A run that was written by `earshot simulate --out`.
 
@@ -61,6 +83,11 @@ def read(path: Path) -> Written:
     try:
         figures = json.loads(file.read_bytes())
     except FileNotFoundError:
+        if inner := _of_routes(path):
+            raise InvalidInputError(
+                f"{path}: holds a run of each route; name one of them: "
+                f"{' or '.join(map(str, inner))}"
+            ) from None
         raise InvalidInputError(
             f"{file}: there is no such file; name the {RESULT} of a run, or its folder"
         ) from None

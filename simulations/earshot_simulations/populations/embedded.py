@@ -1,9 +1,10 @@
-"""Phones that hear sound: every second is embedded once, and kept in a temporary file."""
+"""Phones that hear sound: every second is embedded once, and its point lies in a file."""
 
 from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterable, Iterator
+from contextlib import suppress
 from functools import lru_cache
 from itertools import chain
 from pathlib import Path
@@ -18,6 +19,7 @@ from earshot_protocol.checks import whole
 from earshot_protocol.errors import InvalidParametersError, WrongStateError
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.start_centroids import CentroidSet
+from earshot_simulations.populations.hearing import PREFIX, heard
 from earshot_simulations.populations.population import Crowd, Population
 
 Progress = Callable[[int, int], None]
@@ -25,10 +27,11 @@ Progress = Callable[[int, int], None]
 
 
 class EmbeddedSound(Population):
-    """What all populations of sound share: embed once, then answer from the file.
+    """What all populations of sound share: embed, project, then answer from the file.
 
     Files, so that many processes share them and memory stays bounded. They lie in the system's
-    temporary folder (TMPDIR), and go with `close` or with the object that made them.
+    temporary folder (TMPDIR), and go with `close` or with the object that made them. Embeddings of
+    full length are gone before that, unless populations hear within `hearing.hearing_once`.
     """
 
     geometry = Geometry.SPHERICAL
@@ -73,7 +76,9 @@ class EmbeddedSound(Population):
         self._on_phones = 0
 
     def prepare(self) -> None:
-        """Embed every recording, in `jobs` processes; calls after the first do nothing.
+        """Embed and project every recording; calls after the first do nothing.
+
+        Embedding takes `jobs` processes, and is left out where a population has heard the same.
 
         Raises:
             InvalidInputError: if a class of the folder has no usable second on either side.
@@ -81,10 +86,11 @@ class EmbeddedSound(Population):
         """
         if self._files is not None:
             return
-        self._folder = TemporaryDirectory(prefix="earshot-", ignore_cleanup_errors=True)
+        self._folder = TemporaryDirectory(prefix=PREFIX, ignore_cleanup_errors=True)
         self._files = Path(self._folder.name)
         try:
-            self._on_phones = self._embed_all(self._files)
+            with heard((self._sound(), *self._made_by()), self._embed_all) as sound:
+                self._on_phones = self._arrange(sound, self._files)
         except BaseException:
             self.close()
             raise
@@ -122,8 +128,28 @@ class EmbeddedSound(Population):
             raise WrongStateError("prepare the population first (or use it as a context manager)")
         return np.memmap(self._files / name, dtype=kind, mode="r")
 
+    def _made_by(self) -> tuple[Path | None, int]:
+        """The encoder's file, and when it was written."""
+        return self._encoder_file, changed(self._encoder_file)
+
+    def _projected(self, sound: Path) -> Iterator[NDArray[np.float32]]:
+        """The points of all that was heard, in its order, some rows at a time."""
+        opened = _current(self._encoder_file)
+        with (sound / EMBEDDINGS).open("rb") as file:
+            while block := file.read(_ROWS_AT_ONCE * opened.dimensions * 4):
+                rows = np.frombuffer(block, np.float32).reshape(-1, opened.dimensions)
+                yield opened.project(rows, self.dimensions)
+
     @abstractmethod
-    def _embed_all(self, folder: Path) -> int:
+    def _sound(self) -> object:
+        """All but the encoder that what is embedded depends on, as its `repr` says it."""
+
+    @abstractmethod
+    def _embed_all(self, sound: Path) -> None:
+        """Write `EMBEDDINGS` to a folder, and what else `_arrange` needs to know of them."""
+
+    @abstractmethod
+    def _arrange(self, sound: Path, folder: Path) -> int:
         """Write `POINTS`: what phones hear, then what is held out; how many are the phones'."""
 
     @abstractmethod
@@ -144,14 +170,14 @@ class EmbeddedSound(Population):
 
 POINTS = "points"
 """The file of all points, float32."""
+EMBEDDINGS = "embeddings"
+"""The file of what was heard before it is projected, float32: as long as the encoder makes them."""
+_ROWS_AT_ONCE = 2**14
 
 
-def embedded(
-    sound: NDArray[np.float32], dimensions: int, encoder: Path | None
-) -> NDArray[np.float32]:
-    """Points of seconds at the encoder's rate, one a row."""
-    opened = _current(encoder)
-    return opened.project(opened.embed(sound), dimensions)
+def embedded(sound: NDArray[np.float32], encoder: Path | None) -> NDArray[np.float32]:
+    """Embeddings of seconds at the encoder's rate, one a row."""
+    return _current(encoder).embed(sound)
 
 
 def rate_heard(encoder: Path | None) -> int:
@@ -160,13 +186,20 @@ def rate_heard(encoder: Path | None) -> int:
 
 
 def _current(encoder: Path | None) -> Encoder:
-    return _opened(encoder, encoder.stat().st_mtime_ns if encoder else 0)
+    return _opened(encoder, changed(encoder))
 
 
 @lru_cache(maxsize=1)
 def _opened(encoder: Path | None, changed: int) -> Encoder:
     """Once in each process, and anew when the file has changed."""
     return open_encoder(encoder)
+
+
+def changed(file: Path | None) -> int:
+    """When a file was written last, in nanoseconds; 0 without one."""
+    with suppress(OSError):
+        return file.stat().st_mtime_ns if file else 0
+    return 0
 
 
 def no_progress(done: int, total: int) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
 from contextlib import suppress
-from dataclasses import dataclass
-from functools import lru_cache
+from dataclasses import astuple, dataclass
 from itertools import chain
 from pathlib import Path
 from typing import Any
@@ -20,9 +20,11 @@ from earshot_models.datasets.folder import load
 from earshot_models.datasets.splits import split
 from earshot_protocol.errors import InvalidInputError
 from earshot_simulations.populations.embedded import (
+    EMBEDDINGS,
     POINTS,
     EmbeddedSound,
     Progress,
+    changed,
     embedded,
     no_progress,
     rate_heard,
@@ -36,8 +38,8 @@ HELD_OUT_FRACTION = 0.25
 
 _BATCH = 8
 """Clips."""
-_KEPT_CLIPS = 4096
-"""Embedded clips that a process keeps: many phases over one folder embed it once."""
+_CUT = "cut"
+"""The file that says of each clip how many seconds of it were embedded, and what was skipped."""
 
 _MOST_NAMED = 5
 
@@ -87,20 +89,41 @@ class SoundFolder(EmbeddedSound):
         state = super().__getstate__()
         return {**state, "_sides": ((), ())} if self._files else state
 
-    def _embed_all(self, folder: Path) -> int:
-        training, held_out = self._sides
-        files = training + held_out
+    def _clips(self) -> list[Clip]:
+        """Those of both sides, in an order that no seed changes: all crowds hear this folder."""
+        return sorted(chain.from_iterable(self._sides), key=lambda clip: clip.path)
+
+    def _sound(self) -> object:
+        return [(clip.path, changed(clip.path)) for clip in self._clips()]
+
+    def _embed_all(self, sound: Path) -> None:
+        clips = self._clips()
         tasks = (
-            (files[first : first + _BATCH], self.dimensions, self._encoder_file)
-            for first in range(0, len(files), _BATCH)
+            (clips[first : first + _BATCH], self._encoder_file)
+            for first in range(0, len(clips), _BATCH)
         )
-        clips: list[_EmbeddedClip] = []
-        for batch in self._in_parallel(_embed_clips, tasks):
-            clips += batch
-            self._progress(len(clips), len(files))
-        self.skipped = tuple(chain.from_iterable(clip.skipped for clip in clips))
-        classes = self._by_class(clips[: len(training)], "hear")
-        others = self._by_class(clips[len(training) :], "hold out")
+        cut: list[tuple[int, list[tuple[str, ...]]]] = []
+        with (sound / EMBEDDINGS).open("wb") as file:
+            for batch in self._in_parallel(_embed_clips, tasks):
+                for embeddings, skipped in batch:
+                    file.write(embeddings.tobytes())
+                    cut.append((len(embeddings), [astuple(entry) for entry in skipped]))
+                self._progress(len(cut), len(clips))
+        (sound / _CUT).write_text(json.dumps(cut))
+
+    def _arrange(self, sound: Path, folder: Path) -> int:
+        cut = json.loads((sound / _CUT).read_text())
+        blocks = [np.empty((0, self.dimensions), np.float32), *self._projected(sound)]
+        ends = np.cumsum([seconds for seconds, _ in cut])
+        points = np.split(np.concatenate(blocks), ends[:-1])
+        by_path = {
+            clip.path: _EmbeddedClip(clip.label or "", own, [Skipped(*entry) for entry in skipped])
+            for clip, own, (_, skipped) in zip(self._clips(), points, cut, strict=True)
+        }
+        training, held_out = ([by_path[clip.path] for clip in side] for side in self._sides)
+        self.skipped = tuple(chain.from_iterable(clip.skipped for clip in training + held_out))
+        classes = self._by_class(training, "hear")
+        others = self._by_class(held_out, "hold out")
         self._seconds = _Seconds.index([[len(points) for points in clips] for clips in classes])
         rows = np.concatenate([*chain.from_iterable(classes), *self._balanced(others)])
         rows.tofile(folder / POINTS)
@@ -164,27 +187,15 @@ class _EmbeddedClip:
 
 
 def _embed_clips(
-    clips: tuple[Clip, ...], dimensions: int, encoder: Path | None
-) -> list[_EmbeddedClip]:
-    made = _changed(encoder)
-    return [_embed_clip(clip, _changed(clip.path), dimensions, encoder, made) for clip in clips]
-
-
-@lru_cache(maxsize=_KEPT_CLIPS)
-def _embed_clip(
-    clip: Clip, recorded: int, dimensions: int, encoder: Path | None, made: int
-) -> _EmbeddedClip:
-    rate = rate_heard(encoder)
-    seconds, skipped = _cut(clip, rate)
-    sound = np.array(seconds, np.float32).reshape(-1, rate)
-    return _EmbeddedClip(clip.label or "", embedded(sound, dimensions, encoder), skipped)
-
-
-def _changed(file: Path | None) -> int:
-    """When a file was written last, in nanoseconds; 0 without one."""
-    with suppress(OSError):
-        return file.stat().st_mtime_ns if file else 0
-    return 0
+    clips: list[Clip], encoder: Path | None
+) -> list[tuple[NDArray[np.float32], list[Skipped]]]:
+    """Embeddings of the usable seconds of each clip, and what of it was skipped."""
+    rate, found = rate_heard(encoder), []
+    for clip in clips:
+        seconds, skipped = _cut(clip, rate)
+        sound = np.array(seconds, np.float32).reshape(-1, rate)
+        found.append((embedded(sound, encoder), skipped))
+    return found
 
 
 def _refuse_below(rate: int, encoder: str, clips: Sequence[Clip]) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -12,6 +13,7 @@ from earshot_client.features import one_second
 from earshot_models.soundscapes import SCENES, synthesize
 from earshot_protocol.errors import InvalidParametersError
 from earshot_simulations.populations.embedded import (
+    EMBEDDINGS,
     POINTS,
     EmbeddedSound,
     Progress,
@@ -61,23 +63,37 @@ class Soundscapes(EmbeddedSound):
         crowd = Crowd(phones, recordings, scenes, labelled, seed, heterogeneity)
         super().__init__(crowd, SCENES[:scenes], dimensions, jobs, progress, encoder)
 
-    def _embed_all(self, folder: Path) -> int:
-        crowd, held_out = self._crowd, HELD_OUT_PER_SCENE * len(self.labels)
-        first = starts(map(crowd.count, range(self.phones)))
-        first.tofile(folder / _STARTS)
-        done, on_phones = 0, int(first[-1])
+    def _sound(self) -> object:
+        # Which recordings carry a label is nothing that anybody hears.
+        differ = replace(self._crowd.heterogeneity, labelled_correlation=0.0)
+        return self.name, replace(self._crowd, labelled=0.0, heterogeneity=differ)
+
+    def _embed_all(self, sound: Path) -> None:
+        first = self._starts()
+        done, total = 0, int(first[-1]) + HELD_OUT_PER_SCENE * len(self.labels)
         # Not through a memory map, where a full disk would end the process.
+        with (sound / EMBEDDINGS).open("wb") as file:
+            tasks = ((self._crowd, phones, self._encoder_file) for phones in _batches(first))
+            for embeddings in self._in_parallel(_embed_phones, tasks):
+                file.write(embeddings.tobytes())
+                done += len(embeddings)
+                self._progress(done, total)
+            generator = self._crowd.generator(Stream.HELD_OUT)
+            held_out = _embed_scenes(self._each_scene(), generator, self._encoder_file)
+            file.write(held_out.tobytes())
+        self._progress(total, total)
+
+    def _arrange(self, sound: Path, folder: Path) -> int:
+        first = self._starts()
+        first.tofile(folder / _STARTS)
         with (folder / POINTS).open("wb") as file:
-            how = self.dimensions, self._encoder_file
-            tasks = ((crowd, phones, *how) for phones in _batches(first))
-            for points in self._in_parallel(_embed_phones, tasks):
+            for points in self._projected(sound):
                 file.write(points.tobytes())
-                done += len(points)
-                self._progress(done, on_phones + held_out)
-            generator = crowd.generator(Stream.HELD_OUT)
-            file.write(_embed_scenes(self._each_scene(), generator, *how).tobytes())
-        self._progress(on_phones + held_out, on_phones + held_out)
-        return on_phones
+        return int(first[-1])
+
+    def _starts(self) -> NDArray[np.int64]:
+        """Where the recordings of each phone begin."""
+        return starts(map(self._crowd.count, range(self.phones)))
 
     def _rows(self, phone: int, scenes: NDArray[np.int16], generator: np.random.Generator) -> slice:
         start = int(self._stored(_STARTS, np.int64)[phone])
@@ -94,27 +110,22 @@ def _batches(first: NDArray[np.int64]) -> Iterator[range]:
         start = end
 
 
-def _embed_phones(
-    crowd: Crowd, phones: range, dimensions: int, encoder: Path | None
-) -> NDArray[np.float32]:
+def _embed_phones(crowd: Crowd, phones: range, encoder: Path | None) -> NDArray[np.float32]:
     scenes = np.concatenate([crowd.heard(phone)[0] for phone in phones])
-    generator = crowd.generator(Stream.SOUND, phones.start)
-    return _embed_scenes(scenes, generator, dimensions, encoder)
+    return _embed_scenes(scenes, crowd.generator(Stream.SOUND, phones.start), encoder)
 
 
 def _embed_scenes(
-    scenes: NDArray[np.int16],
-    generator: np.random.Generator,
-    dimensions: int,
-    encoder: Path | None,
+    scenes: NDArray[np.int16], generator: np.random.Generator, encoder: Path | None
 ) -> NDArray[np.float32]:
     """Synthesize and embed one second of each scene."""
-    points, rate = np.empty((len(scenes), dimensions), dtype=np.float32), rate_heard(encoder)
+    rate = rate_heard(encoder)
+    embeddings = []
     for start in range(0, len(scenes), _BATCH):
         part = scenes[start : start + _BATCH]
         sound = np.empty((len(part), rate), dtype=np.float32)
         for scene in np.unique(part):
             clips = synthesize(SCENES[scene], int(np.sum(part == scene)), generator, rate)
             sound[part == scene] = [one_second(clip, rate, rate) for clip in clips]
-        points[start : start + _BATCH] = embedded(sound, dimensions, encoder)
-    return points
+        embeddings.append(embedded(sound, encoder))
+    return np.concatenate(embeddings)

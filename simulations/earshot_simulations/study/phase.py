@@ -13,7 +13,7 @@ from earshot_protocol.phases.named_centroids import NamedCentroids
 from earshot_server.discovery.optics import NothingFoundError, Optics
 from earshot_simulations.learning.scoring import score
 from earshot_simulations.learning.settings import Settings
-from earshot_simulations.learning.simulation import heard_by_some, open_population
+from earshot_simulations.learning.simulation import HEARD, heard_by_some, open_population
 from earshot_simulations.populations import Population, Recordings
 from earshot_simulations.study.crowd import discover
 from earshot_simulations.study.heard import HeardByAll
@@ -32,11 +32,8 @@ from earshot_simulations.sweeps.sweep import Measure
 MOVED = "moved"
 """A figure of a phase beside those of `sweeps.phase`: how many cells stood clear of the noise."""
 
-_HEARS = (
-    *("phones", "recordings", "scenes", "data", "encoder", "labelled", "heterogeneity", "seed"),
-    *("dimensions", "discovery", "jobs"),
-)
-"""Settings on which it depends what phones hear."""
+_HEARS = (*HEARD, "labelled", "dimensions", "discovery", "jobs")
+"""Settings on which it depends what phones have to go on."""
 
 
 class _Heard(NamedTuple):
@@ -78,7 +75,7 @@ def at_once(settings: Settings) -> Figures:
 
 
 def _hear(settings: Settings) -> _Heard:
-    """What phones hear; phases that differ in nothing of it share the newest."""
+    """What phones hear, projected; phases that differ in nothing of it share the newest."""
     chosen = {name: value for name, value in vars(settings).items() if name in _HEARS}
     return _prepared(Settings(**chosen))
 

@@ -8,7 +8,7 @@ import numpy.typing as npt
 from earshot_protocol.geometry import Geometry, nearest
 from earshot_protocol.privacy.mechanisms import LEDGER_UNITS
 from earshot_server.accounting.accountant import composed_total
-from earshot_simulations.learning.run import PHASE_FAILED, Run
+from earshot_simulations.learning.run import Run
 from earshot_simulations.learning.settings import Settings
 from earshot_simulations.learning.simulation import simulate
 from earshot_simulations.sweeps.rows import Figures
@@ -38,7 +38,7 @@ def simulated(settings: Settings) -> Figures:
         KeyboardInterrupt: it was interrupted; half a phase is no figure.
     """
     run = simulate(settings)
-    if run.interrupted is not None and not run.interrupted.startswith(PHASE_FAILED):
+    if run.stopped:
         raise KeyboardInterrupt
     spent = composed_total(settings.expenses())
     epsilons = {EPSILONS[unit]: cost.epsilon for unit, cost in spent.items()}

@@ -5,7 +5,7 @@ from __future__ import annotations
 import functools
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 
@@ -17,6 +17,8 @@ from earshot_protocol.shipped_encoders import SHIPPED_ENCODERS
 from earshot_simulations.engine.quiet import let_cancelled_jobs_go
 from earshot_simulations.learning.differences import WHERE
 from earshot_simulations.learning.settings import BLOBS, SOUNDSCAPES, Engine, Settings
+from earshot_simulations.learning.simulation import HEARD
+from earshot_simulations.populations.hearing import Kept, hearing_once
 from earshot_simulations.sweeps.rows import Figures, opened
 
 PHASES = "phases"
@@ -90,8 +92,9 @@ def measured(
 ) -> list[tuple[Figures, ...]]:
     """Do every phase that the file does not hold, and keep it as soon as it is done.
 
-    A phase that several arms share is done once. What is interrupted loses the phases that are
-    under way, one per process; the next call does those and goes on.
+    A phase that several arms share is done once, and so is hearing for phases of one crowd, in
+    whichever process they run. What is interrupted loses the phases that are under way, one per
+    process; the next call does those and goes on.
 
     Args:
         arms: what to measure.
@@ -111,26 +114,39 @@ def measured(
     let_cancelled_jobs_go()
     asked = [arm.measurements() for arm in arms]
     phases = {phase.key: phase for each in asked for phase in each}
-    with opened(file) as rows:
-        # Those of one crowd go together: a measure may keep what its phones have heard.
-        due = sorted(
-            (phase for key, phase in phases.items() if key not in rows),
-            key=lambda phase: (phase.settings.phones, phase.settings.seed),
-        )
+    with opened(file) as rows, hearing_once(2 * processes) as kept:
+        due = [phase for key, phase in phases.items() if key not in rows]
         done = len(phases) - len(due)
         progress(PHASES, done, len(phases))
         parallel = Parallel(n_jobs=processes, return_as="generator_unordered", batch_size=1)
-        for key, figures in parallel(delayed(_figures)(phase) for phase in due):
+        tasks = (delayed(_figures)(phase, kept) for phase in _by_crowd(due, processes))
+        for key, figures in parallel(tasks):
             rows.append(key, phases[key].configuration, figures)
             done += 1
             progress(PHASES, done, len(phases))
         return [tuple(rows[phase.key] for phase in each) for each in asked]
 
 
-def _figures(phase: Phase) -> tuple[str, Figures]:
-    return phase.key, phase.measure.run(
-        replace(phase.settings, engine=Engine.LOCAL, address=None, jobs=1)
-    )
+def _by_crowd(due: Sequence[Phase], processes: int) -> Iterator[Phase]:
+    """Those of one crowd together, but one of each further crowd ahead, as many as processes.
+
+    So a process hears the next crowd while others go through the last one, and what phones have
+    heard is asked for while it is still kept.
+    """
+    crowds: dict[tuple[object, ...], list[Phase]] = {}
+    for phase in sorted(due, key=lambda phase: (phase.settings.phones, phase.settings.seed)):
+        heard = tuple(getattr(phase.settings, name) for name in HEARD)
+        crowds.setdefault(heard, []).append(phase)
+    phases = list(crowds.values())
+    for place in range(1 - processes, len(phases)):
+        yield from (each[0] for each in phases[place + processes - 1 :][:1])
+        yield from phases[place][1:] if place >= 0 else ()
+
+
+def _figures(phase: Phase, kept: Kept) -> tuple[str, Figures]:
+    settings = replace(phase.settings, engine=Engine.LOCAL, address=None, jobs=1)
+    with kept.used():
+        return phase.key, phase.measure.run(settings)
 
 
 @functools.lru_cache

@@ -1,0 +1,43 @@
+"""The steps of a phase as a page shows them: one picture each, in one plane."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from earshot_server.dashboard.wording import counted
+from earshot_simulations.learning import plane
+from earshot_simulations.learning.drawing import Picture
+from earshot_simulations.learning.markup import figure
+from earshot_simulations.learning.run import Run
+
+
+class Step(NamedTuple):
+    """A step of a phase.
+
+    Attributes:
+        title: of its picture.
+        words: that say more.
+        picture: None where a run that ended early never came to it.
+    """
+
+    title: str
+    words: str
+    picture: Picture | None
+
+
+def heard(run: Run, frame: plane.Frame) -> Step:
+    """The first step of all phases."""
+    return Step(
+        "What the phones heard",
+        f"A sample of {counted(len(run.points), 'recording')}, coloured by true scene. "
+        "No phone and no server knows this picture.",
+        plane.recordings(run, frame),
+    )
+
+
+def numbered(*steps: Step) -> list[str]:
+    """Steps as figures, in their order."""
+    return [
+        figure(f"{number}. {step.title}", step.words, step.picture)
+        for number, step in enumerate(steps, start=1)
+    ]

@@ -1,0 +1,263 @@
+"""What several populations hear alike is heard once, and is what each would have heard alone."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+import soundfile
+
+from earshot_client.encoder import default_encoder, rate_of
+from earshot_client.lite_rt_encoder import LiteRtEncoder
+from earshot_models.soundscapes import synthesize
+from earshot_simulations.learning.settings import Agreement, Discovery, Settings, Summation
+from earshot_simulations.learning.simulation import open_population
+from earshot_simulations.populations import (
+    Blobs,
+    Heterogeneity,
+    LiftedBlobs,
+    Population,
+    SoundFolder,
+)
+from earshot_simulations.populations.hearing import heard, hearing_once
+from earshot_simulations.sweeps.phase import SIMULATED
+from earshot_simulations.sweeps.rows import FILE
+from earshot_simulations.sweeps.sweep import Arm, Phase, _by_crowd, measured
+
+SMALL = Settings(
+    phones=5,
+    recordings=4,
+    scenes=2,
+    data="soundscapes",
+    corrupted=0.0,
+    policy=Agreement.ANYTHING,
+    summation=Summation.IDEAL,
+    jobs=1,
+)
+
+
+@pytest.fixture
+def embedded(monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many seconds the encoder was given, call by call; one in name, which takes no time."""
+    counts: list[int] = []
+
+    def counted(self: LiteRtEncoder, samples: np.ndarray) -> np.ndarray:
+        counts.append(len(samples))
+        return np.array(samples[:, : 8 * self.dimensions : 8], np.float32)
+
+    monkeypatch.setattr(LiteRtEncoder, "embed", counted)
+    return counts
+
+
+@pytest.fixture(autouse=True)
+def temporary(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The system's temporary folder, in which nothing may be left."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr(tempfile, "tempdir", str(folder))
+    yield folder
+    assert list(folder.iterdir()) == []
+
+
+@pytest.fixture(scope="module")
+def sounds(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    root, rate = tmp_path_factory.mktemp("sounds"), rate_of(default_encoder())
+    for label in ("rain", "train"):
+        (root / label).mkdir()
+        for number, sound in enumerate(synthesize(label, 4, np.random.default_rng(0), rate)):
+            soundfile.write(root / label / f"{number}.wav", sound, rate)
+    (root / "rain" / "broken.wav").write_bytes(b"not a sound")
+    return root
+
+
+def answers(population: Population) -> list[np.ndarray]:
+    with population:
+        heard = [population.recordings(phone) for phone in range(population.phones)]
+        return [*(column for each in heard for column in each), *population.held_out()]
+
+
+def check_same(one: list[np.ndarray], other: list[np.ndarray]) -> None:
+    for here, there in zip(one, other, strict=True):
+        np.testing.assert_array_equal(here, there)
+
+
+def test_one_hearing_serves_every_projection_and_every_labelling(embedded: list[int]) -> None:
+    correlated = Heterogeneity(labelled_correlation=0.5)
+    crowds = [
+        replace(SMALL, discovery=Discovery.LOCAL),
+        replace(SMALL, discovery=Discovery.SECURE_SUM),
+        replace(SMALL, labelled=0.9, dimensions=3, heterogeneity=correlated),
+    ]
+    alone = [answers(open_population(each)) for each in crowds]
+    assert sum(embedded) % 3 == 0
+    one_hearing = sum(embedded) // 3
+    embedded.clear()
+    with hearing_once():
+        together = [answers(open_population(each)) for each in crowds]
+    assert sum(embedded) == one_hearing
+    assert [each[0].shape[1] for each in together] == [crowd.projected for crowd in crowds]
+    for one, other in zip(alone, together, strict=True):
+        check_same(one, other)
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"seed": 1},
+        {"scenes": 3},
+        {"phones": 6},
+        {"recordings": 5},
+        {"encoder": "contrast-1"},
+        {"heterogeneity": Heterogeneity(concentration=9.0)},
+    ],
+)
+def test_another_crowd_hears_for_itself(other: dict[str, object], embedded: list[int]) -> None:
+    changed = replace(SMALL, **other)  # type: ignore[arg-type]
+    alone = answers(open_population(changed))
+    with hearing_once(2):
+        answers(open_population(SMALL))
+        before = len(embedded)
+        check_same(answers(open_population(changed)), alone)
+        assert len(embedded) > before
+
+
+def test_all_crowds_hear_one_folder_until_a_file_of_it_changes(
+    sounds: Path, embedded: list[int]
+) -> None:
+    crowds = [(20, 8, 0.5, 1, 8), (20, 8, 0.2, 2, 32), (3, 5, 0.5, 1, 8)]
+
+    def open_all() -> list[SoundFolder]:
+        return [SoundFolder(sounds, *crowd) for crowd in crowds]
+
+    alone = [answers(each) for each in open_all()]
+    assert sum(embedded) == 3 * 8
+    embedded.clear()
+    with hearing_once():
+        together = open_all()
+        for population, expected in zip(together, alone, strict=True):
+            check_same(answers(population), expected)
+            assert [entry.recording for entry in population.skipped] == ["rain/broken.wav"]
+        assert sum(embedded) == 8
+        later = (sounds / "rain" / "0.wav").stat().st_mtime_ns + 10**9
+        os.utime(sounds / "rain" / "0.wav", ns=(later, later))
+        answers(open_all()[0])
+        assert sum(embedded) == 16
+
+
+def test_points_in_the_plane_and_on_the_sphere_are_one_crowd() -> None:
+    parameters = 12, 10, 4, 0.4, 3
+    plane, sphere = Blobs(*parameters), LiftedBlobs(*parameters)
+    for phone in range(12):
+        flat, lifted = plane.recordings(phone), sphere.recordings(phone)
+        np.testing.assert_array_equal(flat.scenes, lifted.scenes)
+        np.testing.assert_array_equal(flat.labels, lifted.labels)
+        np.testing.assert_allclose(lifted.points[:, :2] / lifted.points[:, 2:], flat.points, 1e-4)
+    new, raised = plane.held_out(), sphere.held_out()
+    np.testing.assert_allclose(raised.points[:, :2] / raised.points[:, 2:], new.points, 1e-4)
+    assert plane.labels == sphere.labels
+
+
+def test_what_is_kept_is_bounded_and_the_longest_unused_goes_first(temporary: Path) -> None:
+    made: list[str] = []
+
+    def ask(name: str) -> None:
+        def hear(folder: Path) -> None:
+            made.append(name)
+            (folder / "sound").write_text(name)
+
+        with heard(name, hear) as folder:
+            assert (folder / "sound").read_text() == name
+        time.sleep(0.002)  # file systems tell times apart by that
+
+    with hearing_once(2) as kept:
+        for name in ("a", "b", "a", "c", "a", "b"):
+            ask(name)
+        places = [place for place in kept.folder.iterdir() if place.is_dir()]
+        assert len(places) == 2
+        with hearing_once(7) as inner:
+            assert inner is kept
+    assert made == ["a", "b", "c", "b"]
+    ask("a")  # outside nothing is kept
+    ask("a")
+    assert made[4:] == ["a", "a"]
+
+
+def test_what_was_interrupted_is_heard_anew() -> None:
+    def interrupted(folder: Path) -> None:
+        (folder / "half").touch()
+        raise KeyboardInterrupt
+
+    with hearing_once():
+        with pytest.raises(KeyboardInterrupt), heard("a", interrupted):
+            raise AssertionError("there is nothing to read")
+        with heard("a", lambda folder: (folder / "whole").touch()) as found:
+            assert [path.name for path in found.iterdir()] == ["whole"]
+
+
+HEAR_SLOWLY = """
+import sys, time
+from pathlib import Path
+from earshot_simulations.populations.hearing import Kept, heard
+
+def hear(folder):
+    with Path(sys.argv[2]).open("a") as lines:
+        lines.write("heard, ")
+    time.sleep(0.5)
+    (folder / "sound").write_text("rain")
+
+with Kept(Path(sys.argv[1]), 1).used(), heard("one crowd", hear) as found:
+    print((found / "sound").read_text(), end="")
+"""
+
+
+def test_of_several_processes_one_hears_and_the_others_wait(tmp_path: Path) -> None:
+    log = tmp_path / "log"
+    with hearing_once() as kept:
+        words = [sys.executable, "-c", HEAR_SLOWLY, str(kept.folder), str(log)]
+        # S603: the program is written above.
+        running = [subprocess.Popen(words, stdout=subprocess.PIPE) for _ in range(3)]  # noqa: S603
+        assert [process.communicate(timeout=60)[0] for process in running] == [b"rain"] * 3
+    assert log.read_text() == "heard, "
+
+
+def test_a_sweep_hears_each_crowd_once(tmp_path: Path, embedded: list[int]) -> None:
+    points = [
+        {"discovery": Discovery.LOCAL},
+        {"discovery": Discovery.SECURE_SUM, "labelled": 0.9},
+    ]
+    arms = [
+        Arm({}, SIMULATED, tuple(replace(SMALL, **point, seed=seed) for seed in (0, 1)))  # type: ignore[arg-type]
+        for point in points
+    ]
+    found = measured(arms, tmp_path / FILE)
+    for seed in (0, 1):
+        with open_population(replace(SMALL, seed=seed)):
+            pass
+    assert sum(embedded[: len(embedded) // 2]) == sum(embedded[len(embedded) // 2 :])
+    assert found[0][1] == SIMULATED.run(arms[0].phases[1])
+
+
+def test_phases_of_a_crowd_go_together_with_the_next_crowds_ahead() -> None:
+    phases = [
+        Phase(SIMULATED, replace(SMALL, seed=seed, epsilon=epsilon))
+        for epsilon in (1.0, 2.0, 3.0)
+        for seed in (2, 0, 1)
+    ]
+
+    def order(processes: int) -> list[int]:
+        given = list(_by_crowd(phases, processes))
+        assert {each.key for each in given} == {each.key for each in phases}
+        assert len(given) == len(phases)
+        return [each.settings.seed for each in given]
+
+    assert order(1) == [0, 0, 0, 1, 1, 1, 2, 2, 2]
+    assert order(2) == [0, 1, 0, 0, 2, 1, 1, 2, 2]
+    assert order(8) == [0, 1, 2, 0, 0, 1, 1, 2, 2]
