@@ -113,7 +113,7 @@ class DPLloyd:
         steps = box_grid(points)
         dimensions = steps.shape[1]
         count_epsilon, sum_epsilon = self.split(dimensions)
-        centroids = GRID * _box_packing(self.local_centroids, dimensions)
+        centroids = GRID * box_packing(self.local_centroids, dimensions)
         for _ in range(self.iterations(dimensions)):
             counts, sums = cluster_sums(steps, centroids, Geometry.EUCLIDEAN)
             counts += discrete_laplace(1 / count_epsilon, counts.shape, random)
@@ -165,7 +165,7 @@ class SphericalDPLloyd:
         """
         steps = sphere_grid(points)
         dimensions = steps.shape[1]
-        centroids = _sphere_packing(self.local_centroids, dimensions)
+        centroids = sphere_packing(self.local_centroids, dimensions)
         for rho in self.split():
             sigma = GRID / math.sqrt(2 * rho)
             _, sums = cluster_sums(steps, centroids, Geometry.SPHERICAL)
@@ -222,7 +222,7 @@ def _count_weight(dimensions: int) -> float:
 
 
 @functools.lru_cache(maxsize=64)
-def _box_packing(count: int, dimensions: int) -> npt.NDArray[np.float64]:
+def box_packing(count: int, dimensions: int) -> npt.NDArray[np.float64]:
     """Start centroids in [−1, 1]^d: a apart from the walls, 2a from each other, a by bisection.
 
     Read-only, as every caller shares it.
@@ -260,7 +260,7 @@ def _packed_apart(
 
 
 @functools.lru_cache(maxsize=64)
-def _sphere_packing(count: int, dimensions: int) -> npt.NDArray[np.float64]:
+def sphere_packing(count: int, dimensions: int) -> npt.NDArray[np.float64]:
     """Start centroids of length one: each the farthest of many random ones from those before.
 
     Read-only, as every caller shares it.

@@ -73,7 +73,7 @@ def textbook_dp_lloyd(
 def test_dp_lloyd_without_noise_is_the_textbook(dimensions: int) -> None:
     points = blobs(dimensions, 4, 150, dimensions)
     found = dp_lloyd(6, 1e7, 150).cluster(points, source(1))
-    start = clustering._box_packing(6, dimensions).tolist()
+    start = clustering.box_packing(6, dimensions).tolist()
     expected = np.array(textbook_dp_lloyd(points.tolist(), start, 7))
     assert found.dtype == np.float32
     np.testing.assert_allclose(found, expected, atol=2e-4)
@@ -84,7 +84,7 @@ def test_spherical_without_noise_is_the_textbook(dimensions: int) -> None:
     generator = np.random.default_rng(dimensions)
     points = generator.standard_normal((300, dimensions))
     found = spherical(4, 1e9, 1e-6, 300, iterations=5).cluster(points, source(2))
-    centroids = clustering._sphere_packing(4, dimensions)
+    centroids = clustering.sphere_packing(4, dimensions)
     for _ in range(5):
         sums = np.zeros_like(centroids)
         for point in points:
@@ -243,8 +243,8 @@ def test_the_grid_is_reached_at_the_walls_and_not_passed() -> None:
 
 
 @pytest.mark.parametrize(("count", "dimensions"), [(1, 1), (2, 1), (6, 2), (20, 2), (10, 16)])
-def test_box_packing_keeps_its_distance(count: int, dimensions: int) -> None:
-    packing = clustering._box_packing(count, dimensions)
+def testbox_packing_keeps_its_distance(count: int, dimensions: int) -> None:
+    packing = clustering.box_packing(count, dimensions)
     assert packing.shape == (count, dimensions)
     wall = 1 - np.abs(packing).max()
     gaps = [np.linalg.norm(packing[i] - packing[j]) for i in range(count) for j in range(i)]
@@ -258,13 +258,13 @@ def test_box_packing_keeps_its_distance(count: int, dimensions: int) -> None:
 
 def test_packing_many_in_high_dimensions_ends_soon() -> None:
     before = time.process_time()
-    clustering._box_packing.__wrapped__(64, 128)
-    clustering._sphere_packing.__wrapped__(64, 128)
+    clustering.box_packing.__wrapped__(64, 128)
+    clustering.sphere_packing.__wrapped__(64, 128)
     assert time.process_time() - before < 5
 
 
-def test_sphere_packing_is_spread_and_of_length_one() -> None:
-    packing = clustering._sphere_packing(10, 8)
+def testsphere_packing_is_spread_and_of_length_one() -> None:
+    packing = clustering.sphere_packing(10, 8)
     np.testing.assert_allclose(np.linalg.norm(packing, axis=1), 1)
     cosines = packing @ packing.T - 2 * np.eye(10)
     assert cosines.max() < 0.3  # ten independent directions: above 0.5 nineteen times in twenty

@@ -123,7 +123,8 @@ def test_killed_between_any_two_tasks_the_phones_come_to_the_same(tmp_path: Path
     for name in ("steady", "killed"):
         (tmp_path / name).mkdir()
     steady = crowd_result(tmp_path / "steady", kill=False)
-    assert set(steady.labels) == {0, 1}
+    # A third candidate may have no name (-1); both environments have theirs.
+    assert set(steady.labels) - {-1} == {0, 1}
     assert crowd_result(tmp_path / "killed", kill=True) == steady
 
 

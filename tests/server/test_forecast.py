@@ -24,7 +24,7 @@ from earshot_protocol.api import StartPhase
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.phases.discovery import DiscoveryParameters
 from earshot_protocol.phases.discovery_budget import noises
-from earshot_protocol.phases.learning import Budget
+from earshot_protocol.phases.learning import CENTROID_VOTE, Budget
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.privacy.accounting import total
@@ -40,6 +40,7 @@ from earshot_server.commands.phase import prospects
 from earshot_server.discovery.cells import moved_cells
 from earshot_server.discovery.optics import Optics
 from earshot_server.phases.coordinator import Coordinator
+from earshot_server.phases.expected import least_clear
 from earshot_server.phases.forecast import Forecast, forecast
 from earshot_server.records import CohortRecord
 from earshot_server.store.memory import MemoryPhaseStore
@@ -154,8 +155,11 @@ def test_votes_are_shared_among_environments() -> None:
     # 750 phones with three votes each, over ten environments.
     assert centroid.expected == label.expected == 225.0
     assert (centroid.environments, centroid.clear) == (10, 10)
-    # A name must also be clear of its runner-up, and there are as many cells as labels.
-    assert label.needed > centroid.needed
+    # The first vote is among a hundred candidates. A name must also be clear of its runner-up.
+    noise = parameters.plan().mechanisms[CENTROID_VOTE].noise(parameters.phones)
+    assert centroid.needed == least_clear((noise,), 100)
+    cells = parameters.top_global_centroids * len(parameters.labels)
+    assert label.needed > least_clear((noise,), cells)
 
 
 def test_few_phones_find_less_and_hardly_any_nothing() -> None:

@@ -16,7 +16,8 @@ from earshot_simulations.engine.interface import AGREES, Scenario
 from earshot_simulations.engine.local import LocalEngine
 from earshot_simulations.learning.settings import NO_NOISE
 from earshot_simulations.populations import LiftedBlobs
-from earshot_simulations.study.crowd import HeardByAll, discover
+from earshot_simulations.study.crowd import discover
+from earshot_simulations.study.heard import HeardByAll
 
 SETTINGS = Settings(
     phones=150,

@@ -8,6 +8,7 @@ from support.steps import STEPS, Step
 
 from earshot_client.store.memory import MemoryStore
 from earshot_protocol.errors import WrongStateError
+from earshot_protocol.geometry import Geometry
 from earshot_protocol.messages import Wait, decode_answer
 from earshot_protocol.phases.learning import (
     CENTROID_VOTE,
@@ -16,6 +17,7 @@ from earshot_protocol.phases.learning import (
     GlobalCentroids,
     LocalCentroids,
 )
+from earshot_protocol.phases.learning_budget import BUDGETS
 from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.secure_sum.bell import BELL
 from earshot_protocol.secure_sum.interface import Summation
@@ -45,7 +47,7 @@ def engine(
     return LocalEngine(Scenario(population, seed, summation, AGREES), processes)
 
 
-def cluster_tasks(budget: Budget = SETTINGS.budget) -> dict[int, bytes]:
+def cluster_tasks(budget: Budget = BUDGETS[Geometry.EUCLIDEAN]) -> dict[int, bytes]:
     parameters = msgspec.structs.replace(PARAMETERS, budget=budget)
     return {
         phone: encode(Cluster(phase=PHASE, index=phone, parameters=parameters))

@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from support.documented import blocks
 
 import earshot_simulations
 from earshot_client.encoder import default_encoder, encoder_path
@@ -39,7 +40,7 @@ def output_of(example: str, folder: Path) -> list[str]:
     return run.stdout.splitlines()
 
 
-ONE_PHASE, SWEEP = re.findall(r"```python\n(.*?)```", TEXT, flags=re.DOTALL)
+ONE_PHASE, SWEEP = blocks(TEXT, "python")
 
 
 @pytest.mark.slow

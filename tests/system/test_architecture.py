@@ -1,4 +1,4 @@
-"""docs/architecture.md walks through code that is there, in an order in which it is called."""
+"""docs/architecture.md and docs/thesis.md name code that is there; walks go as it is called."""
 
 from __future__ import annotations
 
@@ -8,8 +8,10 @@ from pathlib import Path
 
 import pytest
 
-TEXT = (Path(__file__).parents[2] / "docs" / "architecture.md").read_text(encoding="utf-8")
-NAMES = sorted(set(re.findall(r"`(earshot_[a-z_]+(?:\.\w+)+)`", TEXT)))
+DOCS = Path(__file__).parents[2] / "docs"
+TEXT = (DOCS / "architecture.md").read_text(encoding="utf-8")
+THESIS = (DOCS / "thesis.md").read_text(encoding="utf-8")
+NAMES = sorted(set(re.findall(r"`(earshot_[a-z_]+(?:\.\w+)+)`", TEXT + THESIS)))
 FILES = sorted(set(re.findall(r"`((?:tests|docs|protocol|client|server)/[\w/.]+)`", TEXT)))
 WALKS = re.findall(r"^\*\*(One [\w ]+)\*\*", TEXT, re.MULTILINE)
 

@@ -1,4 +1,4 @@
-"""The code of the embedding guide and of the README does what they say, and has their types."""
+"""The code of the embedding guide does what it says; programs of pages have their types."""
 
 from __future__ import annotations
 
@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from support.documented import blocks
 from support.phone_server import PhoneServer, Reply, serving
 
 import earshot_client
@@ -22,18 +23,14 @@ from earshot_protocol.wire import encode
 
 ROOT = Path(__file__).parents[2]
 GUIDE = (ROOT / "docs" / "embedding.md").read_text(encoding="utf-8")
-README = (ROOT / "README.md").read_text(encoding="utf-8")
+ARCHITECTURE = (ROOT / "docs" / "architecture.md").read_text(encoding="utf-8")
 KEY = bytes(range(32))
 NOWHERE = "http://127.0.0.1:9"
 
 
-def examples(text: str) -> list[str]:
-    return re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
-
-
 @pytest.fixture
 def app() -> dict[str, Any]:
-    (example,) = examples(GUIDE)
+    _, example = blocks(GUIDE, "python")  # test_readme.py runs the first
     names: dict[str, Any] = {}
     # S102: the program is the one that the guide shows.
     exec(compile(example, "embedding.md", "exec"), names)  # noqa: S102
@@ -102,7 +99,7 @@ def test_a_visit_needs_an_invitation_and_asks_the_conditions_before_the_network(
 @pytest.mark.slow
 def test_the_examples_pass_a_strict_type_checker(tmp_path: Path) -> None:
     files = []
-    for number, example in enumerate([*examples(GUIDE), *examples(README)]):
+    for number, example in enumerate([*blocks(GUIDE, "python"), *blocks(ARCHITECTURE, "python")]):
         files.append(tmp_path / f"example_{number}.py")
         files[-1].write_text(example, encoding="utf-8")
     assert len(files) == 3

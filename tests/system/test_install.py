@@ -21,6 +21,7 @@ from pathlib import Path
 import pytest
 import yaml
 from support.closure import distributions
+from support.documented import blocks, section
 from support.networked import await_, own_port
 
 from earshot_client.store.memory import MemoryStore
@@ -311,31 +312,37 @@ def check_unit(machine: Machine) -> None:
         assert (verified.returncode, verified.stderr) == (0, "")
 
 
-# ------------------------------------------------------------------------- the README's own page
+# ------------------------------------------------------------- what the pages tell operators to do
 
 
-def page() -> tuple[str, str, str]:
-    """The operator's commands in the README: to install, to serve, and for fifty phones."""
+def documented() -> tuple[str, str, str, str]:
+    """To install and to serve, by the README; for fifty phones in two phases, by operations."""
     readme = (ROOT / "README.md").read_text("utf-8")
-    section = readme.partition("\n## For operators")[2].partition("\n## ")[0]
-    first, phones, *_ = re.findall(r"```sh\n(.*?)```", section, flags=re.DOTALL)
-    install, serve = first.splitlines()
-    return install, serve.partition(" #")[0], phones
+    operations = (ROOT / "docs" / "operations.md").read_text("utf-8")
+    (first,) = blocks(section(readme, "Serving"), "sh")
+    install, serve = (line.partition(" #")[0].strip() for line in first.splitlines())
+    fifty = section(operations, "Fifty phones on one machine")
+    again, discovery, learning = blocks(fifty, "sh")
+    assert again.partition(" #")[0] == serve
+    return install, serve, discovery, learning
 
 
-def test_the_readme_installs_serves_and_runs_phones() -> None:
-    install, serve, phones = page()
+def test_the_pages_install_serve_and_run_phones_by_both_routes() -> None:
+    install, serve, discovery, learning = documented()
     assert install == "deploy/install.sh"
     assert "earshot serve --data" in serve
-    assert "seq 50" in phones
+    for phones in (discovery, learning):
+        assert "seq 50" in phones
+    assert "--discovery local" in learning
+    assert "--discovery" not in discovery
 
 
 @pytest.mark.slow
-def test_the_operators_page_of_the_readme_works_as_it_stands(
+def test_what_the_pages_tell_operators_works_as_it_stands(
     open_folder: Path, source: Path, wheels: Path
 ) -> None:
     """But for the port, which may be taken here."""
-    install, serve, phones = page()
+    install, serve, discovery, learning = documented()
     home = open_folder / "home"
     home.mkdir()
     (source / ".venv").symlink_to(sys.prefix)
@@ -344,7 +351,7 @@ def test_the_operators_page_of_the_readme_works_as_it_stands(
         os.chown(home, 65534, 65534)
         user = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--"]
     bare = {"PATH": PATH, "HOME": str(home)}
-    installed = subprocess.run(  # noqa: S603 - the README's words
+    installed = subprocess.run(  # noqa: S603 - the words of our pages
         [*user, "/bin/bash", "-c", install],
         cwd=source,
         env={**bare, "PIP_NO_INDEX": "1", "PIP_FIND_LINKS": str(wheels)},
@@ -357,8 +364,8 @@ def test_the_operators_page_of_the_readme_works_as_it_stands(
     port = own_port()
     address = f"http://127.0.0.1:{port}"
     with (home / "log").open("w") as log:
-        server = subprocess.Popen(  # noqa: S603 - the README's words
-            [*user, "/bin/bash", "-c", f"exec {serve.strip()} --port {port}"],
+        server = subprocess.Popen(  # noqa: S603 - the words of our pages
+            [*user, "/bin/bash", "-c", f"exec {serve} --port {port}"],
             cwd=source,
             env=bare,
             stdout=log,
@@ -366,8 +373,11 @@ def test_the_operators_page_of_the_readme_works_as_it_stands(
         )
         try:
             await_(lambda: answers(f"{address}/health/ready"), "the server", PATIENCE)
-            crowd = subprocess.run(  # noqa: S603 - the README's words
-                ["/bin/bash", "-euc", phones.replace("http://127.0.0.1:8000", address)],
+            crowd = subprocess.run(  # noqa: S603 - the words of our pages
+                [
+                    *("/bin/bash", "-euc"),
+                    (discovery + learning).replace("http://127.0.0.1:8000", address),
+                ],
                 cwd=source,
                 env={**bare, "EARSHOT_SERVER": address},
                 capture_output=True,
@@ -389,5 +399,7 @@ def test_the_operators_page_of_the_readme_works_as_it_stands(
         finally:
             server.send_signal(signal.SIGTERM)
             server.wait(PATIENCE)
-    (phase,) = json.loads(listed)["phases"]
-    assert phase["status"] == "published", (phase, crowd.stdout[-3000:], crowd.stderr[-3000:])
+    phases = json.loads(listed)["phases"]
+    assert [phase["status"] for phase in phases] == ["published"] * 2, (
+        phases, crowd.stdout[-3000:], crowd.stderr[-3000:]
+    )  # fmt: skip

@@ -213,7 +213,7 @@ LOCAL = ("phase", "start", "--phones", "100", "--discovery", "local")
         (("phase", "start", "--phones", "100", "--dropout", "0.96"), "together"),
         ((*LOCAL, "--budget", "clustring=1"), "clustering"),
         ((*LOCAL, "--budget", "selection=x"), "selection"),
-        ((*LOCAL, "--epsilon", "1", "--cells", "9"), "--cells, --epsilon: not for --discovery loc"),
+        ((*LOCAL, "--epsilon", "1", "--cells", "9"), "--cells: not for --discovery local"),
         (("phase", "start", "--phones", "100", "--budget", "selection=1"), "--budget: not for"),
         (("phase", "start", "--phones", "100", "--cells", "30"), "it has 10 in 8, 20 in 8, 40 in"),
         (("phase", "start", "--phones", "100", "--epsilon", "nan"), "epsilon=nan: must be a pos"),

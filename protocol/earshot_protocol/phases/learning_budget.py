@@ -26,12 +26,12 @@ BUDGETS: Mapping[Geometry, Budget] = MappingProxyType(
         # Sound needs all that a phone allows: private clustering pays for every dimension, from one
         # phone's recordings alone.
         Geometry.SPHERICAL: Budget(
-            clustering=2.0, selection=0.125, centroid_vote=0.5, label_vote=0.25
+            clustering=2.0, selection=0.125, centroid_vote=0.25, label_vote=0.5
         ),
     }
 )
 """Per recording: with two centroids published it adds up to ε = 2.5 in the plane, 3 for sound."""
-DIMENSIONS = 8
+DIMENSIONS = 24
 """In which sound is clustered, d."""
 RECORDINGS = 200
 """Of a phone, N: as many as it holds that hears seven a day and keeps them for 28 days. A phone
@@ -41,8 +41,9 @@ TOP_LOCAL_CENTROIDS = 2
 TOP_GLOBAL_CENTROIDS = 10
 """k, k* and g*."""
 CENTROID_VOTES = 3
-LABEL_VOTES = 3
-"""Ones in a ballot of each vote."""
+"""Ones in a ballot of the first vote. A ballot of the second has one for each centroid that was
+kept: one recording changes a ballot by two at most however many ones it may have, so a phone names
+every place that it knows (docs/decisions/0042)."""
 
 ONE_OF_THEM = (
     "give one of them; an ε of the whole phase is split as the default budget is, and a budget "

@@ -17,7 +17,7 @@ def summation_distance(
     """How far a secure summation is from an ideal one: 2 · 2^-σ + 2^-λ.
 
     Two conditions on its graph can fail for privacy, secrecy and connection (see
-    `secure_sum.parameters`), and each spends its own 2^-σ. Thesis Theorem 8.2 counts one.
+    `secure_sum.parameters`), and each spends its own 2^-σ: the ν1(σ) of the thesis's Theorem 8.2.
 
     Args:
         statistical_security: σ, in bits.
@@ -31,7 +31,7 @@ def secure_sum_delta(
 ) -> float:
     """δ = (1 + e^ε)(2 · 2^-σ + 2^-λ) of an ε-DP release through the secure sum, at most 1.
 
-    Thesis Theorem 8.2, with `summation_distance` for its 2^-σ + 2^-λ.
+    Thesis Theorem 8.2, with `summation_distance` for its ν1(σ) + ν2(λ).
 
     Args:
         epsilon: ε of the release through an ideal sum.

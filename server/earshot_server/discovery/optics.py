@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,7 +10,15 @@ import numpy.typing as npt
 from earshot_protocol.errors import InvalidInputError, RemoteError
 from earshot_protocol.geometry import Geometry, unit_rows
 from earshot_server.discovery.interface import LEFT_OUT, Discovered
-from earshot_server.discovery.reachability import reachability
+from earshot_server.discovery.reachability import Neighbours, reachability
+
+Floats = npt.NDArray[np.float64]
+Labels = npt.NDArray[np.int64]
+
+LEAST = 3
+"""Smallest `min_samples` that is tried."""
+FEWEST_CANDIDATES = 10
+"""Candidates that any crowd is allowed."""
 
 
 class NothingFoundError(RemoteError):
@@ -20,25 +27,35 @@ class NothingFoundError(RemoteError):
 
 @dataclass(frozen=True)
 class Optics:
-    """OPTICS with clusters extracted by the ξ method.
+    """OPTICS with clusters extracted by the ξ method, as finely as the vote can use.
 
-    The least number of points in a cluster grows with the square root of all points, as chance
-    accumulations do. It is kept low on purpose: a cluster too many costs one candidate, which the
-    vote throws out or `merging` joins to its neighbour; a cluster missed is an environment lost.
+    Places that people share are faint bumps among very noisy points. A larger `min_samples`, which
+    is how many points make a cluster, smooths them away. So it is only as large as it has to be for
+    the candidates to be few enough that a vote can tell them apart; a candidate too many costs
+    little, because the vote throws it out or `merging` joins it to its neighbour
+    (docs/decisions/0042).
 
-    Time grows with the square of the points, and of more than `most` a sample tells as much: a
-    cluster that it misses has few of all points.
+    Every cluster is small, and the mean of few noisy points is noisy itself: a candidate is the
+    mean of the published points nearest to it, one step of mean shift (Fukunaga and Hostetler
+    1975).
+
+    Time grows with the square of the points, and a sample beyond `most` tells as much: a cluster
+    that it misses has few of all points.
 
     Attributes:
-        least_per_root: least points of a cluster, per square root of the number of all points.
-        xi: the steepness that bounds a cluster, between 0 and 1.
-        most: points that are looked at; of more, as many at random.
-        seed: of that sample, which is so the same for everybody who has the points.
+        xi: steepness that bounds a cluster, between 0 and 1.
+        candidates: most clusters that are published, however many points there are.
+        points_per_candidate: published points for each candidate in a smaller crowd.
+        nearest_share: share of the points whose mean a candidate is.
+        most: points that are looked at; of more, a random sample of this size.
+        seed: seed of that sample, so that everybody who has the points draws the same one.
     """
 
-    least_per_root: float = 0.2
-    xi: float = 0.02
-    most: int = 100_000
+    xi: float = 0.005
+    candidates: int = 100
+    points_per_candidate: int = 20
+    nearest_share: float = 0.02
+    most: int = 30_000
     seed: int = 0
 
     def discover(self, points: npt.NDArray[np.float32], geometry: Geometry) -> Discovered:
@@ -49,15 +66,12 @@ class Optics:
             geometry: Euclidean distance, or the angle between directions.
 
         Returns:
-            A centroid per cluster: the mean of its points that were looked at, on the unit sphere
-            where the geometry is spherical.
+            A centroid per cluster, on the unit sphere where the geometry is spherical.
 
         Raises:
             InvalidInputError: fewer than two points.
             NothingFoundError: no cluster of the required size.
         """
-        from sklearn.cluster import cluster_optics_xi
-
         if len(points) < 2:
             raise InvalidInputError(f"{len(points)} points: a clustering needs at least 2")
         spherical = geometry is Geometry.SPHERICAL
@@ -65,8 +79,52 @@ class Optics:
         rows = points[looked_at].astype(np.float64)
         # On the unit sphere Euclidean distance grows with the angle, so one index serves both.
         rows = unit_rows(rows) if spherical else rows
-        least = self.least(len(rows))
-        plot = reachability(rows, least)
+        neighbours = Neighbours(rows)
+        labels = self._finest(rows, neighbours)
+        total = int(labels.max()) + 1
+        if not total:
+            raise NothingFoundError(
+                f"no cluster of at least {LEAST} of {len(rows)} published centroids"
+            )
+        centroids = np.stack([rows[labels == cluster].mean(axis=0) for cluster in range(total)])
+        share = max(LEAST, round(self.nearest_share * len(rows)))
+        centroids = rows[neighbours.of(centroids, min(share, len(rows)))].mean(axis=1)
+        if spherical:
+            centroids = unit_rows(centroids)
+        clusters = np.full(len(points), LEFT_OUT, dtype=np.int64)
+        clusters[looked_at] = labels
+        return Discovered(centroids.astype(np.float32), clusters)
+
+    def allowed(self, points: int) -> int:
+        """Return how many candidates this many published points may give."""
+        return min(self.candidates, max(FEWEST_CANDIDATES, points // self.points_per_candidate))
+
+    def _finest(self, rows: Floats, neighbours: Neighbours) -> Labels:
+        """Return the labels at the smallest `min_samples` that gives few enough candidates.
+
+        It is doubled until there are, and then looked for between the last two. Their number falls
+        with it but for chance, so that few values are tried even of many points.
+        """
+        allowed = self.allowed(len(rows))
+        fine, coarse = LEAST - 1, min(LEAST, len(rows))
+        labels = self._labels(rows, coarse, neighbours)
+        while labels.max() >= allowed and coarse < len(rows):
+            fine, coarse = coarse, min(2 * coarse, len(rows))
+            labels = self._labels(rows, coarse, neighbours)
+        while coarse - fine > 1:
+            middle = (fine + coarse) // 2
+            found = self._labels(rows, middle, neighbours)
+            if found.max() < allowed:
+                coarse, labels = middle, found
+            else:
+                fine = middle
+        return labels
+
+    def _labels(self, rows: Floats, least: int, neighbours: Neighbours) -> Labels:
+        """Return the cluster of each row, int64 (rows,), -1 for an outlier."""
+        from sklearn.cluster import cluster_optics_xi
+
+        plot = reachability(rows, least, neighbours=neighbours)
         # Points that coincide have reachability zero, by which the ξ method divides; the infinite
         # and undefined ratios that come of it compare as they should.
         with np.errstate(divide="ignore", invalid="ignore"):
@@ -74,24 +132,10 @@ class Optics:
                 reachability=plot.reach, predecessor=plot.before, ordering=plot.ordering,
                 min_samples=least, min_cluster_size=least, xi=self.xi,
             )  # fmt: skip
-        total = int(labels.max()) + 1
-        if not total:
-            raise NothingFoundError(
-                f"no cluster of at least {least} of {len(rows)} published centroids"
-            )
-        centroids = np.stack([rows[labels == cluster].mean(axis=0) for cluster in range(total)])
-        if spherical:
-            centroids = unit_rows(centroids)
-        clusters = np.full(len(points), LEFT_OUT, dtype=np.int64)
-        clusters[looked_at] = labels
-        return Discovered(centroids.astype(np.float32), clusters)
+        return np.asarray(labels, dtype=np.int64)
 
-    def _sample(self, points: int) -> npt.NDArray[np.int64]:
+    def _sample(self, points: int) -> Labels:
         if points <= self.most:
             return np.arange(points)
         generator = np.random.default_rng(self.seed)
         return np.sort(generator.choice(points, self.most, replace=False))
-
-    def least(self, points: int) -> int:
-        """How many of so many points a cluster has at least."""
-        return min(points, max(5, round(self.least_per_root * math.sqrt(points))))

@@ -11,7 +11,7 @@ from __future__ import annotations
 
 import importlib.util
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
@@ -50,8 +50,52 @@ class Reachability:
     before: Indices
 
 
+class Neighbours:
+    """The nearest neighbours of points, for several plots of the same ones.
+
+    What was found of many neighbours serves for fewer.
+    """
+
+    def __init__(self, rows: Numbers) -> None:
+        """Look for nothing yet.
+
+        Args:
+            rows: float64 (points, dimensions), finite.
+        """
+        self.rows = rows
+        self._distances: Numbers = np.empty((len(rows), 0))
+        self._places: Indices = np.empty((len(rows), 0), dtype=np.int64)
+
+    def nearest(self, count: int) -> tuple[Numbers, Indices]:
+        """Return the distances and places of each point's nearest ones, itself among them.
+
+        Args:
+            count: 1 to the number of points.
+
+        Returns:
+            float64 and int64 (points, count), the nearest first.
+        """
+        if count > self._distances.shape[1]:
+            self._distances, self._places = self._search(count).kneighbors(self.rows)
+        return self._distances[:, :count], self._places[:, :count]
+
+    def of(self, others: Numbers, count: int) -> Indices:
+        """Return which points are nearest to each of others, int64 (others, count)."""
+        found = self._search(count).kneighbors(others, return_distance=False)
+        return np.asarray(found, dtype=np.int64)
+
+    def _search(self, count: int) -> Any:
+        from sklearn.neighbors import NearestNeighbors
+
+        # The count decides how it searches, and so the last bit of a distance, as in OPTICS there.
+        return NearestNeighbors(n_neighbors=count).fit(self.rows)
+
+
 def reachability(
-    points: npt.ArrayLike, least: int, weights: npt.NDArray[np.integer] | None = None
+    points: npt.ArrayLike,
+    least: int,
+    weights: npt.NDArray[np.integer] | None = None,
+    neighbours: Neighbours | None = None,
 ) -> Reachability:
     """The reachability plot at an unbounded radius, by Euclidean distance.
 
@@ -60,6 +104,7 @@ def reachability(
         least: points within a core distance, the point itself among them.
         weights: of each point, how many points there are at its place; 1 each if None. Points at
             one place are visited at once and stand in the plot as one.
+        neighbours: those of the points, where several plots of them are made; None for one.
 
     Raises:
         InvalidInputError: no finite matrix, or weights that are no whole numbers above 0.
@@ -70,7 +115,7 @@ def reachability(
     checks.whole("least", least, 2, len(rows) if counts is None else int(counts.sum()))
     if importlib.util.find_spec("numba") is None:  # it comes late to new interpreters
         return _by_scikit_learn(rows, least, counts)
-    return _visited(rows, _core_distances(rows, least, counts))
+    return _visited(rows, _core_distances(neighbours or Neighbours(rows), least, counts))
 
 
 def _checked(weights: npt.NDArray[np.integer] | None, points: int) -> Indices | None:
@@ -82,13 +127,9 @@ def _checked(weights: npt.NDArray[np.integer] | None, points: int) -> Indices | 
     return counts.astype(np.int64)
 
 
-def _core_distances(rows: Numbers, least: int, counts: Indices | None) -> Numbers:
+def _core_distances(neighbours: Neighbours, least: int, counts: Indices | None) -> Numbers:
     """Rounded as scikit-learn does it, so that the same points tie."""
-    from sklearn.neighbors import NearestNeighbors
-
-    neighbours = min(least, len(rows))
-    search = NearestNeighbors(n_neighbors=neighbours).fit(rows)
-    found, places = search.kneighbors(rows)
+    found, places = neighbours.nearest(min(least, len(neighbours.rows)))
     if counts is None:
         core = found[:, -1]
     else:

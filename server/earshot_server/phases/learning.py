@@ -25,8 +25,14 @@ from earshot_protocol.voting import ballots
 from earshot_protocol.wire import Matrix
 from earshot_server.discovery.interface import Discovery
 from earshot_server.discovery.merging import merged
+from earshot_server.discovery.optics import Optics
 from earshot_server.phases.expected import Expected, counts, names
 from earshot_server.phases.snapshot import Snapshot, Totals
+
+
+def most_candidates(parameters: PhaseParameters) -> int:
+    """Return how many global centroids a crowd like this may be asked to vote on."""
+    return Optics().allowed(parameters.phones * parameters.top_local_centroids)
 
 
 class LearningPhase(Snapshot, kw_only=True):
@@ -58,13 +64,13 @@ class LearningPhase(Snapshot, kw_only=True):
 
     @staticmethod
     def expected(parameters: PhaseParameters, part: str) -> Expected:
-        """See `Snapshot.expected`: as many candidates as are kept at most."""
+        """See `Snapshot.expected`: the most candidates that discovery finds in such a crowd."""
         kept, labels = parameters.top_global_centroids, len(parameters.labels)
         if part == LABEL_VOTE:
             shape, votes, needed = (kept, labels), parameters.label_votes, names(kept * labels)
             return Expected(shape=shape, places=kept, votes=votes, needed=needed)
-        votes = parameters.centroid_votes
-        return Expected(shape=(kept,), places=kept, votes=votes, needed=counts(kept))
+        votes, found = parameters.centroid_votes, most_candidates(parameters)
+        return Expected(shape=(found,), places=kept, votes=votes, needed=counts(found))
 
     @staticmethod
     def expected_answer(parameters: PhaseParameters) -> LocalCentroids:

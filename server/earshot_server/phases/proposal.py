@@ -29,6 +29,7 @@ from earshot_protocol.start_centroids import CentroidSet
 from earshot_server.discovery.route import Discovery as Discovery  # a part of what is wanted
 from earshot_server.phases.expected import least_clear
 from earshot_server.phases.forecast import Refusal
+from earshot_server.phases.learning import most_candidates
 
 PHASES_A_YEAR = 12
 _MOST_COUNTED = 1000
@@ -211,7 +212,7 @@ def _learning(wanted: Wanted) -> PhaseParameters:
         top_local_centroids=learning_budget.TOP_LOCAL_CENTROIDS,
         top_global_centroids=learning_budget.TOP_GLOBAL_CENTROIDS,
         centroid_votes=learning_budget.CENTROID_VOTES,
-        label_votes=learning_budget.LABEL_VOTES,
+        label_votes=learning_budget.TOP_GLOBAL_CENTROIDS,
         dropout=wanted.dropout,
         corrupted=wanted.corrupted,
         budget=learning_budget.BUDGETS[Geometry.SPHERICAL],
@@ -287,7 +288,7 @@ def _phones_needed(parameters: _Route) -> int:
         mechanism = mechanisms[LABELS]
         looked_at = parameters.most_cells * len(parameters.labels)
     else:
-        mechanism, looked_at = mechanisms[CENTROID_VOTE], parameters.top_global_centroids
+        mechanism, looked_at = mechanisms[CENTROID_VOTE], most_candidates(parameters)
     if isinstance(mechanism, VectorSum):
         noise = mechanism.noise(parameters.phones)
         # A name has to be clear of its runner-up as well, whose noise is another.

@@ -15,7 +15,6 @@ import numpy as np
 import numpy.typing as npt
 
 from earshot_protocol import checks
-from earshot_server.discovery.optics import Optics
 from earshot_server.discovery.reachability import Reachability, reachability
 
 Progress = Callable[[str, int, int], None]
@@ -25,6 +24,8 @@ PEER_POINTS = 20_000
 """Beyond these scikit-learn takes many minutes, and is not waited for."""
 
 _CROWDS = 20
+_LEAST = 20
+"""Points within a core distance, as a crowd of thousands needs."""
 _SPREAD = 0.3
 _ROWS = 512
 _T = TypeVar("_T")
@@ -72,7 +73,7 @@ def benchmark(
 def _measured(points: Points, threads: int) -> dict[str, object]:
     from sklearn.neighbors import NearestNeighbors
 
-    least = Optics().least(len(points))
+    least = _LEAST
     ours, seconds = _timed(lambda: reachability(points, least))
     core = _timed(lambda: NearestNeighbors(n_neighbors=least).fit(points).kneighbors(points))[1]
     floor = _timed(lambda: _products(points.astype(np.float32)))[1]

@@ -160,7 +160,8 @@ def simulate(
         int, typer.Option(help="Ones in a ballot of the first vote.")
     ] = _DEFAULT.centroid_votes,
     label_votes: Annotated[
-        int, typer.Option(help="Ones in a ballot of the second vote.")
+        int | None,
+        typer.Option(help="Ones in a ballot of the second vote; by default one a kept centroid."),
     ] = _DEFAULT.label_votes,
     repeat: Annotated[
         Path | None,

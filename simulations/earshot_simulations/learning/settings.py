@@ -147,7 +147,7 @@ class Settings:
         selection_method: how a phone chooses which centroids it publishes.
         clustering_runs: how often a phone clusters, on average, to keep the best.
         centroid_votes: ones in a ballot of the first vote.
-        label_votes: ones in a ballot of the second vote.
+        label_votes: ones in a ballot of the second vote; None for one a kept centroid.
     """
 
     phones: int = 500
@@ -181,7 +181,7 @@ class Settings:
     selection_method: SelectionMethod = SelectionMethod.NOISY_MAX
     clustering_runs: int = 1
     centroid_votes: int = learning_budget.CENTROID_VOTES
-    label_votes: int = learning_budget.LABEL_VOTES
+    label_votes: int | None = None
 
     def check(self) -> None:
         """Refuse what cannot be simulated, before any work.
@@ -331,7 +331,7 @@ class Settings:
             top_local_centroids=self.top_local_centroids,
             top_global_centroids=self.top_global_centroids,
             centroid_votes=self.centroid_votes,
-            label_votes=self.label_votes,
+            label_votes=self.top_global_centroids if self.label_votes is None else self.label_votes,
             dropout=self.dropout,
             corrupted=self.corrupted,
             budget=self.budget or learning_budget.BUDGETS[geometry],

@@ -80,11 +80,12 @@ DPLloyd-Impr on all dimensions of an embedding, votes with Laplace shares of sca
 label with the most votes, be it noise. The sum of such shares has a variance that is n' times too
 small for the ε that is claimed, and v is not what one recording changes of a ballot: with 900
 phones, v = 1 and a claimed ε of 1 its true ε at δ = 10⁻⁶ is about 281. Its curves show what a
-system would find that protects next to nothing, and the ε below them is the claimed one.
-**Local, corrected** is the same route with noise that has the law claimed, by Pólya shares, and
-names only where the votes stand clear of the noise; sound is clustered by direction in a public
-projection of {learning_budget.DIMENSIONS} dimensions, with Gaussian noise. Its ε is per
-*recording*.
+system would find that protects next to nothing, and the ε below them is the claimed one. What the
+thesis leaves open (how many centroids and votes, how OPTICS is set) is as on our local route.
+**Local, corrected** is the same route with noise that has the law claimed, by Pólya shares, names
+only where the votes stand clear of the noise, and candidates of one environment merged after the
+vote; sound is clustered by direction in a public projection of {learning_budget.DIMENSIONS}
+dimensions, with Gaussian noise. Its ε is per *recording*.
 **Secure-sum** is the other route, which protects a *phone*: no phone publishes anything, all noise
 is shared. Blobs are lifted to the sphere for it, (x, y) to the direction of (x, y, 1).
 The last column of the table is what a whole phase costs by a bound that holds; none is known for

@@ -1,4 +1,4 @@
-"""The figures that are made by simulating whole phases: the thesis's, and one of our own."""
+"""The figures that are made by simulating whole phases: the thesis's, and two of our own."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from earshot_simulations.reproductions import (
+    growing_crowd,
     liebenow_9_3,
     liebenow_9_4,
     liebenow_9_5,
@@ -57,6 +58,12 @@ FIGURES: Mapping[str, Figure] = {
         liebenow_10_1.reproduce,
         Size(phones=500, recordings=20, seeds=3),
         Size(phones=500, recordings=100, seeds=10),
+    ),
+    growing_crowd.NAME: Figure(
+        growing_crowd.reproduce,
+        Size(phones=0, recordings=50, seeds=5),
+        Size(phones=0, recordings=50, seeds=20),
+        "phones",
     ),
     phone_unit.NAME: Figure(
         phone_unit.reproduce,

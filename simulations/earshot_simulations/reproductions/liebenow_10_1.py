@@ -64,7 +64,7 @@ SECURE_SUM = (
     _of("label_share", 0.2, 0.3, 0.5),
 )
 LOCAL_ROUTE = (
-    _of("dimensions", 4, 8, 16),
+    _of("dimensions", 8, 16, 24, 32),
     _of("local_centroids", 4, 6, 10),
     _of("top_local_centroids", 1, 2, 4),
     _of("selection_method", *SelectionMethod),

@@ -224,7 +224,7 @@ def _digits(row: Row) -> Row:
 
 
 def _machine() -> str:
-    return f"a core of one of {os.cpu_count()} ({platform.machine()})"
+    return f"one core of {os.cpu_count()} ({platform.machine()})"
 
 
 def _panels(path: Path, rows: Sequence[Row]) -> Iterator[tuple[Any, str, list[Row]]]:

@@ -92,8 +92,8 @@ Intervals are Student's, at 95 %, over seeds; differences are paired by seed, an
 noise where their interval contains 0. The thesis says of its curves that ε in [0, 1] gives a
 reasonable trade-off on synthetic data and destroys all utility on sound, that there the axis had to
 be logarithmic, and that local top centroids hardly depend on ε; their heights are in its pictures
-alone. On blobs the first two rows of "as printed" and of "local, corrected" are the same mechanism
-up to what votes without noise do, and serve to check one program against the other. In the vote for
+alone. On blobs the first two rows of "as printed" and of "local, corrected" differ in nothing but
+that the latter merges candidates of one environment after the vote. In the vote for
 centroids and in that for labels the printed noise is as good as none, which is what its curves
 show, and no merit of theirs.
 """

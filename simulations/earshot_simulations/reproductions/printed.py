@@ -22,7 +22,7 @@ from earshot_protocol.geometry import counts
 from earshot_protocol.phases.learning import SELECT, PhaseParameters
 from earshot_protocol.privacy.local_mechanisms import LaplaceLloyd
 from earshot_protocol.voting import ballots
-from earshot_server.discovery.optics import Optics
+from earshot_server.discovery.optics import NothingFoundError, Optics
 from earshot_simulations.learning.settings import Settings
 from earshot_simulations.learning.simulation import heard_by_some, open_population
 from earshot_simulations.populations import Population
@@ -89,12 +89,10 @@ def as_printed(settings: Settings, scale: float = 1.0) -> Figures:
         population.prepare()
         parameters: Any = settings.parameters(population)
         generator = np.random.default_rng([settings.seed, _NOISE])
-        found = (
-            Optics()
-            .discover(_published(settings, population, parameters, scale), parameters.geometry)
-            .centroids
-        )
-        if not len(found):
+        points = _published(settings, population, parameters, scale)
+        try:
+            found = Optics().discover(points, parameters.geometry).centroids
+        except NothingFoundError:
             return NOTHING
         top = found[_kept(population, parameters, found, generator)]
         names = _names(population, parameters, top, generator)

@@ -7,8 +7,6 @@ as one, which has the same law. Nothing is encrypted.
 
 from __future__ import annotations
 
-from typing import NamedTuple, Self
-
 import numpy as np
 import numpy.typing as npt
 
@@ -19,43 +17,12 @@ from earshot_protocol.phases.plan import PUBLISHED, SecureSum
 from earshot_protocol.voting.vectors import unit_steps
 from earshot_server.phases.discovery import DiscoveryPhase
 from earshot_simulations.engine.dropouts import draw_dropouts
-from earshot_simulations.populations import Population
+from earshot_simulations.study.heard import HeardByAll
 
 _AT_ONCE = 2_000
 """Phones whose vectors are in memory together."""
 
 Integers = npt.NDArray[np.int64]
-
-
-class HeardByAll(NamedTuple):
-    """What the phones of a population have heard, one after the other.
-
-    Attributes:
-        steps: float64 (recordings, dimensions), whole numbers of `clustering.GRID`, as phones
-            sort them.
-        labels: int16 (recordings,); -1 where there is none.
-        starts: int64 (phones + 1,), where the recordings of each begin.
-    """
-
-    steps: npt.NDArray[np.float64]
-    labels: npt.NDArray[np.int16]
-    starts: Integers
-
-    @classmethod
-    def of(cls, population: Population) -> Self:
-        """Of all phones of a population that is prepared."""
-        heard = [population.recordings(phone) for phone in range(population.phones)]
-        starts = np.cumsum([0, *(len(each.points) for each in heard)])
-        return cls(
-            sphere_grid(np.concatenate([each.points for each in heard])),
-            np.concatenate([each.labels for each in heard]),
-            starts,
-        )
-
-    def first(self, phones: int) -> HeardByAll:
-        """What so many phones of them have heard."""
-        last = self.starts[phones]
-        return HeardByAll(self.steps[:last], self.labels[:last], self.starts[: phones + 1])
 
 
 def discover(parameters: DiscoveryParameters, heard: HeardByAll, seed: int) -> Discovered:
@@ -66,6 +33,7 @@ def discover(parameters: DiscoveryParameters, heard: HeardByAll, seed: int) -> D
         heard: by its phones.
         seed: of the noise, and of who vanishes when, as in `earshot simulate`.
     """
+    heard = heard._replace(points=sphere_grid(heard.points))  # as phones sort them
     state = DiscoveryPhase(phase=bytes(16), parameters=parameters, step="", deadline=0.0)
     vanishing = draw_dropouts(parameters, seed)
     generator = np.random.default_rng([seed, 0xC])
@@ -89,13 +57,13 @@ def _total(
     state: DiscoveryPhase, part: str, heard: HeardByAll, present: npt.NDArray[np.bool_]
 ) -> Integers:
     """The sum of the vectors of the phones that are present, without noise."""
-    cells = nearest(heard.steps, state.cells(), Geometry.SPHERICAL)
+    cells = nearest(heard.points, state.cells(), Geometry.SPHERICAL)
     total = np.zeros(state.shape(part), dtype=np.int64)
     for first in range(0, len(present), _AT_ONCE):
         last = min(first + _AT_ONCE, len(present))
         rows = slice(heard.starts[first], heard.starts[last])
         owners = np.repeat(np.arange(last - first), np.diff(heard.starts[first : last + 1]))
-        some = HeardByAll(heard.steps[rows], heard.labels[rows], owners)
+        some = HeardByAll(heard.points[rows], heard.labels[rows], owners)
         vectors = (_labels if part == LABELS else _cells)(some, cells[rows], last - first, total)
         total += vectors[present[first:last]].sum(axis=0)
     return total
@@ -111,7 +79,7 @@ def _cells(some: HeardByAll, cells: Integers, phones: int, like: Integers) -> In
         (np.ones(len(places)), places, np.arange(len(places) + 1)),
         shape=(len(places), phones * count),
     )
-    sums = (member.T @ some.steps).reshape(phones, *like.shape)
+    sums = (member.T @ some.points).reshape(phones, *like.shape)
     counts = np.bincount(places, minlength=phones * count).reshape(phones, count)
     return _quantized(sums / GRID, counts)
 

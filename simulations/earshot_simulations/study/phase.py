@@ -1,4 +1,4 @@
-"""A discovery phase as figures, worked out for all phones at once: what large sweeps measure."""
+"""A phase as figures, worked out for all phones at once: what large sweeps measure."""
 
 from __future__ import annotations
 
@@ -7,14 +7,25 @@ from typing import NamedTuple
 
 import numpy as np
 
-from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.phases.discovery import DiscoveryParameters
+from earshot_protocol.phases.learning import PhaseParameters
+from earshot_protocol.phases.named_centroids import NamedCentroids
+from earshot_server.discovery.optics import NothingFoundError, Optics
 from earshot_simulations.learning.scoring import score
 from earshot_simulations.learning.settings import Settings
 from earshot_simulations.learning.simulation import HEARD, heard_by_some, open_population
 from earshot_simulations.populations import Population, Recordings
-from earshot_simulations.study.crowd import HeardByAll, discover
-from earshot_simulations.sweeps.phase import ARI_TEST, ARI_TRAIN, CLEAR_NAMES, NAMES
+from earshot_simulations.study.crowd import discover
+from earshot_simulations.study.heard import HeardByAll
+from earshot_simulations.study.learners import learn
+from earshot_simulations.sweeps.phase import (
+    ARI_TEST,
+    ARI_TRAIN,
+    CENTROIDS,
+    CLEAR_NAMES,
+    NAMES,
+    NOTHING,
+)
 from earshot_simulations.sweeps.rows import Figures
 from earshot_simulations.sweeps.sweep import Measure
 
@@ -33,24 +44,33 @@ class _Heard(NamedTuple):
 
 
 def at_once(settings: Settings) -> Figures:
-    """The figures of one simulated discovery phase.
+    """Measure one simulated phase of either route.
 
     Raises:
-        InvalidParametersError: the settings are not those of such a phase, or cannot be simulated.
+        InvalidParametersError: settings that cannot be simulated, or a selection or several runs
+            of a phone's clustering that are not at once.
     """
     settings.check()
     heard = _hear(settings)
     parameters = settings.parameters(heard.population)
-    if not isinstance(parameters, DiscoveryParameters):
-        raise InvalidParametersError(f"discovery={settings.discovery}: only secure-sum is at once")
-    found = discover(parameters, heard.by_all, settings.seed)
+    found: NamedCentroids
+    if isinstance(parameters, DiscoveryParameters):
+        found = discover(parameters, heard.by_all, settings.seed)
+        counted = {MOVED: int(np.sum(found.moved))}
+    else:
+        assert isinstance(parameters, PhaseParameters)  # noqa: S101 - there are two routes
+        try:
+            found = learn(parameters, heard.by_all, settings.seed, Optics())
+        except NothingFoundError:
+            return NOTHING
+        counted = {CENTROIDS: found.centroids.rows}
     scores = score(found, heard.sample, heard.held_out)
     return {
         ARI_TEST: scores.ari_test,
         ARI_TRAIN: scores.ari_train,
         NAMES: scores.label_accuracy,
         CLEAR_NAMES: scores.clear_label_accuracy,
-        MOVED: int(np.sum(found.moved)),
+        **counted,
     }
 
 

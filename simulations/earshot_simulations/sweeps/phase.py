@@ -16,6 +16,7 @@ from earshot_simulations.sweeps.sweep import Measure
 
 ARI_TRAIN, ARI_TEST = "ari_train", "ari_test"
 NAMES, CLEAR_NAMES = "label_accuracy", "clear_label_accuracy"
+CENTROIDS = "centroids"
 CENTROID_NAMES = "centroid_label_accuracy"
 """Figures of a phase. The last is how the thesis counts (9.2.5): the fraction of published
 centroids that have the name of the scene of the recording next to them."""
@@ -25,7 +26,7 @@ EPSILONS = {unit: f"epsilon_{unit}" for unit in LEDGER_UNITS}
 
 NOTHING: Figures = {
     **dict.fromkeys((ARI_TRAIN, ARI_TEST, NAMES, CLEAR_NAMES, CENTROID_NAMES), 0.0),
-    "centroids": 0,
+    CENTROIDS: 0,
 }
 """Of a phase that ended without a result: all recordings are in one cluster, which has no name."""
 
@@ -73,7 +74,7 @@ def _scored(run: Run) -> Figures:
         NAMES: run.label_accuracy,
         CLEAR_NAMES: run.clear_label_accuracy,
         CENTROID_NAMES: centroid_accuracy(centroids, run.labels, run.points, run.scenes),
-        "centroids": len(centroids),
+        CENTROIDS: len(centroids),
     }
 
 

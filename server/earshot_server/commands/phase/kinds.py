@@ -133,9 +133,10 @@ def _learning(options: Mapping[str, Any]) -> dict[str, Any]:
     given = parse_budget(options["budget"], Budget.names())
     if given and epsilon is not None:
         raise InvalidInputError(f"--epsilon and --budget: {learning_budget.ONE_OF_THEM}")
-    dimensions = options["dimensions"]
+    dimensions, votes = options["dimensions"], options["label_votes"]
     values = {
         "encoder": _encoder(options["encoder"]).card.name,
+        "label_votes": options["top_global_centroids"] if votes is None else votes,
         "dimensions": learning_budget.DIMENSIONS if dimensions is None else dimensions,
         "geometry": geometry,
         "budget": msgspec.structs.replace(

@@ -168,8 +168,9 @@ def start(
         int, typer.Option(help="Ones in a ballot of the first vote.")
     ] = learning_budget.CENTROID_VOTES,
     label_votes: Annotated[
-        int, typer.Option(help="Ones in a ballot of the second vote.")
-    ] = learning_budget.LABEL_VOTES,
+        int | None,
+        typer.Option(help="Ones in a ballot of the second vote; by default one a kept centroid."),
+    ] = None,
     name: Annotated[str, typer.Option(help="What people call the phase; not unique.")] = "",
     cohort: Annotated[
         str, typer.Option(help="NAME,NAME: gather phones of these cohorts only; default: all.")

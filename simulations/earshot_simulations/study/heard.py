@@ -1,0 +1,45 @@
+"""All that the phones of a population have heard, in one piece, for studies of many phases."""
+
+from __future__ import annotations
+
+from typing import NamedTuple, Self
+
+import numpy as np
+import numpy.typing as npt
+
+from earshot_simulations.populations import Population
+
+
+class HeardByAll(NamedTuple):
+    """Recordings of all phones, one phone after the other.
+
+    Attributes:
+        points: real numbers (recordings, dimensions).
+        labels: int16 (recordings,); -1 where there is none.
+        starts: int64 (phones + 1,), where the recordings of each phone begin.
+    """
+
+    points: npt.NDArray[np.floating]
+    labels: npt.NDArray[np.int16]
+    starts: npt.NDArray[np.int64]
+
+    @classmethod
+    def of(cls, population: Population) -> Self:
+        """Return what all phones of a population that is prepared have heard."""
+        heard = [population.recordings(phone) for phone in range(population.phones)]
+        starts = np.cumsum([0, *(len(each.points) for each in heard)])
+        return cls(
+            np.concatenate([each.points for each in heard]),
+            np.concatenate([each.labels for each in heard]),
+            starts,
+        )
+
+    def first(self, phones: int) -> HeardByAll:
+        """Return what the first phones have heard."""
+        last = self.starts[phones]
+        return HeardByAll(self.points[:last], self.labels[:last], self.starts[: phones + 1])
+
+    @property
+    def owners(self) -> npt.NDArray[np.int64]:
+        """The phone of each recording, int64 (recordings,)."""
+        return np.repeat(np.arange(len(self.starts) - 1), np.diff(self.starts))
