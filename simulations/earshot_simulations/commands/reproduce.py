@@ -35,7 +35,7 @@ _FIGURES = {
     "liebenow-9.5b": "Incoming traffic of the server by phones: measured, computed, the thesis's.",
     "liebenow-9.6": "Privacy and utility: what the ε of each operation does.",
     "liebenow-10.1": "What each setting of both routes does, one at a time.",
-    "growing-crowd": "Whether the local route finds more, the more phones take part.",
+    "growing-crowd": "Whether either route finds more, the more phones take part.",
     "phone-unit": "What a phone's own ε buys: discovery by secure sum, by ε and by phones.",
 }
 """Those of `reproductions.figures`, and what they show."""

@@ -1,4 +1,4 @@
-"""Whether the thesis's local route finds more, the more phones take part."""
+"""Whether either route finds more, the more phones take part."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from earshot_simulations.reproductions.comparison import (
 from earshot_simulations.reproductions.contenders import Contender, Setup
 from earshot_simulations.reproductions.outcome import Outcome, markdown_table
 from earshot_simulations.study.phase import AT_ONCE
-from earshot_simulations.sweeps.phase import ARI_TEST, CENTROIDS, NAMES
+from earshot_simulations.sweeps.phase import ARI_TEST, CLEAR_NAMES, NAMES
 
 NAME = "growing-crowd"
 PHONES = "phones"
@@ -26,11 +26,14 @@ FEW, MANY = (250, 500, 1_000), (250, 500, 1_000, 2_000, 4_000)
 FEWER_SEEDS = 5
 """Phases of a crowd beyond a thousand phones."""
 _LARGE = 1_000
-_LOCAL = Contender("local route", AT_ONCE, Discovery.LOCAL, "#4c78a8", "o")
+_ROUTES = (
+    Contender("local", AT_ONCE, Discovery.LOCAL, "#4c78a8", "o"),
+    Contender("secure-sum", AT_ONCE, Discovery.SECURE_SUM, "#54a24b", "D"),
+)
 _TITLES = {
     ARI_TEST: "clustering (ARI), held out",
     NAMES: "right name, held out",
-    CENTROIDS: "centroids kept",
+    CLEAR_NAMES: "right name, clear of the noise",
 }
 
 
@@ -39,17 +42,19 @@ def reproduce(setup: Setup, full: bool = False) -> Outcome:
     points = []
     # Every second of a soundscape is synthesized anew, which takes hours in large crowds.
     for data in setup.data if setup.sound else (*setup.data, SOUNDSCAPES):
-        for phones in MANY if full else FEW:
-            arm = setup.arm(_LOCAL, data, {PHONES: phones}, phones=phones)
-            if phones > _LARGE:
-                arm = replace(arm, phases=arm.phases[:FEWER_SEEDS])
-            points.append(Point(arm))
+        for route in _ROUTES:
+            for phones in MANY if full else FEW:
+                arm = setup.arm(route, data, {PHONES: phones}, phones=phones)
+                if phones > _LARGE:
+                    arm = replace(arm, phases=arm.phases[:FEWER_SEEDS])
+                points.append(Point(arm))
     found = compare(setup, points, tuple(_TITLES))
     rows = [each.described(_TITLES) for each in found]
     note = f"""# Whether a crowd helps
 
-Learning phases, the thesis's local route, with the usual settings: what phones publish, discovery
-by OPTICS, and two votes. A name is right where it stands clear of the noise and is the scene's; a
+Learning phases (*local*, the thesis's route: what phones publish, discovery by OPTICS, and two
+votes) with the usual settings, beside discovery phases (*secure-sum*) of the same crowds at their
+usual ε per phone. On the local route a name that noise may have chosen is not published, and a
 recording nearest to an unnamed centroid counts as wrong. Crowds beyond {_LARGE:,} phones have
 {FEWER_SEEDS} seeds at most.
 
@@ -67,24 +72,29 @@ Intervals are Student's, at 95 %, over seeds.
 def _draw(found: Sequence[Measured], path: Path) -> None:
     figure, panels = panels_for(2, 1, 4.8, sharex=True)
     data = list(dict.fromkeys(each.labels["data"] for each in found))
-    colours = ("#4c78a8", "#e45756", "#54a24b")
     for axis, metric in zip(panels[0], (ARI_TEST, NAMES), strict=True):
-        for name, colour in zip(data, colours, strict=False):
-            curve = [each for each in found if each.labels["data"] == name]
-            axis.errorbar(
-                [float(each.labels[PHONES]) for each in curve],
-                [each.figures[metric].mean for each in curve],
-                yerr=[each.figures[metric].wide or 0.0 for each in curve],
-                color=colour,
-                marker="o",
-                markersize=4,
-                capsize=3,
-                label=str(name),
-            )
+        for route in _ROUTES:
+            for name, style in zip(data, ("--", "-", ":"), strict=False):
+                curve = [
+                    each
+                    for each in found
+                    if (each.labels["data"], each.labels["mechanism"]) == (name, route.name)
+                ]
+                axis.errorbar(
+                    [float(each.labels[PHONES]) for each in curve],
+                    [each.figures[metric].mean for each in curve],
+                    yerr=[each.figures[metric].wide or 0.0 for each in curve],
+                    color=route.colour,
+                    linestyle=style,
+                    marker=route.marker,
+                    markersize=4,
+                    capsize=3,
+                    label=f"{route.name}, {name}",
+                )
         axis.set_ylabel(_TITLES[metric])
         axis.set_ylim(0, 1.02)
         axis.set_xlabel("phones")
         plain_logarithmic(axis, sorted({float(each.labels[PHONES]) for each in found}))
     handles, labels = panels[0][0].get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
+    figure.legend(handles, labels, loc="outside lower center", ncols=4, frameon=False)
     figure.savefig(path, dpi=110)
