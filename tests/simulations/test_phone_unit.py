@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from earshot_client.command import main
-from earshot_protocol.errors import InvalidParametersError
 from earshot_simulations import Agreement, Discovery, Settings, Summation, simulate
 from earshot_simulations.commands import reproduce as command
 from earshot_simulations.learning.settings import NO_NOISE
@@ -76,8 +75,3 @@ def test_without_noise_the_figures_are_those_of_a_simulation() -> None:
     assert figures["ari_train"] == pytest.approx(run.ari_train)
     assert figures[NAMES] == pytest.approx(run.label_accuracy)
     assert figures[CLEAR_NAMES] == pytest.approx(run.clear_label_accuracy)
-
-
-def test_the_local_route_is_not_worked_out_at_once() -> None:
-    with pytest.raises(InvalidParametersError, match="discovery=local"):
-        at_once(Settings(phones=120, discovery=Discovery.LOCAL, jobs=1))
