@@ -22,9 +22,9 @@ unexport PYTHONDONTWRITEBYTECODE
 help: ## list the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-9s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-demo: .venv/.installed ## run both routes over one crowd of 500 simulated phones
+demo: .venv/.installed ## run both routes over one crowd of 500 simulated phones, in minutes
 	$(V)/earshot $(DEMO)
-	@echo "The report: $(CURDIR)/$(OUT)/report.html"
+	@echo "Both routes on one page: $(CURDIR)/$(OUT)/report.html"
 
 test: browser lint types imports unit ## everything a change must pass
 
