@@ -15,6 +15,7 @@ from typer.testing import CliRunner
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.phases.acceptance import Limits
 from earshot_protocol.phases.discovery import DiscoveryParameters
+from earshot_protocol.phases.learning import CENTROID_VOTE
 from earshot_protocol.privacy.composition import composed_epsilon
 from earshot_protocol.privacy.laws import DiscreteLaplaceNoise, SkellamNoise
 from earshot_protocol.privacy.ledger import Ledger
@@ -96,6 +97,17 @@ def test_the_least_clear_sum_is_the_first_one(law: DiscreteLaplaceNoise | Skella
     least = least_clear((law,), 50)
     assert law.at_least([least])[0] * 50 <= LEVEL
     assert law.at_least([least - 1])[0] * 50 > LEVEL
+
+
+@pytest.mark.parametrize(("phones", "candidates"), [(300, 30), (5000, 100)])
+def test_the_first_vote_is_among_all_candidates_of_such_a_crowd(
+    phones: int, candidates: int
+) -> None:
+    asked = wanted(discovery=Discovery.LOCAL, unit=Unit.RECORDING, epsilon=2.5, phones=phones)
+    parameters, told = proposed(asked)
+    noise = parameters.plan().mechanisms[CENTROID_VOTE].noise(phones)
+    assert told.needed == least_clear((noise,), candidates)
+    assert told.needed > least_clear((noise,), 10)
 
 
 def test_what_default_phones_refuse_is_told() -> None:

@@ -13,6 +13,7 @@ from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.geometry import Geometry
 from earshot_server.discovery.interface import LEFT_OUT, OUTLIER
 from earshot_server.discovery.optics import NothingFoundError, Optics
+from earshot_server.discovery.reachability import Neighbours
 
 SPREAD = 0.05
 
@@ -113,6 +114,27 @@ def test_clusters_are_those_of_scikit_learn_as_fine_as_is_allowed(
         assert clusters(least).max() + 1 > allowed
         least += 1
         assert least < 60
+
+
+@settings(max_examples=examples(50))
+@given(
+    counts=st.lists(st.integers(1, 40), min_size=58, max_size=58),
+    points=st.integers(2, 60),
+)
+def test_the_finest_is_the_least_that_gives_few_enough(counts: list[int], points: int) -> None:
+    """Where fewer candidates come of larger clusters, as they do but for chance; 10 are allowed."""
+    falling = {least: min(count, points) for least, count in enumerate(sorted(counts)[::-1], 3)}
+    falling[min(3, points)] = falling[3]
+    falling[points] = 1  # all that there are, in one cluster
+
+    class Counted(Optics):
+        def _labels(self, rows: np.ndarray, least: int, neighbours: object) -> np.ndarray:
+            return np.arange(len(rows)) % falling[least]
+
+    rows = np.zeros((points, 2))
+    found = int(Counted()._finest(rows, Neighbours(rows)).max()) + 1
+    tried = range(min(3, points), points + 1)
+    assert found == falling[next(least for least in tried if falling[least] <= 10)]
 
 
 def test_a_small_crowd_is_asked_about_few_candidates_and_a_large_one_about_a_hundred() -> None:

@@ -259,3 +259,11 @@ def test_settings_that_cannot_be_simulated_are_named(
     settings = dataclasses.replace(LOCAL, **changes)
     with pytest.raises(InvalidParametersError, match=message):
         settings.check()
+
+
+def test_a_phone_names_every_place_that_is_kept_by_default() -> None:
+    settings = Settings(discovery=Discovery.LOCAL, top_global_centroids=7)
+    for votes, expected in ((None, 7), (2, 2)):
+        asked = dataclasses.replace(settings, label_votes=votes).any_parameters()
+        assert isinstance(asked, PhaseParameters)
+        assert asked.label_votes == expected
