@@ -15,6 +15,7 @@ from scipy import stats
 
 from earshot_protocol import distribution
 from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.phases import discovery_budget
 from earshot_simulations.learning.run import PHASE_FAILED
 from earshot_simulations.learning.settings import Agreement, Discovery, Settings, Summation
 from earshot_simulations.sweeps import phase, sweep
@@ -176,7 +177,7 @@ def test_processes_change_nothing(tmp_path: Path) -> None:
     assert alone == together
     assert 0 < float(alone[0][0]["ari_test"] or 0) <= 1
     assert alone[0][0]["epsilon_recording"] == pytest.approx(2.5)
-    assert alone[1][0]["epsilon_phone"] == pytest.approx(TINY.epsilon, rel=0.05)
+    assert alone[1][0]["epsilon_phone"] == pytest.approx(discovery_budget.EPSILON, rel=0.05)
     assert alone[0][0]["failure"] is None
 
 

@@ -73,8 +73,9 @@ def total(spent: Iterable[Release]) -> dict[Unit, Cost]:
 
 TOLD_DELTA = 1e-6
 """δ at which a composed ε is told, unless a release states a larger one."""
-_LESS = 1 - 1e-6
-"""Of an ε that is added up: what is composed is told where it is less by more than rounding."""
+_LESS = 1 - 1e-5
+"""A composed ε below this share of the added one is told in its place; a smaller gain takes a δ and
+no reader would see it."""
 
 
 def composed_cost(spent: Iterable[Expense]) -> Cost:
