@@ -36,8 +36,25 @@ def test_far_centroids_do_not_shrink_the_picture_but_are_counted(make_run: MakeR
     frame = plane.frame(run.points)
     picture = plane.local_centroids(run, frame)
     assert picture is not None
-    assert picture.remark == "1 lie outside the picture."
+    assert picture.remark == "1 lies outside the picture."
     assert float(frame.high.max()) < 20
+
+
+def test_marks_at_the_edge_are_whole_and_none_lies_beyond_it(make_run: MakeRun) -> None:
+    run = make_run()
+    frame = plane.frame(run.points)
+    corners = np.array([frame.low, frame.high, frame.high + 1, frame.low - [0, 1]])
+    picture = plane.framed(lambda axes: plane.scatter(axes, corners, s=70), frame, "corners")
+    assert picture.svg.count("<use ") == 2
+    assert "clip-path" not in picture.svg
+
+
+def test_labels_stand_in_their_own_order_whatever_their_bars(make_run: MakeRun) -> None:
+    charts_of = [
+        charts.label_histogram(make_run(label_histogram=np.array(published)))
+        for published in ([19, 41, 0], [1, 2, 57])
+    ]
+    assert [svg_texts(chart)[:3] for chart in charts_of] == [["bus", "park", "office"]] * 2
 
 
 def test_pictures_name_scenes_and_labels(make_run: MakeRun) -> None:

@@ -170,7 +170,8 @@ def test_notes_say_how_few_names_stand_clear_and_nothing_where_most_do(clear: in
     p_values = (0.001,) * clear + (0.9,) * (6 - clear)
     notes = " ".join(reading(settings, Blobs(500, 200, 10, 0.3, 0), None, p_values))
     assert ("stands clear of the noise" in notes) == (clear < 3)
-    assert (f"Only {clear} of 6 centroids have a name" in notes) == (clear < 3)
+    few = f"Only {clear}" if clear else "None"
+    assert (f"{few} of 6 centroids got a name" in notes) == (clear < 3)
     assert "baseline" not in notes
 
 

@@ -78,7 +78,7 @@ def label_histogram(run: Run) -> Picture | None:
     """Recordings per label, as published centroids name them and as they are; None if uncounted."""
     if not run.true_histogram.any():
         return None
-    order = _largest(np.maximum(run.label_histogram, run.true_histogram))
+    order = np.sort(_largest(np.maximum(run.label_histogram, run.true_histogram)))
     names = [short(run.label_names[label]) for label in order]
     series = {"published": run.label_histogram[order], "true": run.true_histogram[order]}
     listed = "; ".join(

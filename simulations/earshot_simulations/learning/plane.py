@@ -185,7 +185,15 @@ def framed(draw: Callable[[Axes], None], plane: Frame, alt: str, *remarks: str) 
     """What `draw` draws, within the frame."""
 
     def draw_framed(axes: Axes) -> None:
+        from matplotlib.collections import PathCollection
+
         draw(axes)
+        # Marks near the edge are whole, and those beyond it, which remarks count, are not drawn.
+        for drawn in (each for each in axes.collections if isinstance(each, PathCollection)):
+            placed = drawn.get_offsets()
+            inside = np.all((placed >= plane.low) & (placed <= plane.high), axis=1)
+            drawn.set_offsets(np.where(inside[:, None], placed, np.nan))
+            drawn.set_clip_on(False)
         axes.set_xlim(plane.low[0], plane.high[0])
         axes.set_ylim(plane.low[1], plane.high[1])
         axes.set_xticks([])
@@ -283,9 +291,10 @@ def _cluster_colours(run: Run) -> Integers:
 def left_out(plane: Frame, placed: Placed, drawn: int) -> tuple[str, str]:
     """Remarks on points that are not drawn, and on those outside; empty if there are none."""
     outside = plane.outside(placed)
+    lie = "lies" if outside == 1 else "lie"
     return (
         f"{whole(drawn)} of {whole(len(placed))} drawn." if drawn < len(placed) else "",
-        f"{whole(outside)} lie outside the picture." if outside else "",
+        f"{whole(outside)} {lie} outside the picture." if outside else "",
     )
 
 

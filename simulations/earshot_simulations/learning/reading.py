@@ -92,8 +92,9 @@ def reading(
     clear = sum(are_clear(name_p_values, found))
     if clear < _MOSTLY * found:
         noun = "centroid" if settings.discovery is Discovery.LOCAL else "cell"
+        few = f"Only {clear}" if clear else "None"
         notes.append(
-            f"Only {clear} of {counted(found, noun)} have a name that stands clear of the noise: "
-            "more phones or a larger ε name more of them."
+            f"{few} of {counted(found, noun)} got a name that stands clear of the noise: more "
+            "phones or a larger ε name more of them."
         )
     return notes
