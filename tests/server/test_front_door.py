@@ -160,6 +160,9 @@ def post(path: str, announced: int, *fields: str) -> bytes:
     return "\r\n".join([*lines, f"Content-Length: {announced}", "", ""]).encode()
 
 
+CHUNKED = post("/open", 0).replace(b"Content-Length: 0", b"Transfer-Encoding: chunked")
+
+
 def get(path: str) -> bytes:
     return f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode()
 
@@ -334,11 +337,10 @@ def test_a_body_that_comes_late_is_waited_for_and_counted_once(
 
 
 def test_bodies_of_unknown_length_are_bounded(door: Door) -> None:
-    chunked = post("/open", 0).replace(b"Content-Length: 0", b"Transfer-Encoding: chunked")
-    with door.say(chunked + b"2\r\n{}\r\n0\r\n\r\n") as client:
+    with door.say(CHUNKED + b"2\r\n{}\r\n0\r\n\r\n") as client:
         assert answer(client) == (200, b"2")
         chunk = b"%x\r\n%s\r\n" % (LARGEST_SMALL_BODY, bytes(LARGEST_SMALL_BODY))
-        client.sendall(chunked + 2 * chunk)
+        client.sendall(CHUNKED + 2 * chunk)
         assert answer(client)[0] == 413
 
 
@@ -389,6 +391,16 @@ def test_a_body_that_is_read_past_our_own_reader_is_waited_for_as_well(door: Doo
         (b"GET / HTTP/2.0\r\nHost: x\r\n\r\n", 505),
         (b"nonsense\r\n\r\n", 400),
         (post("/open", 1).replace(b"\r\n\r\n", b"\r\nTransfer-Encoding: chunked\r\n\r\n"), 400),
+        (CHUNKED.replace(b"chunked", b"gzip, chunked") + b"0\r\n\r\n", 400),
+        (
+            CHUNKED.replace(b"\r\n\r\n", b"\r\nTransfer-Encoding: chunked\r\n\r\n") + b"0\r\n\r\n",
+            400,
+        ),
+        (CHUNKED + b"0\r\nX: " + b"a" * 2 * PATIENT.field_bytes, 431),
+        (CHUNKED + b"0\r\n" + b"X: a\r\n" * PATIENT.field_bytes, 431),
+        (CHUNKED + b"1;" + b"a" * 2 * PATIENT.field_bytes, 431),
+        (b"GET / HTTP/1.1\r\n\r\n", 400),
+        (b"GET / HTTP/1.1\r\nHost: x\r\nHost: x\r\n\r\n", 400),
     ],
 )
 def test_what_is_no_request_is_refused_and_that_is_all(
@@ -415,6 +427,21 @@ def test_the_application_sees_what_was_sent(door: Door) -> None:
     assert b'"QUERY_STRING":"c=%20"' in body
     assert b'"REMOTE_ADDR":"127.0.0.1"' in body
     assert b"\\u00e9//a/b" in body
+
+
+def test_fields_behind_a_body_say_nothing(door: Door) -> None:
+    words = CHUNKED.replace(b"/open", b"/echo/a").replace(b"Host", b"A-B: 1\r\nHost")
+    with door.say(words + b"2\r\n{}\r\n0\r\nA-B: 2\r\n\r\n" + get(LIVE)) as client:
+        code, body = answer(client)
+        assert (code, b'"HTTP_A_B":"1"' in body) == (200, True)
+        assert answer(client) == (200, b"live")
+
+
+def test_a_body_in_small_chunks_may_be_long(door: Door) -> None:
+    pieces = PATIENT.field_bytes // 4
+    with door.say(CHUNKED.replace(b"/open", b"/raw")) as client:
+        client.sendall(b"1\r\na\r\n" * pieces + b"0\r\n\r\n")
+        assert answer(client) == (200, b"a" * pieces)
 
 
 def test_who_has_said_all_still_hears_the_answer(door: Door) -> None:

@@ -51,7 +51,8 @@ class PatientProtocol(HttpToolsProtocol):
         self._whole = True
         """Whether the newest request has arrived with its body."""
         self._in_fields = False
-        self._field_bytes = 0
+        self._arriving = self._beside = 0
+        """Bytes that came since the newest request began, or since its body last went on."""
         self._refusal = BAD_REQUEST
 
     # ------------------------------------------------------------------- the connection
@@ -99,22 +100,30 @@ class PatientProtocol(HttpToolsProtocol):
 
     def data_received(self, data: bytes) -> None:
         """Some bytes of requests."""
+        self._arriving = len(data)
         super().data_received(data)
-        if self._in_fields and not self.transport.is_closing():
-            self._field_bytes += len(data)
-            if self._field_bytes > self._patience.field_bytes:
+        self._beside += len(data)
+        if self._whole or self.transport.is_closing():
+            return
+        # Fields; and of a body in chunks what is beside it: their sizes, and trailer fields.
+        if self._beside > self._patience.field_bytes:
+            if self._in_fields or not self.cycle.response_started:
                 self._refuse(FIELDS_TOO_LARGE)
+            else:
+                self.cut()
 
     def on_message_begin(self) -> None:
         """The first byte of a request."""
         super().on_message_begin()
         self.scope["earshot.connection"] = self  # type: ignore[typeddict-unknown-key]
-        self._whole, self._in_fields, self._field_bytes = False, True, 0
+        self._whole, self._in_fields, self._beside = False, True, 0
         if self.cycle is None or self.cycle.response_complete:
             self._all.wait(self, self._patience.fields)
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        """One field."""
+        """One field; one behind a body in chunks says nothing here (RFC 9110, 6.5.1)."""
+        if not self._in_fields:
+            return
         super().on_header(name, value)
         if len(self.headers) > self._patience.field_count:
             self._stop(FIELDS_TOO_LARGE)
@@ -127,8 +136,21 @@ class PatientProtocol(HttpToolsProtocol):
             self._stop(FIELDS_TOO_LARGE)
         if self.parser.get_http_version() not in _VERSIONS:
             self._stop(VERSION)
+        hosts, codings = (
+            [value for name, value in self.headers if name == wanted]
+            for wanted in (b"host", b"transfer-encoding")
+        )
+        if len(hosts) > 1 or (not hosts and self.parser.get_http_version() == "1.1"):
+            self._stop(BAD_REQUEST)
+        if codings and [each.strip().lower() for each in codings] != [b"chunked"]:
+            self._stop(BAD_REQUEST)
         self._all.serve(self)
         super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        """Some bytes of a body."""
+        self._beside = -self._arriving  # to count from the bytes that come after these
+        super().on_body(body)
 
     def on_message_complete(self) -> None:
         """The last byte of a request."""
@@ -195,7 +217,7 @@ class PatientProtocol(HttpToolsProtocol):
 
 
 _DETAILS = {
-    BAD_REQUEST: "this is no HTTP/1.1",
-    FIELDS_TOO_LARGE: "there are more header fields, or longer ones, than any request needs",
+    BAD_REQUEST: "this is not HTTP/1.1 with one Host and no coding but chunked",
+    FIELDS_TOO_LARGE: "there are more fields, or longer ones, than any request needs",
     VERSION: "HTTP/1.1 is spoken here",
 }
