@@ -174,7 +174,7 @@ REFUSED: dict[str, tuple[Rule, Any, Policy | None]] = {
     "a δ of one phone": (
         Rule.DELTA,
         learning_parameters(geometry=Geometry.SPHERICAL, delta=1e-2),
-        Policy.per_recording(largest_delta=1.0),
+        Policy.per_recording(largest_delta=0.9),
     ),
     "not a number": (
         Rule.PARAMETERS,

@@ -262,7 +262,9 @@ def test_the_refusal_says_what_was_spent() -> None:
 def test_a_delta_that_may_expose_a_phone_is_refused_unless_the_policy_forces_it(
     delta: float,
 ) -> None:
-    lenient = {"largest_delta": 1.0, "largest_yearly_delta": 1.0, "largest_lifetime_delta": 1.0}
+    lenient = dict.fromkeys(
+        ("largest_delta", "largest_yearly_delta", "largest_lifetime_delta"), 0.99
+    )
     asked = phase(geometry=Geometry.SPHERICAL, delta=delta)
     with pytest.raises(RefusedError, match=r"^delta: .* with 100 phones; below 1/phones") as caught:
         check_phase(Policy.per_recording(**lenient), asked)
@@ -311,6 +313,27 @@ def test_limits_are_numbers(rule: str) -> None:
     for value in (-1, math.nan):
         with pytest.raises(InvalidParametersError, match=rule):
             Policy(**{rule: value})  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("budget", BUDGETS)
+def test_a_limit_of_epsilon_needs_a_delta_below_1(budget: Budget) -> None:
+    for delta in (1.0, 2.0, math.inf):
+        with pytest.raises(InvalidParametersError, match=f"{budget.delta}.* below 1"):
+            Policy(**{budget.delta: delta})
+        Policy(**{budget.epsilon: math.inf, budget.delta: delta})
+
+
+def test_who_protects_recordings_may_still_limit_what_a_phone_spends() -> None:
+    policy = Policy.per_recording(largest_yearly_phone_epsilon=50.0)
+    assert policy.largest_yearly_phone_delta == Limits.largest_yearly_phone_delta
+    assert (policy.largest_phone_epsilon, policy.largest_phone_delta) == (math.inf, math.inf)
+
+
+def test_what_is_spent_without_a_limit_is_told_at_the_usual_delta() -> None:
+    ledger = spent(99.5, unit=Unit.PHONE)
+    usual, unlimited = (each.standing(ledger, TODAY) for each in (Policy(), Policy.per_recording()))
+    assert any(each.epsilon > 99 for each in usual)
+    assert [each[:3] + each[4:] for each in unlimited] == [each[:3] + each[4:] for each in usual]
 
 
 # ------------------------------------------------------------------- what operators are told of it

@@ -211,7 +211,7 @@ def phone(
 
 
 def _policy(context: typer.Context, per_recording: bool) -> Policy:
-    """The limits that options name; the others are those of a phone as it comes."""
+    """The limits that options name; the others are the usual ones."""
     sources = {limit.name: context.get_parameter_source(limit.name) for limit in fields(Policy)}
     named = {
         name: context.params[name]

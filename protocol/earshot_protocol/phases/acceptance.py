@@ -76,7 +76,8 @@ class Limits:
             of its phones and keep its word.
 
     Raises:
-        InvalidParametersError: a limit is negative or not a number.
+        InvalidParametersError: a limit is negative or not a number; or ε has one and its δ has
+            none below 1, at which every ε is 0.
     """
 
     least_phones: int = 100
@@ -104,6 +105,13 @@ class Limits:
     def __post_init__(self) -> None:
         for limit in fields(Limits):
             between(limit.name, getattr(self, limit.name), 0)
+        for budget in BUDGETS:
+            epsilon, delta = getattr(self, budget.epsilon), getattr(self, budget.delta)
+            if epsilon < math.inf and delta >= 1:
+                raise InvalidParametersError(
+                    f"{budget.delta}={delta:g} with {budget.epsilon}={epsilon:g}: a limit of ε "
+                    "needs a δ below 1"
+                )
 
     @classmethod
     def per_recording(cls, **limits: Any) -> Self:
@@ -113,12 +121,12 @@ class Limits:
         phone: whoever has many recordings is not hidden by them.
 
         Args:
-            limits: that are not the default ones.
+            limits: that are not the default ones. A limit of a phone's ε brings its δ along.
         """
         unlimited = {
             rule.value: math.inf
             for budget in BUDGETS
-            if budget.unit is Unit.PHONE
+            if budget.unit is Unit.PHONE and budget.epsilon not in limits
             for rule in (budget.epsilon, budget.delta)
         }
         return cls(**(unlimited | limits))
@@ -235,21 +243,18 @@ class Limits:
             today: in UTC.
         """
         return tuple(
-            Standing(
-                budget.span,
-                budget.unit,
-                epsilon_at(
-                    getattr(self, budget.delta),
-                    ledger.expenses_of(
-                        budget.unit, today=today if budget.span is Span.YEAR else None
-                    ),
-                ),
-                getattr(self, budget.epsilon),
-                getattr(self, budget.delta),
-            )
+            self._standing(budget, ledger, today)
             for budget in BUDGETS
             if budget.span is not Span.PHASE
         )
+
+    def _standing(self, budget: Budget, ledger: Ledger, today: date) -> Standing:
+        epsilon, delta = getattr(self, budget.epsilon), getattr(self, budget.delta)
+        if delta >= 1:  # no limit: at the usual one
+            delta = getattr(Limits, budget.delta)
+        year = today if budget.span is Span.YEAR else None
+        spent = epsilon_at(delta, ledger.expenses_of(budget.unit, today=year))
+        return Standing(budget.span, budget.unit, spent, epsilon, delta)
 
     def refusals_of_sum(self, parameters: Parameters, sum_parameters: SumParameters) -> Refusals:
         """Everything for which a phone refuses a secure sum of a phase that it accepted.

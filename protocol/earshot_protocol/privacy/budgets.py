@@ -49,7 +49,7 @@ class Standing(NamedTuple):
         unit: in which it counts.
         epsilon: ε of all that was spent, at `delta`; infinite where nothing is known.
         largest_epsilon: the limit of ε; infinite where there is none.
-        delta: the limit of δ.
+        delta: the limit of δ; the usual one where there is none.
     """
 
     span: Span
