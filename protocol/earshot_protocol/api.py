@@ -14,6 +14,7 @@ from earshot_protocol.errors import InvalidInputError, InvalidParametersError, M
 from earshot_protocol.messages import AnyParameters
 from earshot_protocol.phases.parameters import Choices, Parameters, hierarchy_of
 from earshot_protocol.rules import Rule
+from earshot_protocol.signatures import KEY_ID
 from earshot_protocol.wire import Identifier, PublicKey
 
 MESSAGEPACK = "application/msgpack"
@@ -76,7 +77,7 @@ class Enrol(_Body, frozen=True, kw_only=True):
 class Enrolled(_Body, frozen=True, kw_only=True):
     """The name under which the server knows this phone: the `keyid` of its later requests."""
 
-    phone: Annotated[str, Meta(min_length=1, max_length=64)]
+    phone: Annotated[str, Meta(pattern=rf"^{KEY_ID}$(?!\n)")]
 
 
 class AskTask(_Body, frozen=True, kw_only=True):

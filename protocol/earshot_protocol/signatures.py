@@ -25,10 +25,11 @@ LARGEST_SKEW = 300
 
 _LABEL = "earshot"
 _COVERED = '("@method" "@path" "content-type" "content-digest")'
-_KEY_ID = r"[A-Za-z0-9_-]{1,64}"
+KEY_ID = r"[A-Za-z0-9_-]{1,64}"
+"""The pattern of a name under which a verifier knows a key."""
 _INPUT = re.compile(
     re.escape(f"{_LABEL}={_COVERED}")
-    + rf';created=([0-9]{{1,12}});keyid="({_KEY_ID})";alg="ed25519"'
+    + rf';created=([0-9]{{1,12}});keyid="({KEY_ID})";alg="ed25519"'
 )
 _SIGNATURE = re.compile(rf"{_LABEL}=:([A-Za-z0-9+/]{{85}}[AQgw]==):")
 

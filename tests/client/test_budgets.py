@@ -176,6 +176,11 @@ REFUSED: dict[str, tuple[Rule, Any, Policy | None]] = {
         learning_parameters(geometry=Geometry.SPHERICAL, delta=1e-2),
         Policy.per_recording(largest_delta=0.9),
     ),
+    "a δ that its secure sums use up": (
+        Rule.LARGEST_EPSILON,
+        discovery_parameters(delta=1e-300),
+        Policy.per_recording(),
+    ),
     "not a number": (
         Rule.PARAMETERS,
         changed(STATISTICS, epsilon=float("nan")),

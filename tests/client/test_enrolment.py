@@ -1,18 +1,27 @@
 from __future__ import annotations
 
+import dataclasses
 import os
 import stat
 from contextlib import closing
 from pathlib import Path
 
+import msgspec
 import pytest
 from support.phone_server import HangUp, PhoneServer, Reply, serving
 
 from earshot_client.store.encrypted import EncryptedStore
 from earshot_client.store.key_file import KeyFileError, key_in
 from earshot_client.store.memory import MemoryStore
-from earshot_client.transport.enrolment import NotEnrolledError, enrol, signing_key
+from earshot_client.transport.enrolment import (
+    NotEnrolledError,
+    enrol,
+    is_enrolled,
+    leave,
+    signing_key,
+)
 from earshot_client.transport.http import HttpTransport, InvitationRefusedError, UnavailableError
+from earshot_protocol.errors import MalformedMessageError
 
 KEY = bytes(range(32))
 
@@ -67,6 +76,35 @@ def test_killed_before_it_heard_its_name_a_phone_uses_no_second_invitation() -> 
         server.handle = handle  # type: ignore[method-assign]
         with closing(transport_of(store, server)) as transport:
             assert {enrol(store, transport, "welcome")} == set(server.keys)
+
+
+@pytest.mark.parametrize("name", ["7\r\nX: 1", "a b", "", "7\n", "é", "a" * 65, '7";alg="x'])
+def test_a_name_that_cannot_stand_in_a_request_is_refused_and_never_kept(name: str) -> None:
+    with serving(PhoneServer(nothing)) as server:
+        store = MemoryStore()
+        handle = server.handle
+
+        def give_a_bad_name(*request: object) -> Reply:
+            given = handle(*request)  # type: ignore[arg-type]
+            return dataclasses.replace(given, body=msgspec.msgpack.encode({"phone": name}))
+
+        server.handle = give_a_bad_name  # type: ignore[method-assign]
+        with (
+            closing(transport_of(store, server)) as transport,
+            pytest.raises(MalformedMessageError),
+        ):
+            enrol(store, transport, "welcome")
+        server.handle = handle  # type: ignore[method-assign]
+        assert not is_enrolled(store)
+        store.put("enrolled as", name.encode())  # as earlier versions did
+        assert not is_enrolled(store)
+        with closing(transport_of(store, server)) as transport:
+            with pytest.raises(NotEnrolledError):
+                leave(store, transport)
+            with pytest.raises(NotEnrolledError):
+                enrol(store, transport, None)
+            assert {enrol(store, transport, "welcome")} == set(server.keys)
+        assert is_enrolled(store)
 
 
 def test_without_a_good_invitation_a_new_phone_stays_out() -> None:

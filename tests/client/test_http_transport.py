@@ -13,6 +13,7 @@ from support.phone_server import HangUp, PhoneServer, Reply, problem, serving
 
 from earshot_client.transport.http import (
     ERRORS,
+    LONGEST_AWAY,
     LONGEST_PAUSE,
     TRIES,
     HttpTransport,
@@ -156,7 +157,18 @@ def test_a_server_that_names_a_time_is_left_alone_until_then() -> None:
         assert made.pauses == [9.0]
 
 
-@pytest.mark.parametrize("value", ["soon", "-3", "9" * 30, "Sat, 21 Nov 2026 01:00:00 GMT", "³"])
+@pytest.mark.parametrize("asked", [LONGEST_AWAY + 1, 11 * 86_400, 10**30])
+def test_no_server_sends_a_phone_away_for_days(asked: float) -> None:
+    with line() as made:
+        busy = problem(503, "database")
+        busy.fields["Retry-After"] = str(int(asked))
+        made.next(busy)
+        with pytest.raises(UnavailableError) as raised:
+            made.transport.task()
+        assert raised.value.seconds == LONGEST_AWAY
+
+
+@pytest.mark.parametrize("value", ["soon", "-3", "Sat, 21 Nov 2026 01:00:00 GMT", "³"])
 def test_a_time_that_is_none_does_not_count(value: str) -> None:
     with line() as made:
         busy = problem(503, "database")

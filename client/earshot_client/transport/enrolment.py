@@ -6,12 +6,14 @@ a phone that is killed while it enrols goes on with the same request and uses no
 
 from __future__ import annotations
 
+import re
+
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from earshot_client.store.interface import Store
 from earshot_client.transport.http import HttpTransport
 from earshot_protocol.errors import LocalError
-from earshot_protocol.signatures import SignatureError, StaleSignatureError
+from earshot_protocol.signatures import KEY_ID, SignatureError, StaleSignatureError
 
 _KEY = "signing key"
 _NAME = "enrolled as"
@@ -31,8 +33,17 @@ def signing_key(store: Store) -> Ed25519PrivateKey:
 
 
 def is_enrolled(store: Store) -> bool:
-    """Whether a server has given this phone a name."""
-    return store.get(_NAME) is not None
+    """Whether a server has given this phone a name with which it can sign."""
+    return _name(store) is not None
+
+
+def _name(store: Store) -> str | None:
+    """The name in the store; one that cannot stand in a request is none, and the next replaces it.
+
+    A server gives the same key the same name, so that enrolling again takes no second invitation.
+    """
+    saved = (store.get(_NAME) or b"").decode("utf-8", "replace")
+    return saved if re.fullmatch(KEY_ID, saved) else None
 
 
 def enrol(store: Store, transport: HttpTransport, attestation: str | None) -> str:
@@ -51,9 +62,9 @@ def enrol(store: Store, transport: HttpTransport, attestation: str | None) -> st
         NotEnrolledError: an attestation is needed.
         RemoteError: as `HttpTransport.enrol`.
     """
-    saved = store.get(_NAME)
+    saved = _name(store)
     if saved is not None:
-        transport.phone = saved.decode()
+        transport.phone = saved
     elif attestation is None:
         raise NotEnrolledError("this phone is not enrolled yet: it needs an invitation code")
     else:
@@ -74,10 +85,10 @@ def leave(store: Store, transport: HttpTransport) -> None:
         NotEnrolledError: no server knows it.
         UnavailableError: the server cannot be reached now; nothing has changed here.
     """
-    saved = store.get(_NAME)
+    saved = _name(store)
     if saved is None:
         raise NotEnrolledError("this phone is not enrolled: there is nothing to leave")
-    transport.phone = saved.decode()
+    transport.phone = saved
     try:
         transport.leave()
     except StaleSignatureError:

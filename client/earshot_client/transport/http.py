@@ -55,6 +55,8 @@ TIMEOUT = 30.0
 TRIES = 5
 LONGEST_PAUSE = 30.0
 """Seconds between two tries; a server that asks for more is left alone until then."""
+LONGEST_AWAY = 3600.0
+"""Seconds for which a server may send a phone away at a time."""
 
 _FIRST_PAUSE = 0.5
 _LONGEST_TEXT = 300
@@ -315,7 +317,7 @@ def _error(response: http.client.HTTPResponse, media: str, content: bytes) -> Re
 def _retry_after(response: http.client.HTTPResponse) -> float:
     """Seconds; zero where none are given. The other form, a date, needs a clock that is right."""
     value = response.headers.get("Retry-After", "")
-    return float(value) if value.isascii() and value.isdigit() and len(value) < 7 else 0.0
+    return min(float(value), LONGEST_AWAY) if value.isascii() and value.isdigit() else 0.0
 
 
 def _cleaned(text: str) -> str:

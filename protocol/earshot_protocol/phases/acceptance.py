@@ -297,6 +297,8 @@ class Limits:
             return
         together = before + new
         stated, reached = stated_delta(together), epsilon_at(delta, together)
+        if any(each.release.epsilon == math.inf for each in new):  # whatever a larger δ would make
+            reached = math.inf  # of it: it is what the phase promises, and what a ledger keeps
         fits = reached <= epsilon or math.isclose(reached, epsilon, rel_tol=_SLACK)
         if fits and stated <= delta:
             return
