@@ -2,12 +2,14 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
+import os
 import re
 import sqlite3
 import stat
 import subprocess
 import sys
 import threading
+from concurrent.futures import ThreadPoolExecutor
 from datetime import date
 from pathlib import Path
 from typing import Any
@@ -19,14 +21,17 @@ from earshot_client.store.encrypted import EncryptedStore
 from earshot_client.store.interface import (
     ENCODER,
     DamagedStoreError,
+    LostLedgerError,
     NewerStoreError,
     Store,
     StoreUnavailableError,
     WrongKeyError,
 )
 from earshot_client.store.memory import MemoryStore
+from earshot_client.store.recovery import recover_ledger
 from earshot_client.store.sealed_file import SCHEMA_VERSION
 from earshot_protocol.errors import InvalidInputError, LocalError
+from earshot_protocol.privacy.ledger import Ledger
 
 KEY = bytes(range(32))
 DIMENSIONS = 3
@@ -374,9 +379,59 @@ def test_a_place_that_cannot_be_used_is_named(tmp_path: Path) -> None:
     assert stat.S_IMODE(tmp_path.stat().st_mode) != 0o600
 
 
-def test_an_empty_file_becomes_a_store(tmp_path: Path) -> None:
-    (tmp_path / "store").touch(mode=0o644)
-    assert open_and_read(tmp_path / "store")[1] == ()
+LOST = {
+    "nothing": b"",
+    "zeros": bytes(8192),
+    "a few zeros": bytes(100),
+    "half a page": None,
+}
+
+
+@pytest.mark.parametrize("what", LOST)
+def test_a_file_whose_content_is_lost_is_no_new_store(path: Path, what: str) -> None:
+    content = LOST[what]
+    before = path.read_bytes()[:2048] if content is None else content
+    path.write_bytes(before)
+    with pytest.raises(LostLedgerError, match="recover"):
+        open_file(path)
+    assert path.read_bytes() == before
+    assert recover_ledger(path, KEY, dimensions=3).lost
+    with contextlib.closing(open_file(path)) as store:
+        assert Ledger(store.ledger()).releases[-1].epsilon == float("inf")
+
+
+def test_a_link_is_followed_and_one_to_nothing_is_no_new_store(path: Path) -> None:
+    link, nowhere = path.with_name("link"), path.with_name("nowhere")
+    link.symlink_to(path)
+    assert open_and_read(link) == open_and_read(path)
+    nowhere.symlink_to(path.with_name("missing"))
+    with pytest.raises(StoreUnavailableError, match="not a file"):
+        open_file(nowhere)
+
+
+def test_a_file_that_could_not_be_made_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def fail(*_: object) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "link", fail)
+    with pytest.raises(StoreUnavailableError, match="No space left"):
+        open_file(tmp_path / "store")
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_of_many_that_make_a_file_at_once_one_wins(tmp_path: Path) -> None:
+    path = tmp_path / "store"
+    program = "store.append_ledger(b'entry'); print(len(store.ledger()))"
+    with ThreadPoolExecutor(4) as pool:
+        done = list(pool.map(lambda _: run(program, path), range(4)))
+    for each in done:
+        assert each.returncode == 0 or "open elsewhere" in each.stderr, each.stderr
+    entries = sum(each.returncode == 0 for each in done)
+    assert entries >= 1
+    assert len(open_file(path).ledger()) == entries
+    assert [each.name for each in tmp_path.iterdir() if "journal" not in each.name] == ["store"]
 
 
 def run(program: str, path: Path) -> subprocess.CompletedProcess[str]:

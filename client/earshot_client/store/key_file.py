@@ -6,11 +6,11 @@ Apple's Keychain); on a machine without one, a file that only its owner can read
 
 from __future__ import annotations
 
-import contextlib
 import os
 from pathlib import Path
 
 from earshot_client.store.sealed_file import KEY_BYTES
+from earshot_client.store.whole import made_whole
 from earshot_protocol.errors import LocalError
 
 
@@ -44,21 +44,11 @@ def key_in(path: Path, may_create: bool) -> bytes:
 
 
 def _create(path: Path) -> None:
-    """Make the file whole or not at all, and durable; of two that make it at once, one wins."""
-    fresh = path.with_name(f"{path.name}.{os.getpid()}")
+    """Make the file; of two that make it at once, one wins."""
     try:
-        fresh.unlink(missing_ok=True)  # left over from a process that was killed
-        with open(os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600), "wb") as file:
+        with made_whole(path) as fresh, fresh.open("wb") as file:
             file.write(os.urandom(KEY_BYTES))
             file.flush()
             os.fsync(file.fileno())
-        with contextlib.suppress(FileExistsError):
-            os.link(fresh, path)
-        fresh.unlink()
-        folder = os.open(path.parent, os.O_RDONLY)
-        try:
-            os.fsync(folder)
-        finally:
-            os.close(folder)
     except OSError as error:
         raise KeyFileError(f"the key cannot be made: {error}") from error

@@ -18,7 +18,9 @@ import sqlite3
 import struct
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 from cryptography.exceptions import InvalidTag
 from cryptography.hazmat.primitives.ciphers.aead import ChaCha20Poly1305
@@ -32,6 +34,7 @@ from earshot_client.store.interface import (
     WrongKeyError,
     check_outside,
 )
+from earshot_client.store.whole import made_whole
 from earshot_protocol.errors import InvalidInputError, WrongStateError
 
 KEY_BYTES = 32
@@ -118,16 +121,16 @@ class SealedFile:
         if not 1 <= dimensions < 2**16:
             raise InvalidInputError(f"dimensions={dimensions}: 1 to 65535 are accepted")
         self._lock = threading.RLock()
-        path = os.path.abspath(path)
-        _make_private(path)
-        with _named_errors():
-            # The lock above keeps threads apart.
-            self._database = sqlite3.connect(
-                path, timeout=0, isolation_level=None, check_same_thread=False
-            )
+        place = Path(os.path.abspath(path))
+        if not os.path.lexists(place):
+            self._make(place, key, dimensions, fill)
+        elif not place.is_file():
+            raise StoreUnavailableError(f"{place} is not a file")
+        self._connect(place)
         try:
-            self._open(path, key, dimensions, fill)
-            os.chmod(path, _OWNER_ONLY)
+            self._check_file(place)
+            self._read_header(key, dimensions)
+            os.chmod(place, _OWNER_ONLY)
         except BaseException:
             self._database.close()
             raise
@@ -188,21 +191,42 @@ class SealedFile:
                 check_outside(self._database.in_transaction)
             self._database.close()
 
-    def _open(
-        self, path: str, key: bytes, dimensions: int, fill: Callable[[SealedFile], None]
+    def _make(
+        self, place: Path, key: bytes, dimensions: int, fill: Callable[[SealedFile], None]
     ) -> None:
-        for pragma in _PRAGMAS:
-            self.rows(pragma)
-        # Under exclusive locking, a lock that was taken once is held until the file is closed.
-        self.rows("BEGIN EXCLUSIVE")
-        if os.path.getsize(path) == 0:
-            self._create(key, dimensions)
-            fill(self)
-            self.rows("COMMIT")
-            return
-        self.rows("ROLLBACK")
-        self._check_file()
-        self._read_header(key, dimensions)
+        """Make a file whole: one that is empty has lost what it held."""
+        try:
+            with made_whole(place) as fresh:
+                self._connect(fresh)
+                try:
+                    self._create(key, dimensions)
+                    fill(self)
+                    self.rows("COMMIT")
+                finally:
+                    self._database.close()
+                    Path(f"{fresh}-journal").unlink(missing_ok=True)
+        except OSError as error:
+            raise StoreUnavailableError(f"the store cannot be made: {error}") from error
+
+    def _connect(self, place: Path) -> None:
+        """Open the file, which exists, and begin an exclusive transaction."""
+        with _named_errors():
+            # The lock of this object keeps threads apart.
+            self._database = sqlite3.connect(
+                f"file:{quote(str(place))}?mode=rw",
+                timeout=0,
+                isolation_level=None,
+                check_same_thread=False,
+                uri=True,
+            )
+        try:
+            for pragma in _PRAGMAS:
+                self.rows(pragma)
+            # Under exclusive locking, a lock that was taken once is held until the file is closed.
+            self.rows("BEGIN EXCLUSIVE")
+        except BaseException:
+            self._database.close()
+            raise
 
     def _create(self, key: bytes, dimensions: int) -> None:
         for statement in _SCHEMA:
@@ -212,7 +236,11 @@ class SealedFile:
         content = header + hashlib.sha256(header).digest()
         self.rows("INSERT INTO header VALUES (1, ?)", content)
 
-    def _check_file(self) -> None:
+    def _check_file(self, place: Path) -> None:
+        empty = place.stat().st_size == 0  # only now: a journal may have given it its content back
+        self.rows("ROLLBACK")
+        if empty:
+            raise DamagedStoreError("the file is empty: what it held is lost")
         version = self.version
         if self._pragma("application_id") != _APPLICATION_ID or version < 1:
             raise DamagedStoreError("the file is not a store of recordings, or is damaged")
@@ -274,16 +302,3 @@ def _named_errors() -> Iterator[None]:
     except UnicodeDecodeError as error:
         # Python fails to read SQLite's message when that quotes a damaged schema.
         raise DamagedStoreError("the file's schema is damaged") from error
-
-
-def _make_private(path: str) -> None:
-    """Make the file, for its owner only, unless it exists."""
-    # An existing file is not opened here: closing it would let go of locks that this very process
-    # may hold on it.
-    try:
-        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, _OWNER_ONLY))
-    except FileExistsError:
-        if not os.path.isfile(path):
-            raise StoreUnavailableError(f"{path} is not a file") from None
-    except OSError as error:
-        raise StoreUnavailableError(f"the store cannot be made: {error}") from error
