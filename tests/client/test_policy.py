@@ -308,6 +308,35 @@ def test_a_server_that_names_fewer_recordings_than_there_are_gains_nothing() -> 
         assert f"for {max(held, 1000)} recordings" in str(caught.value)
 
 
+def test_the_published_limits_are_these() -> None:
+    """Whoever changes one weakens every phone, or keeps it out of phases that it took part in."""
+    published = {
+        "least_phones": 100,
+        "largest_phones": 10**7,
+        "largest_noise_crowd": 10**4,
+        "largest_epsilon": 3,
+        "largest_delta": 1e-5,
+        "largest_yearly_epsilon": 30,
+        "largest_yearly_delta": 1e-4,
+        "largest_lifetime_epsilon": 100,
+        "largest_lifetime_delta": 1e-3,
+        "largest_phone_epsilon": 2,
+        "largest_phone_delta": 1e-5,
+        "largest_yearly_phone_epsilon": 8,
+        "largest_yearly_phone_delta": 1e-4,
+        "largest_lifetime_phone_epsilon": 30,
+        "largest_lifetime_phone_delta": 1e-3,
+        "largest_dropout": 0.3,
+        "least_corrupted": 0.05,
+        "least_threshold": 2,
+        "least_statistical_security": 40,
+        "least_correctness": 20,
+        "any_delta": False,
+    }
+    assert dataclasses.asdict(Limits()) == published
+    assert dataclasses.asdict(Policy()) == published | {"tell_refusals": True}
+
+
 @pytest.mark.parametrize("rule", [rule.name for rule in dataclasses.fields(Limits)])
 def test_limits_are_numbers(rule: str) -> None:
     for value in (-1, math.nan):

@@ -23,7 +23,7 @@ from earshot_protocol.secure_sum.aggregator import Aggregator
 from earshot_protocol.secure_sum.decoding import UnrecoverableSecretError
 from earshot_protocol.secure_sum.neighbourhoods import Phones
 from earshot_protocol.secure_sum.parameters import SumParameters, choose
-from earshot_protocol.secure_sum.participant import Participant
+from earshot_protocol.secure_sum.participant import _NONCE_BYTES, Participant
 from earshot_protocol.secure_sum.rounds import Round
 from earshot_protocol.secure_sum.unmasking import Unmasking
 
@@ -118,6 +118,20 @@ def test_any_dropouts_beyond_rho_end_the_sum_and_open_nothing(
     assert saved["sealed"] == {}
     assert saved["revealed"] == {}
     assert all(aggregator.task_for(phone) is None for phone in range(parameters.phones))
+
+
+def test_no_two_ciphertexts_of_any_phone_or_sum_share_a_nonce(make_sum: MakeSum) -> None:
+    nonces = Counter[bytes]()
+    for _ in range(2):
+        current = make_sum(COMPLETE)
+        current.run(((), (), (), ()))
+        nonces += Counter(
+            ciphertext[:_NONCE_BYTES]
+            for answer in current.answers[Round.SHARE_KEYS].values()
+            for ciphertext in answer.ciphertexts
+        )
+    assert nonces.total() == 2 * COMPLETE.phones * (COMPLETE.phones - 1)
+    assert max(nonces.values()) == 1
 
 
 def test_the_server_rebuilds_one_secret_of_each_phone_that_shared_and_never_both(
