@@ -37,4 +37,6 @@ def test_both_routes_are_measured_in_crowds_of_every_size(
     assert min(points) > 0.3
     note = (tmp_path / "growing-crowd.md").read_text(encoding="utf-8")
     assert "| blobs | local | 100 |" in note
+    assert "|  |" not in note
+    assert " 0 phones" not in note
     assert (tmp_path / "growing-crowd.png").stat().st_size > 10_000

@@ -98,7 +98,7 @@ class Size:
     """How much is simulated.
 
     Attributes:
-        phones: in every phase.
+        phones: in every phase; 0 where phases differ in it.
         recordings: of a phone, on average.
         seeds: phases of every kind.
 
@@ -193,9 +193,10 @@ class Setup:
     @property
     def described(self) -> str:
         """What was simulated, for a note."""
+        crowd = f"{self.size.phones} phones" if self.size.phones else "phones"
         sizes = (
-            f"{self.size.phones} phones of {self.size.recordings} recordings, three in ten "
-            f"labelled, {self.size.seeds} seeds"
+            f"{crowd} of {self.size.recordings} recordings, three in ten labelled, "
+            f"{self.size.seeds} seeds"
         )
         if self.sound is None:
             return f"Ten blobs in the plane; {sizes}. No sound was given (`--data`)."
@@ -208,7 +209,7 @@ class Setup:
         return (
             f"Ten blobs in the plane, and {self.sound.resolve().name}: seconds of its clips, a "
             f"quarter of which no phone hears, embedded by `{encoder}`. An encoder flatters sound "
-            f"that it was trained on{known}. {sizes}."
+            f"that it was trained on{known}. In every phase: {sizes}."
         )
 
 

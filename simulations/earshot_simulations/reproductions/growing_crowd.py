@@ -50,6 +50,7 @@ def reproduce(setup: Setup, full: bool = False) -> Outcome:
                 points.append(Point(arm))
     found = compare(setup, points, tuple(_TITLES))
     rows = [each.described(_TITLES) for each in found]
+    columns = [name for name in rows[0] if any(row[name] for row in rows)]
     note = f"""# Whether a crowd helps
 
 Learning phases (*local*, the thesis's route: what phones publish, discovery by OPTICS, and two
@@ -62,7 +63,7 @@ recording nearest to an unnamed centroid counts as wrong. Crowds beyond {_LARGE:
 the secure sum, whose result is the same bit for bit, plain addition is used, and the noise of all
 shares is drawn at once.
 
-{markdown_table(rows, list(rows[0]))}
+{markdown_table(rows, columns)}
 
 Intervals are Student's, at 95 %, over seeds.
 """
