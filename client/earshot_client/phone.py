@@ -11,12 +11,14 @@ import hashlib
 import os
 import time
 from collections.abc import Callable, Collection
+from datetime import date
 from pathlib import Path
 from typing import Self
 
 import msgspec
 
-from earshot_client import refusals
+from earshot_client import calendar, refusals
+from earshot_client.calendar import Calendar
 from earshot_client.encoder import Encoder, open_encoder
 from earshot_client.expiry import KEEP_DAYS
 from earshot_client.labels import LabelHierarchy
@@ -85,6 +87,7 @@ class Phone(Listener):
         random: source of the noise; anything but the operating system's is for simulations.
         summation: how ballots are added up; replaced in simulations only.
         clock: seconds since 1970; replaced in simulations and tests.
+        uptime: seconds since the system started; likewise.
         keep_days: recordings are forgotten after so many days; None keeps them.
         voter: a model that votes in labelling phases; by default the labelled recordings do.
     """
@@ -99,12 +102,14 @@ class Phone(Listener):
         random: RandomBytes = os.urandom,
         summation: Summation = BELL,
         clock: Callable[[], float] = time.time,
+        uptime: Callable[[], float] = calendar.uptime,
         keep_days: int | None = None,
         voter: Voter | None = None,
     ) -> None:
         super().__init__(
             store, encoder, hierarchy, random, clock=clock, keep_days=keep_days, voter=voter
         )
+        self._calendar = Calendar(store, clock, uptime)
         self._policy = policy or Policy()
         self._summation = summation
         self._adopt_encoder()
@@ -251,8 +256,9 @@ class Phone(Listener):
             _check_unchanged(present, task.index, parameters)
         hierarchy = parameters.agreed_hierarchy(getattr(task, "choices", ()))
         kind_of(parameters).check(self._memory, parameters)
-        self._policy.check_phase(parameters, ledger, self._today(), self._held)
-        weight = self._policy.weight(parameters, ledger, self._today())
+        today = self._day(ledger)
+        self._policy.check_phase(parameters, ledger, today, self._held)
+        weight = self._policy.weight(parameters, ledger, today)
         member = _Membership(task.phase, task.index, parameters, weight=weight)
         self._store.put(_MEMBERSHIP, msgspec.msgpack.encode(member))
         self._store.delete(_SUM)
@@ -353,6 +359,14 @@ class Phone(Listener):
         return membership
 
     @property
+    def today(self) -> date:
+        """The day to which its budgets count, in UTC, whatever its clock says."""
+        return self._day(self.ledger)
+
+    def _day(self, ledger: Ledger) -> date:
+        return self._calendar.today(bool(ledger.releases))
+
+    @property
     def _held(self) -> int:
         """How many recordings this phone holds."""
         return self._store.count()
@@ -364,7 +378,8 @@ class Phone(Listener):
             for expense in member.parameters.expenses(member.weight, self._held)
             if expense.release.step in steps
         )
-        ledger, today = self.ledger, self._today()
+        ledger = self.ledger
+        today = self._day(ledger)
         _check_unreleased(ledger, member.phase, steps)
         self._policy.check_release(member.phase, expenses, ledger, today)
         for entry in ledger.append(member.phase, expenses, today):

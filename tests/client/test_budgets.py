@@ -49,6 +49,7 @@ def phone(store: MemoryStore, policy: Policy | None = None, when: datetime = NOO
         policy,
         summation=IDEAL,
         clock=when.timestamp,
+        uptime=when.timestamp,
     )
 
 

@@ -78,6 +78,7 @@ class Life:
             random=self._own.bytes,
             summation=IDEAL,
             clock=lambda: self.now,
+            uptime=lambda: self.now,
             voter=self.voter,
         )
 

@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 import os
+import time
 from contextlib import closing
-from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
+from earshot_client.calendar import Calendar
 from earshot_client.commands import folder, statement
 from earshot_client.store.encrypted import EncryptedStore
 from earshot_client.store.interface import LostLedgerError
@@ -53,7 +54,7 @@ def ledger(
             kept = Ledger(store.ledger())
         except DamagedLedgerError as error:
             raise LostLedgerError(str(error)) from error
-    today = datetime.now(UTC).date()
+        today = Calendar(store, time.time).today(bool(kept.releases))
     as_text = json.dumps(statement.plain(kept, limits, today), ensure_ascii=False, indent=1)
     if export is not None:
         _write(export, as_text + "\n")

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import sys
-from datetime import UTC, datetime
 from typing import Any
 
 from earshot_client.commands import statement
@@ -56,8 +55,7 @@ class Report:
         if self._as_json:
             self.finish()
             return
-        today = datetime.now(UTC).date()
-        print("\n".join(statement.lines(self._phone.ledger, limits, today)))
+        print("\n".join(statement.lines(self._phone.ledger, limits, self._phone.today)))
 
     def _spent(self) -> dict[str, dict[str, float]]:
         return {

@@ -1,0 +1,75 @@
+"""The day to which a phone's yearly budgets count, by a clock that anybody may have set.
+
+A clock that is put forward would free what was spent in the year before, and a network that tells
+phones the time can put all of them forward. So days count only as far as the phone has been running
+since it last looked, which the system counts whatever its clock says; and after a restart, where
+nobody knows how long it was off, as few as a week.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from datetime import UTC, date, datetime
+
+import msgspec
+
+from earshot_client.store.interface import Store
+
+LONGEST_OFF = 7 * 86_400.0
+"""Seconds that count at most between the last look before a restart and the first one after it."""
+_SLACK = 1.001
+"""By how much two clocks that are right may differ, as a factor."""
+_LOOK = "calendar"
+"""Name of the value."""
+
+
+class _Look(msgspec.Struct, frozen=True):
+    """The newest look at the clocks: the time that counts, and what each of them said, seconds."""
+
+    counted: float
+    clock: float
+    uptime: float
+
+
+def uptime() -> float:
+    """Seconds since the system started, those in which it slept among them where it counts them."""
+    boot_time = getattr(time, "CLOCK_BOOTTIME", None)
+    return time.monotonic() if boot_time is None else time.clock_gettime(boot_time)
+
+
+class Calendar:
+    """What day it is, for budgets.
+
+    Args:
+        store: keeps the newest look.
+        clock: seconds since 1970.
+        uptime: seconds since the system started; less than before after a restart.
+    """
+
+    def __init__(
+        self, store: Store, clock: Callable[[], float], uptime: Callable[[], float] = uptime
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._uptime = uptime
+
+    def today(self, released: bool) -> date:
+        """Return the day in UTC, later than at the last look by no more than may have passed since.
+
+        Args:
+            released: whether the phone has ever released anything; before that nothing can be
+                freed, and the clock is believed.
+        """
+        clock, running = self._clock(), self._uptime()
+        saved = self._store.get(_LOOK)
+        counted = clock
+        if saved is not None and released:
+            look = msgspec.msgpack.decode(saved, type=_Look)
+            ran = running - look.uptime
+            most = _SLACK * ran if ran >= 0 else LONGEST_OFF
+            counted = look.counted + min(max(0.0, clock - look.clock), most)
+        new = msgspec.msgpack.encode(_Look(counted, clock, running))
+        if new != saved:
+            self._store.put(_LOOK, new)
+        return datetime.fromtimestamp(counted, UTC).date()
