@@ -68,7 +68,7 @@ format: .venv/.installed ## let ruff rewrite what it can
 # pip-tools takes our own package for a dependency to pin and ends the file with a warning about it,
 # the only part that follows an empty line.
 define compile
-	.venv/lock/bin/pip-compile --quiet --no-config $(2) --strip-extras \
+	.venv/lock/bin/pip-compile --quiet --no-config $(2) --no-strip-extras \
 		--generate-hashes --no-header --no-annotate --unsafe-package earshot-sensing \
 		--no-emit-index-url --no-emit-find-links --no-emit-trusted-host \
 		--output-file .venv/requirements.txt pyproject.toml
@@ -77,12 +77,15 @@ define compile
 	rm .venv/requirements.txt
 endef
 
+# An extra that a package asks for is pinned with it: pip takes one that is not for another package,
+# and looks for its newest version, which has no hash. Constraints have none.
 lock: ## choose the newest versions that pyproject.toml allows and pin them
 	$(PYTHON) -m venv --clear .venv/lock
 	.venv/lock/bin/python -m pip --quiet install pip-tools==7.6.2
 	$(call compile,requirements.lock,--extra dev,all that `make` installs)
+	sed 's/\[[^]]*\]==/==/' requirements.lock > .venv/lock/versions.txt
 	$(call compile,deploy/requirements.lock,--extra server --build-deps-for wheel \
-		--constraint requirements.lock,what the server needs$(comma) and of what builds it)
+		--constraint .venv/lock/versions.txt,what the server needs$(comma) and of what builds it)
 
 clean: ## remove what make made
 	rm -rf .venv out .coverage .coverage.* .pytest_cache .mypy_cache .ruff_cache .hypothesis \

@@ -54,17 +54,15 @@ class Calendar:
         self._clock = clock
         self._uptime = uptime
 
-    def today(self, released: bool) -> date:
+    def today(self) -> date:
         """Return the day in UTC, later than at the last look by no more than may have passed since.
 
-        Args:
-            released: whether the phone has ever released anything; before that nothing can be
-                freed, and the clock is believed.
+        Before the phone has released anything, nothing can be freed, and the clock is believed.
         """
         clock, running = self._clock(), self._uptime()
         saved = self._store.get(_LOOK)
         counted = clock
-        if saved is not None and released:
+        if saved is not None and self._store.ledger():
             look = msgspec.msgpack.decode(saved, type=_Look)
             ran = running - look.uptime
             most = _SLACK * ran if ran >= 0 else LONGEST_OFF

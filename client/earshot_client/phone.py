@@ -38,6 +38,7 @@ from earshot_protocol.errors import (
     WrongStateError,
 )
 from earshot_protocol.messages import AnyParameters, Wait, decode_answer
+from earshot_protocol.phases.acceptance import refusals_of_change
 from earshot_protocol.phases.parameters import Parameters, check_once
 from earshot_protocol.phases.plan import PartTask, SecureSum, SumPartTask
 from earshot_protocol.privacy.ledger import Ledger
@@ -256,8 +257,8 @@ class Phone(Listener):
             _check_unchanged(present, task.index, parameters)
         hierarchy = parameters.agreed_hierarchy(getattr(task, "choices", ()))
         kind_of(parameters).check(self._memory, parameters)
-        today = self._day(ledger)
-        self._policy.check_phase(parameters, ledger, today, self._held)
+        today = self.today
+        self._policy.check_phase(parameters, ledger, today, self._store.count())
         weight = self._policy.weight(parameters, ledger, today)
         member = _Membership(task.phase, task.index, parameters, weight=weight)
         self._store.put(_MEMBERSHIP, msgspec.msgpack.encode(member))
@@ -361,25 +362,16 @@ class Phone(Listener):
     @property
     def today(self) -> date:
         """The day to which its budgets count, in UTC, whatever its clock says."""
-        return self._day(self.ledger)
-
-    def _day(self, ledger: Ledger) -> date:
-        return self._calendar.today(bool(ledger.releases))
-
-    @property
-    def _held(self) -> int:
-        """How many recordings this phone holds."""
-        return self._store.count()
+        return self._calendar.today()
 
     def _record(self, member: _Membership, steps: Collection[str]) -> None:
         """Write releases to the ledger; the transaction around it ends before the answer leaves."""
         expenses = tuple(
             expense
-            for expense in member.parameters.expenses(member.weight, self._held)
+            for expense in member.parameters.expenses(member.weight, self._store.count())
             if expense.release.step in steps
         )
-        ledger = self.ledger
-        today = self._day(ledger)
+        ledger, today = self.ledger, self.today
         _check_unreleased(ledger, member.phase, steps)
         self._policy.check_release(member.phase, expenses, ledger, today)
         for entry in ledger.append(member.phase, expenses, today):
@@ -401,13 +393,5 @@ def _check_unchanged(member: _Membership, index: int, parameters: Parameters) ->
             "same within a phase",
             Rule.CHANGED,
         )
-    if parameters != member.parameters:
-        changed = ", ".join(
-            name
-            for name in (*parameters.__struct_fields__, "kind")
-            if getattr(parameters, name) != getattr(member.parameters, name, None)
-        )
-        raise RefusedError(
-            f"changed: {changed} of the phase; parameters stay as this phone agreed to them",
-            Rule.CHANGED,
-        )
+    for refusal in refusals_of_change(member.parameters, parameters):
+        raise refusal

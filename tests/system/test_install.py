@@ -52,7 +52,11 @@ def shell(*words: str, **environment: str) -> subprocess.CompletedProcess[str]:
 
 
 def pins(lock: Path) -> dict[str, str]:
-    return dict(re.findall(r"^([a-z0-9-]+)==([^ ]+)", lock.read_text("utf-8"), flags=re.MULTILINE))
+    return dict(
+        re.findall(
+            r"^([a-z0-9-]+)(?:\[[a-z,]+\])?==([^ ]+)", lock.read_text("utf-8"), flags=re.MULTILINE
+        )
+    )
 
 
 def test_the_servers_lock_is_a_part_of_the_whole_lock_without_training() -> None:

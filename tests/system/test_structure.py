@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+import contextlib
 import re
 import subprocess
 import sys
@@ -11,6 +12,8 @@ from importlib import metadata
 from pathlib import Path
 
 import pytest
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
 
 from earshot_protocol import distribution
 
@@ -170,5 +173,25 @@ def test_the_lock_pins_every_version_and_names_no_place() -> None:
     lock = (ROOT / "requirements.lock").read_text(encoding="utf-8")
     entries = [line for line in lock.splitlines() if line and line[0] not in "# "]
     assert len(entries) > len(CORE)
-    assert all(re.match(r"[a-z0-9-]+==[0-9][^ ]* \\$", line) for line in entries)
+    assert all(re.match(r"[a-z0-9-]+(\[[a-z,]+\])?==[0-9][^ ]* \\$", line) for line in entries)
     assert "/" not in lock
+
+
+@pytest.mark.parametrize("lock", ["requirements.lock", "deploy/requirements.lock"])
+def test_what_packages_ask_for_with_an_extra_is_pinned_with_it(lock: str) -> None:
+    """Or pip takes its newest version, which has no hash, as soon as there is a newer one."""
+    pinned = [
+        Requirement(line.removesuffix(" \\"))
+        for line in (ROOT / lock).read_text(encoding="utf-8").splitlines()
+        if line and line[0] not in "# "
+    ]
+    extras = {each.name: each.extras for each in pinned}
+    asked: dict[str, set[str]] = {}
+    for name in extras:
+        with contextlib.suppress(metadata.PackageNotFoundError):
+            for line in metadata.requires(name) or ():
+                each = Requirement(line)
+                if each.marker is None or each.marker.evaluate({"extra": ""}):
+                    asked.setdefault(canonicalize_name(each.name), set()).update(each.extras)
+    assert len(asked) > 20
+    assert {name: more for name, more in asked.items() if more - extras.get(name, set())} == {}

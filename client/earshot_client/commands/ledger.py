@@ -54,7 +54,7 @@ def ledger(
             kept = Ledger(store.ledger())
         except DamagedLedgerError as error:
             raise LostLedgerError(str(error)) from error
-        today = Calendar(store, time.time).today(bool(kept.releases))
+        today = Calendar(store, time.time).today()
     as_text = json.dumps(statement.plain(kept, limits, today), ensure_ascii=False, indent=1)
     if export is not None:
         _write(export, as_text + "\n")

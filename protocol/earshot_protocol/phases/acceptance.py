@@ -330,6 +330,20 @@ class Limits:
             yield RefusedError(f"{rule}: {what}={value:.10g}; at most {limit} is accepted", rule)
 
 
+def refusals_of_change(agreed: Parameters, proposed: Parameters) -> Refusals:
+    """Yield why a phone refuses parameters other than those that it agreed to."""
+    if proposed != agreed:
+        changed = ", ".join(
+            name
+            for name in (*proposed.__struct_fields__, "kind")
+            if getattr(proposed, name) != getattr(agreed, name, None)
+        )
+        yield RefusedError(
+            f"changed: {changed} of the phase; parameters stay as this phone agreed to them",
+            Rule.CHANGED,
+        )
+
+
 def refusals_of_encoder(parameters: Parameters, name: str, dimensions: int) -> Refusals:
     """Why a phone whose embeddings are of this encoder refuses a phase that is about others.
 
