@@ -162,6 +162,8 @@ class _Crowd:
             hierarchy=self._hierarchy,
             random=_Noise(scenario.seed, 0xA, number, step),
             summation=scenario.attack.summation(number, scenario.summation),
+            clock=_one_moment,
+            uptime=_one_moment,
         )
         try:
             answer = phone.answer(task)
@@ -170,6 +172,11 @@ class _Crowd:
         sent = scenario.attack.sent(number, answer) if answer is not None else b""
         states[number] = store.to_bytes()
         return Outcome(number, sent, time.process_time() - started)
+
+
+def _one_moment() -> float:
+    """Return the time at which simulated phones do everything, or no run would repeat another."""
+    return 0.0
 
 
 class _Noise:

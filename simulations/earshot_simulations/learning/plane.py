@@ -190,7 +190,7 @@ def framed(draw: Callable[[Axes], None], plane: Frame, alt: str, *remarks: str) 
         draw(axes)
         # Marks near the edge are whole, and those beyond it, which remarks count, are not drawn.
         for drawn in (each for each in axes.collections if isinstance(each, PathCollection)):
-            placed = drawn.get_offsets()
+            placed = np.asarray(drawn.get_offsets(), dtype=np.float64)
             inside = np.all((placed >= plane.low) & (placed <= plane.high), axis=1)
             drawn.set_offsets(np.where(inside[:, None], placed, np.nan))
             drawn.set_clip_on(False)
