@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import msgspec
@@ -289,6 +289,28 @@ def test_a_release_is_weighed_again_when_it_leaves(stricter: Policy) -> None:
     assert store.to_bytes() == before
     assert store.ledger() == ()
     assert phone(store).answer(mask) is not None
+
+
+def test_a_clock_that_is_put_forward_gives_no_year_back() -> None:
+    store = heard()
+    for task in (beginning(STATISTICS), *rounds()):
+        assert phone(store).answer(task) is not None
+    spent = epsilon_at(
+        Policy.largest_yearly_phone_delta, Ledger(store.ledger()).expenses_of(Unit.PHONE)
+    )
+    policy, later = Policy(largest_yearly_phone_epsilon=1.1 * spent), NOON + timedelta(days=800)
+    again = beginning(STATISTICS, OTHER, sum_id=OTHER)
+    forward = Phone(
+        store,
+        HeardPoints("points", 2),
+        policy,
+        summation=IDEAL,
+        clock=later.timestamp,
+        uptime=NOON.timestamp,
+    )
+    with pytest.raises(RefusedError, match="largest_yearly_phone_epsilon"):
+        forward.answer(again)
+    assert phone(store, policy, later).answer(again) is not None  # refused, it had not looked
 
 
 @pytest.mark.slow

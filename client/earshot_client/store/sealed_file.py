@@ -128,7 +128,7 @@ class SealedFile:
             raise StoreUnavailableError(f"{place} is not a file")
         self._connect(place)
         try:
-            self._check_file(place)
+            self._check_file()
             self._read_header(key, dimensions)
             os.chmod(place, _OWNER_ONLY)
         except BaseException:
@@ -236,14 +236,11 @@ class SealedFile:
         content = header + hashlib.sha256(header).digest()
         self.rows("INSERT INTO header VALUES (1, ?)", content)
 
-    def _check_file(self, place: Path) -> None:
-        empty = place.stat().st_size == 0  # only now: a journal may have given it its content back
+    def _check_file(self) -> None:
         self.rows("ROLLBACK")
-        if empty:
-            raise DamagedStoreError("the file is empty: what it held is lost")
         version = self.version
         if self._pragma("application_id") != _APPLICATION_ID or version < 1:
-            raise DamagedStoreError("the file is not a store of recordings, or is damaged")
+            raise DamagedStoreError("the file is not a store of recordings, or its content is lost")
         if version > SCHEMA_VERSION:
             raise NewerStoreError(
                 f"the store has schema version {version}; this software reads {SCHEMA_VERSION}: "
