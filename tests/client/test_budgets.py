@@ -42,14 +42,19 @@ STATISTICS = statistics_parameters()
 DISCOVERY = discovery_parameters()
 
 
-def phone(store: MemoryStore, policy: Policy | None = None, when: datetime = NOON) -> Phone:
+def phone(
+    store: MemoryStore,
+    policy: Policy | None = None,
+    when: datetime = NOON,
+    runs_until: datetime | None = None,
+) -> Phone:
     return Phone(
         store,
         HeardPoints("points", 2),
         policy,
         summation=IDEAL,
         clock=when.timestamp,
-        uptime=when.timestamp,
+        uptime=(runs_until or when).timestamp,
     )
 
 
@@ -300,16 +305,8 @@ def test_a_clock_that_is_put_forward_gives_no_year_back() -> None:
     )
     policy, later = Policy(largest_yearly_phone_epsilon=1.1 * spent), NOON + timedelta(days=800)
     again = beginning(STATISTICS, OTHER, sum_id=OTHER)
-    forward = Phone(
-        store,
-        HeardPoints("points", 2),
-        policy,
-        summation=IDEAL,
-        clock=later.timestamp,
-        uptime=NOON.timestamp,
-    )
     with pytest.raises(RefusedError, match="largest_yearly_phone_epsilon"):
-        forward.answer(again)
+        phone(store, policy, later, runs_until=NOON).answer(again)
     assert phone(store, policy, later).answer(again) is not None  # refused, it had not looked
 
 
