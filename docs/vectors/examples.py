@@ -245,7 +245,7 @@ ANSWERS: tuple[Answer, ...] = (
         commitment=_bytes(10, 32),
     ),
     MaskedInput(sum_id=_SUM, sender=300, vector=_bytes(11, 4)),
-    Unmasked(sum_id=_SUM, sender=300, shares=_bytes(12, 33) + bytes(33)),
+    Unmasked(sum_id=_SUM, sender=300, shares=_bytes(12, 33) + bytes(33), traces=_bytes(14, 8)),
 )
 
 BODIES: tuple[msgspec.Struct, ...] = (

@@ -11,7 +11,7 @@ import pytest
 
 from earshot_protocol.messages import decode_answer, decode_task
 from earshot_protocol.secure_sum.aggregator import Aggregator
-from earshot_protocol.secure_sum.messages import AdvertiseKeys, SumAnswer, SumTask
+from earshot_protocol.secure_sum.messages import AdvertiseKeys, SumAnswer, SumTask, Unmasked
 from earshot_protocol.secure_sum.parameters import SumParameters
 from earshot_protocol.secure_sum.participant import Participant
 from earshot_protocol.secure_sum.rounds import Round
@@ -69,6 +69,12 @@ class Sum:
                 phone: Participant.restore(participant.save())
                 for phone, participant in self.participants.items()
             }
+
+    def unmask(self, spoil: Callable[[int, Unmasked], Unmasked]) -> None:
+        """The last round, in which phones may send something else than they should."""
+        for phone in sorted(self.aggregator.expected()):
+            self.aggregator.accept(phone, spoil(phone, self.answer(phone)))  # type: ignore[arg-type]
+        self.close()
 
     def run(self, gone: Sequence[Iterable[int]] = ((), (), (), ())) -> set[int]:
         """All four rounds; phones in `gone[r]` vanish for good before they answer round r.

@@ -116,7 +116,7 @@ ANSWERS: list[Answer] = [
     AdvertisedKeys(sum_id=ID, sender=3, public_key=b"\1" * 32),
     SharedKeys(sum_id=ID, sender=3, ciphertexts=(SEALED,), masks=bytes(48), commitment=bytes(32)),
     MaskedInput(sum_id=ID, sender=3, vector=b"12345"),
-    Unmasked(sum_id=ID, sender=3, shares=bytes(66)),
+    Unmasked(sum_id=ID, sender=3, shares=bytes(66), traces=bytes(8)),
 ]
 
 

@@ -64,6 +64,7 @@ def malformed(answer: Answer) -> list[Answer]:
             return [
                 replace(answer, shares=answer.shares + b"\0"),
                 replace(answer, shares=answer.shares[:-33]),
+                replace(answer, traces=answer.traces + bytes(8)),
             ]
 
 
@@ -79,7 +80,7 @@ def premature(answer: Answer) -> Answer:
     sum_id = bytes(16) if isinstance(answer, LocalCentroids) else answer.sum_id
     if isinstance(answer, Unmasked):
         return LocalCentroids(phase=bytes(16), sender=answer.sender, centroids=Matrix(2, 2, ONES))
-    return Unmasked(sum_id=sum_id, sender=answer.sender, shares=b"")
+    return Unmasked(sum_id=sum_id, sender=answer.sender, shares=b"", traces=b"")
 
 
 def another(answer: Answer) -> list[Answer]:

@@ -213,7 +213,10 @@ class World:
                     masks=bytes(32 * some + 16), commitment=bytes(32),
                 ),
                 MaskedInput(sum_id=sum_id, sender=sender, vector=random.randbytes(some * 1000)),
-                Unmasked(sum_id=sum_id, sender=sender, shares=random.randbytes(33 * some)),
+                Unmasked(
+                    sum_id=sum_id, sender=sender, shares=random.randbytes(33 * some),
+                    traces=random.randbytes(8 * random.randrange(some + 1)),
+                ),
             )
         )  # fmt: skip
 

@@ -20,6 +20,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 PRIME = 2**256 - 189
 AGREED = b"earshot secure sum: keys of a pair"
 LIST = b"earshot secure sum: list of masks"
+TRACE = b"earshot secure sum: trace of a mask"
 COMMITMENT = b"earshot secure sum: seed commitment"
 SALT = b"earshot secure sum: salt"
 DEFAULTS = {
@@ -339,4 +340,5 @@ class TextbookPhone:
     def unmask(self, task: dict[str, Any]) -> tuple[str, dict[str, Any]]:
         shares = [self.held[them][:33] for them in task["survivors"]]
         shares += [self.held[them][:1] + self.held[them][33:] for them in task["dropped"]]
-        return "unmasked", {"shares": b"".join(shares)}
+        traces = [hashlib.sha256(TRACE + self.masks[them]).digest()[:8] for them in task["dropped"]]
+        return "unmasked", {"shares": b"".join(shares), "traces": b"".join(traces)}

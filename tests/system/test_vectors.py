@@ -156,7 +156,7 @@ def test_a_request_is_refused(case: dict[str, Any]) -> None:
 MESSAGES = vectors("messages.json")
 BYTES = {
     *("phase", "sum_id", "data", "public_keys", "masks", "known"),
-    *("ciphertexts", "commitment", "vector", "shares", "public_key", "hierarchy", "rows"),
+    *("ciphertexts", "commitment", "vector", "shares", "traces", "public_key", "hierarchy", "rows"),
 }
 
 

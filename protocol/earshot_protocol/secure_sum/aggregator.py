@@ -39,7 +39,7 @@ from earshot_protocol.secure_sum.neighbourhoods import Neighbourhoods
 from earshot_protocol.secure_sum.parameters import SumParameters
 from earshot_protocol.secure_sum.points import points
 from earshot_protocol.secure_sum.rounds import FORMER_SUM, NEXT, VERSION, Round
-from earshot_protocol.secure_sum.state import Crowd, Sealed, State, marked
+from earshot_protocol.secure_sum.state import Crowd, Revealed, Sealed, State, marked
 from earshot_protocol.secure_sum.unmasking import Unmasking
 from earshot_protocol.wire import Answer
 
@@ -252,8 +252,9 @@ class Aggregator:
         self._wait(phone, answer.vector)
 
     def _take_revealed(self, phone: int, answer: messages.Unmasked) -> None:
-        answers.check_shares(phone, answer, int(self._crowd.counts[phone]))
-        self._state.revealed[phone] = answer.shares
+        gone = int(self._crowd.gone[phone])
+        answers.check_shares(phone, answer, int(self._crowd.counts[phone]) - gone, gone)
+        self._state.revealed[phone] = Revealed(answer.shares, answer.traces)
 
     def _wait(self, phone: int, content: bytes) -> None:
         """Let what is checked wait for others, to be worked in together."""
@@ -284,6 +285,8 @@ class Aggregator:
                 nothing was opened.
             UnrecoverableSecretError: the revealed shares do not determine a mask that must be
                 removed; the sum has failed and nothing was opened.
+            FalseMasksError: a phone that dropped sealed other masks than its neighbours have in
+                common with it; the same.
             UnexpectedMessageError: a former version of the protocol began the sum; it has failed.
             WrongStateError: the sum is over.
         """

@@ -8,7 +8,7 @@ from earshot_protocol.errors import (
     UnexpectedMessageError,
 )
 from earshot_protocol.secure_sum import encoding, messages
-from earshot_protocol.secure_sum.messages import REVEALED_SHARE_BYTES, TAG_BYTES
+from earshot_protocol.secure_sum.messages import REVEALED_SHARE_BYTES, TAG_BYTES, TRACE_BYTES
 from earshot_protocol.secure_sum.parameters import SumParameters
 from earshot_protocol.secure_sum.points import LOW_ORDER, points
 from earshot_protocol.secure_sum.rounds import Round
@@ -50,7 +50,7 @@ def check(task: messages.SumTask, phone: int, answer: Answer, parameters: SumPar
         case messages.MaskedInput():
             encoding.check_packed(answer.vector, parameters)
         case messages.Unmasked() if isinstance(task, messages.Unmask):
-            check_shares(phone, answer, len(task.survivors) + len(task.dropped))
+            check_shares(phone, answer, len(task.survivors), len(task.dropped))
 
 
 def check_attendance(answered: int, current: Round, parameters: SumParameters) -> None:
@@ -110,14 +110,17 @@ def check_ciphertexts(phone: int, answer: messages.SharedKeys, neighbours: int) 
         )
 
 
-def check_shares(phone: int, answer: messages.Unmasked, neighbours: int) -> None:
-    """Refuse any but one share per neighbour.
+def check_shares(phone: int, answer: messages.Unmasked, survivors: int, dropped: int) -> None:
+    """Refuse any but one share per neighbour, and one trace per dropped neighbour.
 
     Raises:
         MalformedMessageError: there are more or fewer.
     """
-    size = REVEALED_SHARE_BYTES * neighbours
-    if len(answer.shares) != size:
-        raise MalformedMessageError(
-            f"phone {phone}: {len(answer.shares)} bytes of shares instead of {size}"
-        )
+    sizes = REVEALED_SHARE_BYTES * (survivors + dropped), TRACE_BYTES * dropped
+    for what, given, size in zip(
+        ("shares", "traces"), (answer.shares, answer.traces), sizes, strict=True
+    ):
+        if len(given) != size:
+            raise MalformedMessageError(
+                f"phone {phone}: {len(given)} bytes of {what} instead of {size}"
+            )

@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
-from earshot_protocol.secure_sum.messages import AdvertiseKeys
+from earshot_protocol.secure_sum.messages import TRACE_BYTES, AdvertiseKeys
 from earshot_protocol.wire import canonical
 
 Words = npt.NDArray[np.unsignedinteger]
@@ -27,6 +27,7 @@ _AGREED = b"earshot secure sum: keys of a pair"
 _SALT = b"earshot secure sum: salt"
 _COMMITMENT = b"earshot secure sum: seed commitment"
 _LIST = b"earshot secure sum: list of masks"
+_TRACE = b"earshot secure sum: trace of a mask"
 
 _HASH = SHA256()
 _CTR = modes.CTR(bytes(16))  # a zero nonce: every seed keys one stream only
@@ -89,6 +90,15 @@ def open_list(lock: bytes, sealed: bytes, salt: bytes, phone: int) -> tuple[byte
 
 def _bound(salt: bytes, phone: int) -> bytes:
     return _LIST + salt + phone.to_bytes(4)
+
+
+def trace(mask: bytes) -> bytes:
+    """Hash the seed of a pair's mask, which is bound to the pair and the sum's salt; 8 bytes.
+
+    It tells nothing of the seed, which is uniform, and two ends of a pair whose traces are equal
+    have the same one: whoever seals another has to find a second preimage, to spoil one sum.
+    """
+    return hashlib.sha256(_TRACE + mask).digest()[:TRACE_BYTES]
 
 
 def commitment(seed: bytes, salt: bytes, index: int) -> bytes:

@@ -22,6 +22,8 @@ SEALED_SHARES_BYTES = 12 + 1 + 32 + 32 + TAG_BYTES
 """Nonce, share index, two shares, authentication tag."""
 REVEALED_SHARE_BYTES = 1 + 32
 """Share index (0: this phone holds no share of that neighbour) and share."""
+TRACE_BYTES = 8
+"""Hash of the mask in common with a neighbour that dropped."""
 
 Neighbours = Annotated[tuple[PhoneIndex, ...], Meta(max_length=LARGEST_DEGREE)]
 KeyList = Annotated[bytes, Meta(max_length=32 * LARGEST_DEGREE)]
@@ -99,9 +101,16 @@ class MaskedInput(SumAnswer, frozen=True, kw_only=True, tag="masked-input"):
 
 
 class Unmasked(SumAnswer, frozen=True, kw_only=True, tag="unmasked"):
-    """Round 3: one revealed share per survivor, then one per dropped neighbour, in their order."""
+    """Round 3: what the masks that are left in the total can be rebuilt from, and checked by.
+
+    Attributes:
+        shares: one per survivor, then one per dropped neighbour, in their order.
+        traces: per dropped neighbour, the hash of the mask in common, by which the list that the
+            neighbour sealed is checked.
+    """
 
     shares: Annotated[bytes, Meta(max_length=REVEALED_SHARE_BYTES * LARGEST_DEGREE)]
+    traces: Annotated[bytes, Meta(max_length=TRACE_BYTES * LARGEST_DEGREE)]
 
 
 LATER_TASKS = (ShareKeys, MaskInput, Unmask)

@@ -73,6 +73,8 @@ class _State(msgspec.Struct):
     """Of each neighbour, the seed of the mask in common."""
     alive: tuple[int, ...] = ()
     """A1 ∩ neighbours, as told in round 2."""
+    traces: tuple[bytes, ...] = ()
+    """Of the mask in common with each of these, its trace: all that is kept of it."""
     shares: dict[int, bytes] = msgspec.field(default_factory=dict, name="held")
     """Neighbour → share index, share of its seed, share of its lock."""
 
@@ -236,6 +238,7 @@ def _mask_input(state: _State, task: MaskInput) -> MaskedInput:
     )
     masked -= masks.expand_sum(removed, parameters.length, word)
     state.shares, state.alive = shares, task.senders
+    state.traces = tuple(masks.trace(state.masks[places[them]]) for them in task.senders)
     state.words = state.seed = b""
     state.seals = state.masks = ()
     vector = encoding.pack(masked, parameters.modulus_bits)
@@ -263,8 +266,14 @@ def _unmask(state: _State, task: Unmask) -> Unmasked:
     for them in dropped:
         shares = state.shares.get(them)
         revealed.append(shares[:1] + shares[1 + size :] if shares else none)
-    state.shares = {}
-    return Unmasked(sum_id=state.sum_id, sender=state.index, shares=b"".join(revealed))
+    traces = dict(zip(state.alive, state.traces, strict=True))
+    state.shares, state.traces = {}, ()
+    return Unmasked(
+        sum_id=state.sum_id,
+        sender=state.index,
+        shares=b"".join(revealed),
+        traces=b"".join(traces[them] for them in dropped),
+    )
 
 
 _ROUNDS: dict[type, tuple[Round, Callable[[_State, Any], SumAnswer]]] = {

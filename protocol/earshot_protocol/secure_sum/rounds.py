@@ -19,7 +19,7 @@ class Round(enum.StrEnum):
 NEXT: dict[Round, Round] = dict(zip(tuple(Round)[:4], tuple(Round)[1:5], strict=True))
 """The only way forward; a sum that cannot go on moves to `FAILED` instead."""
 
-VERSION = 3
+VERSION = 4
 """Of the protocol; phones and servers of different ones cannot sum together."""
 FORMER_SUM = "this secure sum began under a former version of the protocol and cannot go on"
 """Why a sum ends that a phone or server saved before it was upgraded."""

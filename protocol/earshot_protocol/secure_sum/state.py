@@ -20,6 +20,13 @@ class Sealed(msgspec.Struct, array_like=True, frozen=True, gc=False):
     commitment: bytes
 
 
+class Revealed(msgspec.Struct, array_like=True, frozen=True, gc=False):
+    """What stays of a phone's answer in round 3, see `messages.Unmasked`."""
+
+    shares: bytes
+    traces: bytes
+
+
 class State(msgspec.Struct):
     """What an aggregator saves."""
 
@@ -36,8 +43,8 @@ class State(msgspec.Struct):
     """Ciphertexts that are not handed over yet, see `Mail`."""
     masked: set[int] = msgspec.field(default_factory=set)
     """Phones whose input arrived: A2."""
-    revealed: dict[int, bytes] = msgspec.field(default_factory=dict)
-    """Phone → the shares that it revealed."""
+    revealed: dict[int, Revealed] = msgspec.field(default_factory=dict)
+    """Phone → what it revealed."""
     salt: bytes = b""
     """Of the sum's keys."""
     version: int = 0
@@ -54,7 +61,9 @@ class Crowd:
         advertised: who advertised keys.
         sealed: A1, who shared them.
         masked: A2, whose input is in.
+        dropped: A1 without A2.
         counts: how many neighbours of each phone are in by the round before.
+        gone: how many of these have dropped, once that is known.
         keys: of each phone, while they are told; uint8 of shape (phones, 32).
     """
 
@@ -66,7 +75,8 @@ class Crowd:
         self.advertised = marked(state.public_keys, parameters)
         self.sealed = marked(state.sealed, parameters)
         self.masked = marked(state.masked, parameters)
-        self.counts = np.zeros(0, dtype=np.intp)
+        self.dropped = self.sealed & ~self.masked
+        self.counts = self.gone = np.zeros(0, dtype=np.intp)
         self.keys = np.zeros((0, KEY_BYTES), dtype=np.uint8)
         if state.round is Round.SHARE_KEYS:
             self.counts = neighbourhoods.counts(self.advertised)
@@ -75,6 +85,8 @@ class Crowd:
             self.keys[list(state.public_keys)] = keys.reshape(-1, KEY_BYTES)
         elif state.round in (Round.MASKED_INPUT, Round.UNMASK):
             self.counts = neighbourhoods.counts(self.sealed)
+        if state.round is Round.UNMASK:
+            self.gone = neighbourhoods.counts(self.dropped)
 
 
 def marked(phones: Collection[int], parameters: SumParameters) -> Members:

@@ -2,6 +2,10 @@
 
 Every secret is rebuilt before any is used, so that a sum whose secrets cannot all be found opens
 nothing. All are tried at once as if nobody had lied; the few that are wrong then, one by one.
+
+The masks of a phone that dropped are on the list that it sealed itself. Neighbours that reveal
+their shares of its lock also say what they have in common with it: a list that contradicts them
+would leave a total that is no sum, and ends it by name instead (docs/decisions/0044).
 """
 
 from __future__ import annotations
@@ -13,15 +17,21 @@ from functools import cached_property
 import numpy as np
 import numpy.typing as npt
 
+from earshot_protocol.errors import RemoteError
 from earshot_protocol.secure_sum import masks, shamir
 from earshot_protocol.secure_sum.decoding import UnrecoverableSecretError, recover_checked
-from earshot_protocol.secure_sum.messages import REVEALED_SHARE_BYTES
+from earshot_protocol.secure_sum.messages import REVEALED_SHARE_BYTES, TRACE_BYTES
 from earshot_protocol.secure_sum.neighbourhoods import Phones, Places
 from earshot_protocol.secure_sum.parameters import SumParameters
-from earshot_protocol.secure_sum.state import Crowd
+from earshot_protocol.secure_sum.state import Crowd, Revealed
 
 _TOGETHER = 1024
 """Phones whose shares are looked at at a time."""
+_MOST_NAMED = 8
+
+
+class FalseMasksError(RemoteError):
+    """The masks that a phone sealed are not those that its neighbours have in common with it."""
 
 
 @dataclass(frozen=True)
@@ -34,8 +44,8 @@ class Unmasking:
         crowd: who advertised keys, who shared them (A1), whose input is in the total (A2).
         lists: phone of A1 that is not in A2 → the seeds of its pairwise masks, sealed.
         commitments: phone of A1 → the commitment to its seed.
-        revealed: phone → the shares that it revealed: of its surviving, then of its dropped
-            neighbours.
+        revealed: phone → what it revealed: shares of its surviving, then of its dropped neighbours,
+            and traces of the masks in common with the latter.
         liars: phones of which a wrong share was found; what else they revealed is left aside where
             there is enough without it, so that each costs one decoding and not one for every
             neighbour.
@@ -46,7 +56,7 @@ class Unmasking:
     crowd: Crowd
     lists: Mapping[int, bytes]
     commitments: Mapping[int, bytes]
-    revealed: Mapping[int, bytes]
+    revealed: Mapping[int, Revealed]
     liars: set[int] = field(default_factory=set)
 
     def masks(self) -> masks.Words:
@@ -54,17 +64,20 @@ class Unmasking:
 
         Raises:
             UnrecoverableSecretError: the shares do not determine a mask that must be removed.
+            FalseMasksError: a list contradicts what its sealer's neighbours say.
         """
         parameters = self.parameters
         word = masks.word_type(parameters.modulus_bits)
         added = list(self._secrets("seed", np.flatnonzero(self.crowd.masked), self._matches))
         removed: list[bytes] = []
         left = self.crowd.neighbourhoods.counts(self.crowd.masked) > 0
-        dropped = np.flatnonzero(self.crowd.sealed & ~self.crowd.masked & left)
+        dropped = np.flatnonzero(self.crowd.dropped & left)
         locks = self._secrets("lock", dropped, self._opens)
         for phone, lock in zip(dropped.tolist(), locks, strict=True):
             others = self._neighbours(phone)
-            for other, seed in zip(others, self._opened(phone, lock) or (), strict=True):
+            common = dict(zip(others, self._opened(phone, lock) or (), strict=True))
+            self._check_list(phone, common)
+            for other, seed in common.items():
                 if self.crowd.masked[other]:
                     (added if phone > other else removed).append(seed)
         total = masks.expand_sum(added, parameters.length, word)
@@ -91,7 +104,8 @@ class Unmasking:
         holders = sorted(self.revealed)
         for first in range(0, len(holders), _TOGETHER):
             some = holders[first : first + _TOGETHER]
-            raw = np.frombuffer(b"".join(self.revealed[phone] for phone in some), dtype=np.uint8)
+            joined = b"".join(self.revealed[phone].shares for phone in some)
+            raw = np.frombuffer(joined, dtype=np.uint8)
             owners, places = self._revealed_of(np.array(some))
             given = raw.reshape(-1, REVEALED_SHARE_BYTES)
             right = given[:, 0] == places
@@ -110,6 +124,43 @@ class Unmasking:
         asked = np.take_along_axis(kinds, order, axis=1) < 2
         sorted_owners = np.take_along_axis(owners, order, axis=1)
         return sorted_owners[asked], np.take_along_axis(theirs, order, axis=1)[asked]
+
+    # ------------------------------------------------------------------------------ lists
+
+    def _check_list(self, phone: int, common: Mapping[int, bytes]) -> None:
+        """Compare the masks that a phone sealed, by neighbour, with what these say.
+
+        With probability 1 − 2^-40 fewer than t neighbours of any phone are corrupted: where so many
+        contradict, it is the sealer that lies. Of fewer nobody can tell, and both sides are named.
+        """
+        told = self._told_of(phone)
+        against = [other for other, trace in told.items() if masks.trace(common[other]) != trace]
+        if len(against) >= self.parameters.threshold:
+            raise FalseMasksError(
+                f"phone {phone} sealed a false list of masks: {len(against)} of its "
+                f"{len(told)} neighbours that answered have others in common with it"
+            )
+        if against:
+            named = ", ".join(map(str, against[:_MOST_NAMED]))
+            more = f" and {len(against) - _MOST_NAMED} more" if against[_MOST_NAMED:] else ""
+            raise FalseMasksError(
+                f"phone {phone} sealed other masks than its neighbours {named}{more} say that they "
+                "have in common with it: one side lies"
+            )
+
+    def _told_of(self, phone: int) -> dict[int, bytes]:
+        """What the neighbours of a phone that dropped say: traces of the masks in common."""
+        around, told = self.crowd.neighbourhoods, {}
+        for other, place in zip(around.table[phone].tolist(), around.back[phone], strict=True):
+            if other in self.revealed:
+                first = TRACE_BYTES * (int(self._places_gone[other, place]) - 1)
+                told[other] = self.revealed[other].traces[first : first + TRACE_BYTES]
+        return told
+
+    @cached_property
+    def _places_gone(self) -> Places:
+        """Place of each neighbour that dropped among those that did, by which traces are told."""
+        return self.crowd.neighbourhoods.places(self.crowd.dropped)
 
     # ---------------------------------------------------------------------------- secrets
 

@@ -24,6 +24,7 @@ from earshot_protocol.secure_sum.messages import (
     REVEALED_SHARE_BYTES,
     SEALED_SHARES_BYTES,
     TAG_BYTES,
+    TRACE_BYTES,
     AdvertisedKeys,
     MaskedInput,
     SharedKeys,
@@ -240,7 +241,7 @@ def _outlook(parameters: Parameters, inputs: Expected, noise: NoiseLaw) -> Outlo
 
 
 def sum_bytes(chosen: SumParameters) -> int:
-    """What one phone sends in the four rounds of a sum."""
+    """What one phone sends in the four rounds of a sum if as many vanish as may."""
     sender, degree = chosen.phones - 1, chosen.degree
     vector = bytes(math.ceil(chosen.length * chosen.modulus_bits / 8))
     key = bytes(32)
@@ -254,7 +255,12 @@ def sum_bytes(chosen: SumParameters) -> int:
             commitment=key,
         ),
         MaskedInput(sum_id=_NOBODY, sender=sender, vector=vector),
-        Unmasked(sum_id=_NOBODY, sender=sender, shares=bytes(REVEALED_SHARE_BYTES * degree)),
+        Unmasked(
+            sum_id=_NOBODY,
+            sender=sender,
+            shares=bytes(REVEALED_SHARE_BYTES * degree),
+            traces=bytes(TRACE_BYTES * math.floor(chosen.dropout * degree)),
+        ),
     )
     return sum(len(encode(answer)) for answer in answers)
 

@@ -73,7 +73,7 @@ class CheapPhones:
                 case messages.MaskInput(senders=senders) if not self._dropped[phone]:
                     yield phone, self._masked(phone, senders)
                 case messages.Unmask(survivors=survivors, dropped=dropped):
-                    yield phone, self._unmasked(phone, survivors + dropped)
+                    yield phone, self._unmasked(phone, survivors, dropped)
 
     def _encoded(self, phone: int, kind: type[messages.SumAnswer], **content: object) -> bytes:
         answer: Answer = kind(sum_id=self._sum_id, sender=phone, **content)
@@ -108,15 +108,16 @@ class CheapPhones:
         vector = encoding.pack(words, self._parameters.modulus_bits)
         return self._encoded(phone, messages.MaskedInput, vector=vector)
 
-    def _unmasked(self, phone: int, owners: tuple[int, ...]) -> bytes:
+    def _unmasked(self, phone: int, survivors: tuple[int, ...], dropped: tuple[int, ...]) -> bytes:
         if not len(self._shares):
             self._deal()
         revealed = bytearray()
-        for owner in owners:
+        for owner in survivors + dropped:
             place = bisect_left(self._neighbours[owner], phone)
             revealed.append(place + 1)
             revealed += self._shares[owner, place].tobytes()
-        return self._encoded(phone, messages.Unmasked, shares=bytes(revealed))
+        traces = b"".join(masks.trace(self._of("pair", phone, other)) for other in dropped)
+        return self._encoded(phone, messages.Unmasked, shares=bytes(revealed), traces=traces)
 
     def _deal(self) -> None:
         """Of each phone the secret that the server rebuilds, in shares."""

@@ -66,7 +66,7 @@ class IdealParticipant:
                 "commitment": bytes(32),
             },
             messages.MaskedInput: {"vector": self.vector},
-            messages.Unmasked: {"shares": b""},
+            messages.Unmasked: {"shares": b"", "traces": b""},
         }
         return kind(sum_id=task.sum_id, sender=self.index, **content[kind])
 
