@@ -32,6 +32,7 @@ from earshot_protocol.phases.learning import (
     Result,
     TopCentroids,
 )
+from earshot_protocol.phases.places import AgreedPlaces
 from earshot_protocol.phases.statistics import CountContacts, Statistics, StatisticsParameters
 from earshot_protocol.privacy.accounting import Release
 from earshot_protocol.privacy.mechanisms import Unit
@@ -83,6 +84,12 @@ STATISTICS = StatisticsParameters(
     epsilon=0.5,
     since=date(2026, 1, 1),
     until=date(2026, 1, 8),
+    places=AgreedPlaces(
+        encoder="contrast-2",
+        geometry=Geometry.SPHERICAL,
+        centroids=Matrix.of(np.array([[1.0, 0.0], [0.6, 0.8]])),
+        labels=(1, -1),
+    ),
 )
 DISCOVERY = DiscoveryParameters(
     phones=500,

@@ -36,7 +36,7 @@ class Rule(enum.StrEnum):
     LEAST_STATISTICAL_SECURITY = "least_statistical_security"
     LEAST_CORRECTNESS = "least_correctness"
     ENCODER = "encoder"
-    """The phase clusters embeddings of another encoder than this phone's."""
+    """The phase is about embeddings of another encoder than this phone's."""
     DIMENSIONS = "dimensions"
     """More than an embedding has."""
     PARAMETERS = "parameters"

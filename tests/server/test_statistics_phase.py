@@ -15,11 +15,13 @@ from earshot_client.labels import LabelHierarchy
 from earshot_client.phone import Phone
 from earshot_client.policy import Policy
 from earshot_client.store.memory import MemoryStore
-from earshot_protocol.errors import InvalidParametersError, RefusedError
+from earshot_protocol.errors import InvalidParametersError, RefusedError, TooManyDropoutsError
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.phases.learning import Result
+from earshot_protocol.phases.places import AgreedPlaces
 from earshot_protocol.phases.statistics import CountContacts, Statistics, StatisticsParameters
 from earshot_protocol.privacy.mechanisms import Unit
+from earshot_protocol.rules import Rule
 from earshot_protocol.wire import Matrix, encode
 from earshot_server.discovery.optics import Optics
 from earshot_server.phases.coordinator import Coordinator
@@ -34,6 +36,9 @@ PARAMETERS = statistics_parameters(
     dropout=0.25,
     step_seconds=100.0,
 )
+
+
+WIDE = Matrix.of(np.eye(2, 3))
 
 
 def start(parameters: StatisticsParameters = PARAMETERS) -> Coordinator:
@@ -111,9 +116,21 @@ def test_the_noise_has_the_scale_that_is_declared() -> None:
     assert (whole.unit, whole.epsilon) == (Unit.PHONE, 3.0)
 
 
-def ballot_of(them: Phone, contacts: int = 12, **window: date) -> list[int]:
+def places(labels: tuple[int, ...], encoder: str = "points") -> AgreedPlaces:
+    """By which contacts near each of the two centres are named."""
+    return AgreedPlaces(
+        encoder=encoder,
+        geometry=Geometry.EUCLIDEAN,
+        centroids=Matrix.of(CENTRES),
+        labels=labels,
+    )
+
+
+def ballot_of(
+    them: Phone, contacts: int = 12, agreed: AgreedPlaces | None = None, **window: date
+) -> list[int]:
     """What the phone would add, read off its side of the sum before it is masked."""
-    parameters = msgspec.structs.replace(PARAMETERS, contacts=contacts, **window)
+    parameters = msgspec.structs.replace(PARAMETERS, contacts=contacts, places=agreed, **window)
     task = start(parameters).task_for(5)
     assert isinstance(task, CountContacts)
     them.answer(task)
@@ -124,20 +141,59 @@ def ballot_of(them: Phone, contacts: int = 12, **window: date) -> list[int]:
     return signed
 
 
-def test_a_contact_counts_as_its_own_label_or_as_the_nearest_published_one() -> None:
+def test_a_contact_counts_as_its_own_label_or_as_the_nearest_place_of_the_phase() -> None:
     points = np.concatenate([CENTRES[[0, 0, 1]], CENTRES[[1]]])
     them = phone(points, [None, "park", None, "home"])
-    them.answer(published((0, 1)))
     # The second was near "bus" but its user said "park"; "home" is not asked for.
-    assert ballot_of(them) == [1, 2]
+    assert ballot_of(them, agreed=places((0, 1))) == [1, 2]
 
 
-def test_without_a_published_centroid_or_label_there_is_nothing_to_count() -> None:
+def test_without_a_place_or_label_there_is_nothing_to_count() -> None:
     assert ballot_of(phone(CENTRES, [None, "bus"])) == [1, 0]
-    them = phone(CENTRES, [None, None])
-    them.answer(published((-1, 1)))
-    assert ballot_of(them) == [0, 1]
-    assert ballot_of(phone(np.empty((0, 2)), [])) == [0, 0]
+    assert ballot_of(phone(CENTRES, [None, None]), agreed=places((-1, 1))) == [0, 1]
+    assert ballot_of(phone(np.empty((0, 2)), []), agreed=places((0, 1))) == [0, 0]
+
+
+@pytest.mark.parametrize("told", [(0, 0), (1, 1), (1, 0)])
+def test_what_one_phone_was_told_of_a_result_does_not_decide_how_it_counts(
+    told: tuple[int, int],
+) -> None:
+    """A result for one phone alone would have put all that it heard into an entry of its own."""
+    them = phone(CENTRES[[0, 0, 1]], [None, None, None])
+    them.answer(published(told))
+    assert them.result == published(told)
+    assert ballot_of(them, agreed=places((0, 1))) == [2, 1]
+    alone = phone(CENTRES[[0, 0, 1]], [None, None, None])
+    alone.answer(published(told))
+    assert ballot_of(alone) == [0, 0]
+
+
+def test_a_phone_with_another_encoder_than_the_places_have_stays_out_by_name() -> None:
+    for agreed, rule in (
+        (places((0, 1), "others"), Rule.ENCODER),
+        (msgspec.structs.replace(places((0, 1)), centroids=WIDE), Rule.DIMENSIONS),
+    ):
+        with pytest.raises(RefusedError) as refused:
+            ballot_of(phone(CENTRES, [None, None]), agreed=agreed)
+        assert refused.value.rule is rule
+
+
+def test_a_phone_that_is_shown_other_places_stops_before_it_counts() -> None:
+    game = Play(start(msgspec.structs.replace(PARAMETERS, places=places((0, 1)))), make_phones())
+    victim = 4
+    task = game.coordinator.task_for(victim)
+    assert isinstance(task, CountContacts)
+    other = msgspec.structs.replace(task.parameters, places=places((1, 0)))
+    answer = game.phones[victim].answer(msgspec.structs.replace(task, parameters=other))
+    assert answer is not None
+    game.coordinator.accept(victim, answer)
+    game.present -= {victim}
+    game.step()
+    game.coordinator.accept(victim, game.answer(victim))
+    game.step()
+    with pytest.raises(TooManyDropoutsError, match="shares of 0 neighbours arrived"):
+        game.answer(victim)
+    assert game.phones[victim].ledger.export() == []
 
 
 def test_only_the_newest_contacts_count() -> None:
@@ -373,6 +429,16 @@ def test_a_histogram_is_cast_once() -> None:
         ({"since": FIRST, "until": FIRST - timedelta(days=1)}, "begins before it ends"),
         ({"since": FIRST, "until": FIRST + timedelta(days=367)}, "366 days"),
         ({"since": datetime(2026, 1, 1), "until": datetime(2026, 1, 2)}, "two dates"),
+        ({"places": places((0,))}, "1 labels up to number 0; one of 2 labels is needed for each"),
+        ({"places": places((0, 2))}, "2 labels up to number 2"),
+        (
+            {"places": msgspec.structs.replace(places(()), centroids=Matrix(0, 2, b""))},
+            "places: 0 of 2 dimensions",
+        ),
+        (
+            {"places": msgspec.structs.replace(places((0, 1)), centroids=Matrix(2, 2, b"1234"))},
+            "places: ",
+        ),
     ],
 )
 def test_a_statistics_phase_that_cannot_run_is_not_started(

@@ -1,4 +1,4 @@
-"""The days of which a statistics phase counted contacts are in all that is said of it."""
+"""The days and places by which a statistics phase counts are in all that is said of it."""
 
 from __future__ import annotations
 
@@ -7,10 +7,14 @@ import re
 from datetime import date
 
 import msgspec
+import numpy as np
 import pytest
 from support import dashboard_records as made
 from support.dashboard_server import application
 
+from earshot_protocol.geometry import Geometry
+from earshot_protocol.phases.places import AgreedPlaces
+from earshot_protocol.wire import Matrix
 from earshot_server.dashboard import histograms, outcomes, wording
 from earshot_server.records import PhaseRecord
 
@@ -40,6 +44,21 @@ def test_a_window_is_in_every_title_of_its_histogram() -> None:
     # A week does not compare with all days.
     both = histograms.private_histograms([week, record])
     assert both[0].asked != both[1].asked
+
+
+def test_places_are_said_in_words() -> None:
+    record = made.published_statistics(30, made.NOW)
+    path = f"/phases/{record.phase.hex()}"
+    assert "Places by which contacts without a label count none: labels alone count" in words_of(
+        record, path
+    )
+    centroids = Matrix.of(np.eye(3, 5))
+    agreed = AgreedPlaces(
+        encoder="contrast-2", geometry=Geometry.SPHERICAL, centroids=centroids, labels=(0, -1, 1)
+    )
+    parameters = msgspec.structs.replace(record.parameters, places=agreed)
+    words = words_of(msgspec.structs.replace(record, parameters=parameters), path)
+    assert "3, of which 2 have a name, in embeddings of contrast-2" in words
 
 
 @pytest.mark.parametrize(

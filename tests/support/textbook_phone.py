@@ -30,6 +30,7 @@ DEFAULTS = {
     "choices": [],
     "centroids": None,
     "parameters": None,
+    "places": None,
     "delta": 1e-6,
     "precision": 0,
     "statistical_security": 40,

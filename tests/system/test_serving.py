@@ -131,7 +131,7 @@ def test_a_dry_run_says_what_would_come_of_it_and_starts_nothing(server: ServerP
     for name in SHIPPED_ENCODERS:
         asked = earshot(*local, "--encoder", name)
         assert asked.returncode == 0, asked.stderr
-        refused = f"clusters embeddings of '{name}'" in asked.stdout
+        refused = f"about embeddings of '{name}'" in asked.stdout
         assert refused == (name != DEFAULT_ENCODER)
     few = ("phase", "start", "--phones", "60", "--dry-run", *at(server))
     doomed = earshot(*few)

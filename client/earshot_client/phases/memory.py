@@ -5,7 +5,6 @@ from __future__ import annotations
 import functools
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import NamedTuple
 
 import msgspec
 import numpy as np
@@ -15,9 +14,9 @@ from earshot_client.encoder import Encoder
 from earshot_client.store.interface import Store
 from earshot_client.voters import Voter
 from earshot_protocol.environments import LabelHierarchy, UnknownLabelError, default_hierarchy
-from earshot_protocol.geometry import Geometry, nearest
 from earshot_protocol.messages import decode_task
 from earshot_protocol.phases.named_centroids import NamedCentroids
+from earshot_protocol.phases.places import Places, together
 from earshot_protocol.randomness import RandomBytes
 from earshot_protocol.wire import encode
 
@@ -30,24 +29,6 @@ HIERARCHY = "hierarchy"
 
 _Groups = tuple[tuple[str, tuple[str, ...]], ...]
 _MOST_NAMED = 12
-
-
-class Places(NamedTuple):
-    """Where the nearest names a scene.
-
-    Attributes:
-        points: float32 (places, dimensions).
-        names: of each; None where it has none.
-        geometry: how distances to them are taken.
-    """
-
-    points: npt.NDArray[np.float32]
-    names: tuple[str | None, ...]
-    geometry: Geometry
-
-    def nearest(self, points: npt.NDArray[np.float32]) -> list[str | None]:
-        """The name of the place that is nearest to each point."""
-        return [self.names[place] for place in nearest(points, self.points, self.geometry)]
 
 
 @dataclass(frozen=True)
@@ -126,27 +107,8 @@ class Memory:
 
     @property
     def places(self) -> Places | None:
-        """By the nearest of what a scene is named: what was found, and what was labelled since.
-
-        A sample that got a name stands before a centroid in the same place, and so names what had
-        none; one that got none hides no centroid. Where the two do not compare, the result alone
-        counts. None as long as there is neither.
-        """
-        result, labelled = self.result, self.labelled
-        if result is None or labelled is None:
-            only = result or labelled
-            if only is None:
-                return None
-            return Places(only.centroids.array(), only.names, only.geometry)
-        found, samples = result.centroids.array(), labelled.centroids.array()
-        if (samples.shape[1], labelled.geometry) != (found.shape[1], result.geometry):
-            return Places(found, result.names, result.geometry)
-        named = [row for row, name in enumerate(labelled.names) if name is not None]
-        return Places(
-            np.concatenate([samples[named], found]),
-            (*(labelled.names[row] for row in named), *result.names),
-            result.geometry,
-        )
+        """Places by which scenes are named; None as long as nothing was published."""
+        return together(self.result, self.labelled)
 
     def points(self, dimensions: int) -> tuple[npt.NDArray[np.float32], tuple[str | None, ...]]:
         """The projected recordings, float32 (recordings, dimensions), and their choices."""

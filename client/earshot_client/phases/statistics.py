@@ -7,6 +7,7 @@ from typing import Any
 import msgspec
 import numpy as np
 
+from earshot_client.phases import centroids as shared
 from earshot_client.phases.kind import Input, PhoneKind
 from earshot_client.phases.memory import Memory
 from earshot_protocol.phases import statistics
@@ -19,13 +20,16 @@ _COUNTING = "counting"
 def _contacts(memory: Memory, parameters: StatisticsParameters, task: CountContacts) -> Input:
     """The newest contacts of the window, each in the environment of its label, or of its sound.
 
-    Contacts that a histogram has counted, and those of no environment that is asked for, are left
-    for another one.
+    Its sound is named by the phase's places alone, whatever this phone was told of a result: all
+    phones of the sum have the same places, or it opens nothing. Contacts that a histogram has
+    counted, and those of no environment that is asked for, are left for another one.
     """
     names = parameters.labels
     countable = [
         (recording.number, names.index(name))
-        for recording, name in zip(memory.store.descriptions(), _environments(memory), strict=True)
+        for recording, name in zip(
+            memory.store.descriptions(), _environments(memory, parameters), strict=True
+        )
         if name in names and not recording.counted and parameters.counts(recording.day)
     ][-parameters.contacts :]
     numbers = [number for number, _ in countable]
@@ -46,18 +50,17 @@ def _count(memory: Memory) -> None:
     memory.store.delete(_COUNTING)
 
 
-def _environments(memory: Memory) -> list[str | None]:
+def _environments(memory: Memory, parameters: StatisticsParameters) -> list[str | None]:
     """The class of each recording, oldest first; None where nobody can tell."""
     embeddings, choices = memory.store.recordings()
     classes = memory.classes_of(choices)
-    places = memory.places
-    if places is None or not len(embeddings):
+    if parameters.places is None or not len(embeddings):
         return classes
+    places = parameters.places.named(parameters.labels)
     points = memory.encoder.project(embeddings, places.points.shape[1])
-    scenes = memory.classes_of(places.nearest(points))
     return [
         scene if choice is None else name
-        for choice, name, scene in zip(choices, classes, scenes, strict=True)
+        for choice, name, scene in zip(choices, classes, places.nearest(points), strict=True)
     ]
 
 
@@ -77,4 +80,5 @@ STATISTICS = PhoneKind(
     contribute={CountContacts: _contacts},
     describe=_describe,
     released=_count,
+    check=shared.check_encoder,
 )

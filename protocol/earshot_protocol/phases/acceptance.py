@@ -357,7 +357,7 @@ def refusals_of_encoder(parameters: Parameters, name: str, dimensions: int) -> R
         return
     if reads.encoder != name:
         yield RefusedError(
-            f"encoder: the phase clusters embeddings of '{reads.encoder}'; this phone's are of "
+            f"encoder: the phase is about embeddings of '{reads.encoder}'; this phone's are of "
             f"'{name}'",
             Rule.ENCODER,
         )

@@ -9,12 +9,14 @@ from earshot_protocol import checks
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.phases.parameters import (
     Choices,
+    Embeddings,
     Kind,
     LabelName,
     Parameters,
     PerLabel,
     Releases,
 )
+from earshot_protocol.phases.places import AgreedPlaces
 from earshot_protocol.phases.plan import Outcome, Plan, SecureSum, SumPartTask
 from earshot_protocol.privacy.mechanisms import BallotSum
 from earshot_protocol.privacy.significance import PValue, are_clear
@@ -37,6 +39,8 @@ class StatisticsParameters(Parameters, frozen=True, kw_only=True, tag="statistic
         since: the first day, in UTC, on which a counted contact was made; None, with `until`, to
             count contacts of every day, and those of which no phone knows the day.
         until: the day after the last one.
+        places: by the nearest of which a contact is counted that nobody labelled; None to count
+            none of these.
         epsilon: ε of the histogram, in the recording unit.
         dropout: ρ, the largest fraction of phones that may vanish.
         corrupted: γ, the largest fraction of phones that an adversary may control.
@@ -48,6 +52,13 @@ class StatisticsParameters(Parameters, frozen=True, kw_only=True, tag="statistic
     epsilon: float
     since: date | None = None
     until: date | None = None
+    places: AgreedPlaces | None = None
+
+    @property
+    def reads(self) -> Embeddings | None:
+        """See `Parameters.reads`: those of the places, if there are any."""
+        places = self.places
+        return None if places is None else Embeddings(places.encoder, places.centroids.columns)
 
     def counts(self, day: date | None) -> bool:
         """Whether a contact of that day, or of an unknown one, lies in the window."""
@@ -82,6 +93,8 @@ class StatisticsParameters(Parameters, frozen=True, kw_only=True, tag="statistic
         checks.whole("contacts", self.contacts, 1, LARGEST_CONTACTS)
         checks.epsilon("epsilon", self.epsilon)
         _check_window(self.since, self.until)
+        if self.places is not None:
+            self.places.check(len(self.labels))
 
 
 def _check_window(since: date | None, until: date | None) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from earshot_protocol.messages import Failed
+from earshot_protocol.phases.places import UNNAMED, AgreedPlaces
 from earshot_protocol.phases.plan import LocalRelease, Outcome, Step
 from earshot_protocol.wire import Matrix
 from earshot_server.dashboard.histograms import agreed_parameters
@@ -162,6 +163,8 @@ def parameter_rows(record: PhaseRecord) -> tuple[tuple[str, str, object], ...]:
         value = getattr(parameters, name)
         if isinstance(value, Matrix):
             value = f"{value.rows} of {value.columns} dimensions"
+        if name == "places":
+            value = _places(value)
         inner = getattr(value, "__struct_fields__", None)
         values |= {name: value} if inner is None else {each: getattr(value, each) for each in inner}
     values.pop("rows", None)  # of start centroids: numbers for machines
@@ -172,6 +175,13 @@ def parameter_rows(record: PhaseRecord) -> tuple[tuple[str, str, object], ...]:
     return (*known, *((name.replace("_", " ").capitalize(), "", values[name]) for name in values))
 
 
+def _places(places: AgreedPlaces | None) -> str:
+    if places is None:
+        return "none: labels alone count"
+    named = sum(label != UNNAMED for label in places.labels)
+    return f"{len(places.labels)}, of which {named} have a name, in embeddings of {places.encoder}"
+
+
 _PARAMETERS = {
     "phones": ("Phones", "n"),
     "dropout": ("Fraction that may vanish", "ρ"),
@@ -180,6 +190,7 @@ _PARAMETERS = {
     "recordings": ("Recordings of a phone, nominal", "N"),
     "contacts": ("Contacts a phone counts, at most", ""),
     "since": ("Contacts that count", ""),
+    "places": ("Places by which contacts without a label count", ""),
     "encoder": ("Encoder", ""),
     "dimensions": ("Dimensions of a point", ""),
     "count": ("Start centroids", ""),

@@ -46,7 +46,7 @@ _OPTIONS = {
         *("local_centroids", "top_local_centroids", "top_global_centroids"),
         *("clustering_runs", "selection_method", "centroid_votes", "label_votes"),
     },
-    STATISTICS: {"budget", "contacts", "since", "until"},
+    STATISTICS: {"budget", "contacts", "since", "until", "places_of"},
     LABELLING: {
         *("samples", "samples_of", "threshold", "check_share", "largest_weight"),
         *("epsilon", "delta", "encoder"),
@@ -152,7 +152,11 @@ def _learning(options: Mapping[str, Any]) -> dict[str, Any]:
 def _statistics(options: Mapping[str, Any]) -> dict[str, Any]:
     days = {name: options[name] and options[name].date() for name in ("since", "until")}
     budget = parse_budget(options["budget"], [HISTOGRAM])
-    return {**days, "epsilon": budget.get(HISTOGRAM, _EPSILON)}
+    return {
+        **days,
+        "epsilon": budget.get(HISTOGRAM, _EPSILON),
+        "places": options["chosen_places"],
+    }
 
 
 def _labelling(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -8,6 +8,8 @@ from datetime import UTC, datetime
 
 from earshot_protocol.api import StartPhase
 from earshot_protocol.phases.parameters import Parameters
+from earshot_protocol.phases.places import UNNAMED
+from earshot_protocol.phases.statistics import StatisticsParameters
 from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, Unit
 from earshot_server.dashboard.spending import VACUOUS_EPSILON, is_vacuous
 from earshot_server.dashboard.wording import byte_size, duration, real
@@ -50,6 +52,7 @@ def lines(asked: StartPhase, seen: Forecast, now: float | None = None) -> list[s
         "zeros)",
         *_spending(seen),
         *_weights(asked.parameters),
+        *_places(asked.parameters),
         *(line for each in seen.sums for line in _sum(asked.parameters, each)),
         f"each phone sends {byte_size(seen.bytes_up)} in {seen.steps} steps",
         f"ends at the earliest {_moment(now + seen.earliest_seconds)} "
@@ -101,6 +104,20 @@ def _weights(parameters: Parameters) -> list[str]:
     return [
         f"  that is for a phone that makes {most} votes of its own; one whose budget does not hold "
         "it makes fewer, or adds noise alone, and nobody sees it"
+    ]
+
+
+def _places(parameters: Parameters) -> list[str]:
+    """How contacts are counted that nobody labelled."""
+    if not isinstance(parameters, StatisticsParameters):
+        return []
+    places = parameters.places
+    if places is None:
+        return ["contacts count that have a label of their own, and no others (--places-of)"]
+    named = sum(label != UNNAMED for label in places.labels)
+    return [
+        f"contacts without a label of their own count by the nearest of {len(places.labels)} "
+        f"places, of which {named} have a name; phones without the encoder {places.encoder} refuse"
     ]
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import functools
 import json
+from collections.abc import Callable
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated
@@ -11,16 +13,19 @@ import typer
 from msgspec import to_builtins
 
 from earshot_protocol.api import StartPhase
+from earshot_protocol.environments import LabelHierarchy
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.phases import discovery_budget, labelling_budget, learning_budget
 from earshot_protocol.phases.parameters import hierarchy_of
+from earshot_protocol.phases.places import AgreedPlaces
 from earshot_protocol.privacy.local_mechanisms import SelectionMethod
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER, SHIPPED_ENCODERS
 from earshot_server.commands.discovery_options import Cells, LabelShare, MostCells, Sums
 from earshot_server.commands.options import DEFAULT_DATA, DEFAULT_SERVER, AsJson, Data, Server
 from earshot_server.commands.phase import prospects
 from earshot_server.commands.phase.hierarchy import asked as asked_hierarchy
-from earshot_server.commands.phase.kinds import LABELLING, chosen, parameters_of
+from earshot_server.commands.phase.kinds import LABELLING, STATISTICS, chosen, parameters_of
+from earshot_server.commands.phase.places import NOTHING, newest, of_phase
 from earshot_server.commands.phase.samples import Samples, of_file, unnamed
 from earshot_server.discovery.route import Discovery
 from earshot_server.operator_client import OperatorClient, ServerError, read_token
@@ -28,6 +33,8 @@ from earshot_server.phases.forecast import forecast
 
 _DATE = "%Y-%m-%d"
 _SHIPPED = ", ".join(SHIPPED_ENCODERS)
+_Operator = Callable[[], OperatorClient | None]
+"""The server's operator, once somebody asks; None for a dry run where there is no server."""
 
 
 def start(
@@ -133,6 +140,13 @@ def start(
         datetime | None,
         typer.Option(formats=[_DATE], help="With --statistics: the day after the last one."),
     ] = None,
+    places_of: Annotated[
+        str | None,
+        typer.Option(
+            help="With --statistics: the phase by whose environments contacts are counted that "
+            f"nobody labelled; {NOTHING}: they are not; by default, the newest."
+        ),
+    ] = None,
     encoder: Annotated[
         str,
         typer.Option(
@@ -190,16 +204,22 @@ def start(
     """
     kind = chosen(context, discovery, statistics)
     classes, choices = asked_hierarchy(labels, hierarchy)
+    agreed = hierarchy_of(classes, choices)
+    operator = functools.cache(functools.partial(_operator, server, data, dry_run))
     chosen_samples = None if kind != LABELLING else _samples(samples, samples_of, server, data)
+    chosen_places = None
+    if kind == STATISTICS:
+        chosen_places = _places(places_of, agreed, operator)
     parameters = parameters_of(
         kind,
         # Options are named as the parameters that they set, but for these.
         context.params
         | {
             "labels": classes,
-            "hierarchy": hierarchy_of(classes, choices).digest if choices else b"",
+            "hierarchy": agreed.digest if choices else b"",
             "step_seconds": step_hours * 3600,
             "chosen_samples": chosen_samples,
+            "chosen_places": chosen_places,
         },
     )
     parameters.check()
@@ -212,7 +232,7 @@ def start(
         anyway=anyway,
         cohorts=tuple(each.strip() for each in cohort.split(",") if each.strip()),
     )
-    _foretell_and_start(asked, server, data, dry_run, as_json)
+    _foretell_and_start(asked, operator, dry_run, as_json)
 
 
 def _samples(file: Path | None, phase: str | None, server: str, data: Path) -> Samples:
@@ -225,19 +245,33 @@ def _samples(file: Path | None, phase: str | None, server: str, data: Path) -> S
     return unnamed(named, operator.export(operator.find(named)).ending)
 
 
+def _places(
+    phase: str | None, hierarchy: LabelHierarchy, operator: _Operator
+) -> AgreedPlaces | None:
+    """By which contacts are counted that nobody labelled: of a phase, or of the newest."""
+    server = None if phase == NOTHING else operator()
+    if phase is None and server is not None:
+        return newest(server, hierarchy)
+    if phase in (None, NOTHING):
+        return None
+    if server is None:
+        raise InvalidInputError(f"--places-of {phase}: a server that knows the phase is needed")
+    return of_phase(phase, server.export(server.find(phase)).ending, hierarchy)
+
+
 def _foretell_and_start(
-    asked: StartPhase, server: str, data: Path, dry_run: bool, as_json: bool
+    asked: StartPhase, operator: _Operator, dry_run: bool, as_json: bool
 ) -> None:
     foreseen = forecast(asked)
-    operator = _operator(server, data, dry_run)
+    server = operator()
     lines, found = prospects.lines(asked, foreseen), {}
-    if operator is not None:
-        enrolled, free = prospects.enrolled(asked, operator.cohorts())
+    if server is not None:
+        enrolled, free = prospects.enrolled(asked, server.cohorts())
         lines += prospects.phone_lines(asked, enrolled, free)
         found = {"enrolled": enrolled, "free": free}
     if not as_json:
         typer.echo("\n".join(lines), err=not dry_run)
-    started = None if dry_run or operator is None else operator.start(asked)
+    started = None if dry_run or server is None else server.start(asked)
     if as_json:
         typer.echo(json.dumps({"phase": started, "forecast": to_builtins(foreseen)} | found))
     elif started is not None:
