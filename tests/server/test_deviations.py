@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
+import itertools
+from dataclasses import dataclass
 from datetime import date
 
 import msgspec
 import numpy as np
 import pytest
+from support.deviating_server import DeviatingServer, joined
+from support.parameters import statistics_parameters
 from support.played_phase import PARAMETERS, PHONES, play
 from support.steps import Step
 
+from earshot_client.phone import Phone
 from earshot_client.policy import Policy
+from earshot_client.store.memory import MemoryStore
 from earshot_protocol.errors import RefusedError, TooManyDropoutsError
 from earshot_protocol.messages import Failed
 from earshot_protocol.phases.learning import CENTROID_VOTE, GlobalCentroids
+from earshot_protocol.phases.plan import SecureSum
+from earshot_protocol.phases.statistics import CountContacts
 from earshot_protocol.privacy.ledger import Ledger
 from earshot_protocol.secure_sum import encoding
-from earshot_protocol.secure_sum.messages import MaskedInput
+from earshot_protocol.secure_sum.messages import AdvertiseKeys, MaskedInput, SumAnswer, SumTask
 from earshot_protocol.wire import Matrix
+from earshot_simulations.engine.interface import HeardPoints
 
 VICTIM = 4
 
@@ -107,3 +116,57 @@ def test_a_crowd_that_is_claimed_and_accepted_thins_a_share_to_one_in_ten_thousa
     for phones in (10**5, 10**7):
         claimed = msgspec.structs.replace(PARAMETERS, phones=phones)
         assert claimed.plan().mechanisms[CENTROID_VOTE].honest_survivors == 10_000  # type: ignore[attr-defined]
+
+
+# ----------------------------------------------------------------------- a graph of the server's
+
+HISTOGRAM = statistics_parameters(
+    phones=10_000, contacts=5, epsilon=0.5, dropout=0.1, corrupted=0.05
+)
+
+
+@dataclass
+class WholePhone:
+    """A phone with ledger and default policy, which meets a sum in the task of a phase."""
+
+    phone: Phone
+
+    def answer(self, task: SumTask) -> SumAnswer:
+        if isinstance(task, AdvertiseKeys):
+            asked = CountContacts(phase=bytes(16), parameters=HISTOGRAM, advertise=task)
+            return self.phone.answer(asked)
+        return self.phone.answer(task)
+
+
+class DrawingServer(DeviatingServer):
+    """Of a phase of whole phones, each of which has met five people on a bus."""
+
+    def join(self, opening: AdvertiseKeys) -> WholePhone:
+        store = MemoryStore(np.zeros((5, 2), dtype=np.float32), ["bus"] * 5)
+        random = np.random.default_rng([7, opening.index]).bytes
+        return WholePhone(Phone(store, HeardPoints("points", 2), random=random))
+
+    def _common(self, phone: int) -> dict[int, bytes]:
+        return {}
+
+
+def test_whole_phones_in_a_clique_of_thirty_believe_in_a_crowd_of_ten_thousand() -> None:
+    """Each draws one noise share in 8,500, which is next to none, and its ledger has the ε of all.
+
+    Nothing else is unusual: the other phones are in cliques of their own.
+    """
+    part = HISTOGRAM.plan().parts[0]
+    assert isinstance(part, SecureSum)
+    parameters = HISTOGRAM.sum_parameters(part, (len(HISTOGRAM.labels),))
+    clique = range(parameters.threshold + 1)
+    graph = joined(itertools.combinations(clique, 2))
+    server = DrawingServer(parameters, np.zeros((0, 2)), graph=graph)
+    server.tell(lambda phone: ())
+    assert server.refusals == 0
+    assert (len(clique), part.mechanism.honest_survivors) == (30, 8_500)
+    ((phones, opened),) = server.opened().items()
+    assert phones == frozenset(clique)
+    # The crowd's noise has a deviation of 4·√2, thirty shares of it one of .34: here all are 0.
+    assert opened.tolist() == [5 * len(clique), 0]
+    for whole in server.phones.values():
+        assert {entry["epsilon"] for entry in whole.phone.ledger.export()} == {0.5, 1.25}
