@@ -16,7 +16,7 @@ MAKEFLAGS += --jobs=2
 # Hundreds of processes of the tests import the same files: each is compiled once.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-all browser lint types imports unit format lock clean
+.PHONY: help demo test test-all mutants browser lint types imports unit format lock clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -60,6 +60,11 @@ unit: browser
 	$(V)/python -m compileall -q -j 0 protocol client server models simulations
 	$(V)/pytest -n 4 --dist loadfile --no-loadscope-reorder -m "$(SELECT)" \
 		--hypothesis-profile=$(EXAMPLES) $(COUNT)
+
+# MINUTES=10 tries what was changed last, then what matters most, then a part of the rest.
+mutants: .venv/.installed ## break the code that decides on privacy, and see whether tests notice
+	PYTHONPATH=tests OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 \
+		$(V)/python -m mutation $(if $(MINUTES),--minutes $(MINUTES)) $(FILES)
 
 format: .venv/.installed ## let ruff rewrite what it can
 	$(V)/ruff format .
