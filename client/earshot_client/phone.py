@@ -7,6 +7,7 @@ again gets the same answer again, and nothing is spent twice.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import time
@@ -347,8 +348,13 @@ class Phone(Listener):
             self._store.put(ENCODER, name)
 
     def _membership(self) -> _Membership | None:
+        """The phase under way; none, where a former release agreed to what none is now."""
         saved = self._store.get(_MEMBERSHIP)
-        return None if saved is None else msgspec.msgpack.decode(saved, type=_Membership)
+        if saved is None:
+            return None
+        with contextlib.suppress(msgspec.DecodeError):
+            return msgspec.msgpack.decode(saved, type=_Membership)
+        return None
 
     def _member_of(self, phase: bytes) -> _Membership:
         membership = self._membership()

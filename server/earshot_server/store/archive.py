@@ -136,7 +136,7 @@ def _record(
     if common is not None:
         ending = _ending(common)
     elif failure is not None:
-        ending = Failed(phase=phase, reason=failure)
+        ending = Failed.because(phase, failure)
     if isinstance(ending, Failed):
         status = STOPPED if ending.reason == STOPPED_REASON else FAILED
     elif ending is not None:

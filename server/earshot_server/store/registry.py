@@ -16,7 +16,6 @@ from earshot_protocol.phases.parameters import Choices, Parameters
 from earshot_protocol.rules import Rule
 from earshot_server.store.database import Database
 
-_LARGEST_REASON = 1024
 _TOLD_TO_ALL = [
     str(kind.parameters.__struct_config__.tag) for kind in KINDS if kind.outcome.told_to_all
 ]
@@ -280,7 +279,7 @@ class Registry:
             " failure = CASE WHEN EXISTS (SELECT FROM phases p WHERE p.phase = g.phase)"
             "  THEN failure ELSE coalesce(failure, %s) END"
             " WHERE phase = %s RETURNING joined",
-            (failure[:_LARGEST_REASON] if failure is not None else None, phase),
+            (failure, phase),
         )
         if not rows:
             raise InvalidInputError(f"no phase {phase.hex()}")
