@@ -79,6 +79,7 @@ def test_the_container_is_made_by_the_script_alone() -> None:
     assert (ROOT / command.split()[0]) == SCRIPT
     assert of["ENTRYPOINT"] == f'["{prefix}/bin/earshot"]'
     assert f'"--data", "{data}"' in of["CMD"]
+    assert '"--host", "0.0.0.0", "--proxies", "1"' in of["CMD"]
     assert of["VOLUME"] == data
     # Whom the script makes unless it is told otherwise, so that no process is root.
     assert f"account={of['USER']}\n" in SCRIPT.read_text("utf-8")

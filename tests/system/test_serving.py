@@ -281,8 +281,9 @@ def test_an_address_in_use_is_said(tmp_path: Path) -> None:
         (("--proxies", "-1"), "from 0 to 16"),
         (("--requests-per-minute", "0"), "--requests-per-minute 0: from 1"),
         (("--address-connections", "0"), "--address-connections 0: from 1"),
-        (("--host", "nowhere.invalid"), "choose another --host"),
-        (("--host", "\udcff" * 70), "choose another --host"),
+        (("--host", "0.0.0.0"), "--host '0.0.0.0': other machines would reach it"),  # noqa: S104
+        (("--host", "nowhere.invalid", "--proxies", "1"), "choose another --host"),
+        (("--host", "\udcff" * 70, "--proxies", "1"), "choose another --host"),
         (("--data", "/dev/null"), "the data folder /dev/null cannot be written"),
         (("--data", "/proc/earshot"), "the data folder /proc/earshot cannot be written"),
         (("--database", "mysql://x@y/z"), "postgresql://user:password@host"),
