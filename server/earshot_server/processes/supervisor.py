@@ -11,6 +11,7 @@ import multiprocessing
 import os
 import signal
 import socket
+import stat
 import tempfile
 import threading
 import time
@@ -64,6 +65,7 @@ def serve(serving: Serving, ready: Callable[[str], None] = lambda address: None)
     from earshot_server.store.database import Database
     from earshot_server.store.fingerprints import claim
 
+    os.umask(0o077)  # whatever is made from here on, by any of our processes, is for us alone
     logs.configure(serving.log_level)
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -109,8 +111,10 @@ def _listen(host: str, port: int) -> socket.socket:
 def _check_writable(folder: Path) -> None:
     """Before a process finds out that is started again and again."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()
+        if folder.stat().st_mode & (stat.S_IRWXG | stat.S_IROTH | stat.S_IWOTH):
+            _log.warning("the data folder %s is open to other users: chmod 700 it", folder)
     except OSError as error:
         raise DataFolderError(
             f"the data folder {folder} cannot be written ({error.strerror}): choose another --data"
