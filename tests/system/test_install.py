@@ -96,6 +96,12 @@ def test_compose_runs_that_container_beside_a_database() -> None:
         f"postgresql://{user}:${{EARSHOT_DATABASE_PASSWORD}}@database/"
         f"{database['environment']['POSTGRES_DB']}"
     )
+    for process in ("WEB", "DRIVER"):
+        role = f"{user}_{process.lower()}"
+        assert server["environment"][f"EARSHOT_{process}_DATABASE"] == (
+            f"postgresql://{role}:${{EARSHOT_{process}_PASSWORD:?set it as well}}@database/"
+            f"{database['environment']['POSTGRES_DB']}"
+        )
     # No password of ours, and nothing that another machine reaches without a proxy.
     assert database["environment"]["POSTGRES_PASSWORD"].startswith("${EARSHOT_DATABASE_PASSWORD:?")
     assert all(port.startswith("127.0.0.1:") for port in server["ports"])

@@ -28,6 +28,20 @@ def serve(
             help="URL of a PostgreSQL (postgresql://…); without it, one is run in the data folder.",
         ),
     ] = None,
+    web_database: Annotated[
+        str | None,
+        typer.Option(
+            envvar="EARSHOT_WEB_DATABASE",
+            help="The same for the web processes, with a role of their own.",
+        ),
+    ] = None,
+    driver_database: Annotated[
+        str | None,
+        typer.Option(
+            envvar="EARSHOT_DRIVER_DATABASE",
+            help="The same for the driver, with a role of its own.",
+        ),
+    ] = None,
     host: Annotated[
         str, typer.Option(help="Address to listen at; not this machine's own: with --proxies only.")
     ] = _DEFAULT.host,

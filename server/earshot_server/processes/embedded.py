@@ -69,8 +69,12 @@ class EmbeddedPostgres:
 
     @property
     def url(self) -> str:
-        """Where to connect to while it runs."""
-        return f"postgresql://{_ROLE}@/postgres?host={quote(str(self._socket_folder), safe='')}"
+        """Where to connect to while it runs, as the owner of everything."""
+        return self.url_of(_ROLE)
+
+    def url_of(self, role: str) -> str:
+        """Where to connect to while it runs, as another role."""
+        return f"postgresql://{role}@/postgres?host={quote(str(self._socket_folder), safe='')}"
 
     @property
     def running(self) -> bool:

@@ -31,6 +31,8 @@ class Serving:
 
     data: Path
     database: str | None = None
+    web_database: str | None = None
+    driver_database: str | None = None
     host: str = "127.0.0.1"
     port: int = 8000
     workers: int = 2
@@ -66,6 +68,12 @@ class Serving:
                 f"--workers {self.workers} --threads {self.threads}: they would hold "
                 f"{self.database_connections} connections to the database; at most "
                 f"{_MOST_CONNECTIONS}, one for each thread and one for each worker"
+            )
+        if (self.web_database is None) != (self.driver_database is None) or (
+            self.web_database is not None and self.database is None
+        ):
+            raise InvalidInputError(
+                "--web-database, --driver-database: give both, and --database, or neither"
             )
         if not self.proxies and not _is_this_machine(self.host):
             raise InvalidInputError(
