@@ -262,6 +262,8 @@ def test_a_stop_holds_whatever_a_driver_was_doing(
 
     monkeypatch.setattr(PostgresPhaseStore, happens, stopped_meanwhile)
     driver.turn()
+    if begun:  # what was done before the stop is thrown away
+        assert database.query("SELECT number FROM phases") == [(0,)]
     failed = Failed(phase=phase, reason="stopped by an operator")
     assert [phone.task() for phone in phones] == [failed] * len(phones)
     for _ in range(2):
