@@ -67,6 +67,24 @@ def test_the_servers_lock_is_a_part_of_the_whole_lock_without_training() -> None
     assert part.keys().isdisjoint({"tensorflow", "keras", "matplotlib", "soundfile", "pytest"})
 
 
+def test_every_image_is_pinned_by_its_digest() -> None:
+    """A tag is whatever its registry says today."""
+    bases = [
+        line.split()[1]
+        for path in DEPLOY.glob("Containerfile*")
+        for line in path.read_text("utf-8").splitlines()
+        if line.upper().startswith("FROM ")
+    ]
+    services = yaml.safe_load((DEPLOY / "compose.yaml").read_text("utf-8"))["services"]
+    images = [service["image"] for service in services.values() if "image" in service]
+    assert (len(bases), len(images)) == (2, 1)
+    for image in (*bases, *images):
+        assert re.fullmatch(r"docker\.io/[a-z/]+:[a-z0-9.-]+@sha256:[0-9a-f]{64}", image), image
+    assert len(set(bases)) == 1
+    for service in services.values():
+        assert "image" in service or "build" in service
+
+
 def test_the_container_is_made_by_the_script_alone() -> None:
     lines = (DEPLOY / "Containerfile").read_text("utf-8").replace("\\\n", " ").splitlines()
     instructions = [line.split(maxsplit=1) for line in lines if line and line[0] not in "# "]
