@@ -74,6 +74,7 @@ def test_every_table_is_thought_of(separated: Separated) -> None:
 # --------------------------------------------------------------------------- what they must do
 
 
+@pytest.mark.slow
 def test_with_them_phases_are_played_stopped_and_purged(
     separated: Separated, tmp_path: Path
 ) -> None:

@@ -38,9 +38,8 @@ _log = logging.getLogger(__name__)
 
 _SPARE_CONNECTIONS = 20
 """Of the embedded database, for whoever looks into it, and for its own work."""
-
-
 _EMBEDDED_ROLES = ("earshot_web", "earshot_driver")
+"""Of the embedded database: of web and driver."""
 _SECRET_VARIABLES = ("EARSHOT_DATABASE", "EARSHOT_WEB_DATABASE", "EARSHOT_DRIVER_DATABASE")
 
 
@@ -62,7 +61,7 @@ class _Urls(NamedTuple):
     @property
     def are_separate(self) -> bool:
         """Whether web and driver have roles of their own."""
-        return self.owner not in (self.web, self.driver)
+        return (self.web, self.driver) != (self.owner, self.owner)
 
 
 class AddressError(LocalError):
