@@ -154,6 +154,8 @@ if [ ! -e "$settings" ]; then
     (umask 077 && cat > "$settings") << 'END'
 # Settings of the server, read when it starts. A PostgreSQL in place of the embedded one:
 #EARSHOT_DATABASE=postgresql://earshot:password@db.example/earshot
+#EARSHOT_WEB_DATABASE=postgresql://earshot_web:another-password@db.example/earshot
+#EARSHOT_DRIVER_DATABASE=postgresql://earshot_driver:a-third-password@db.example/earshot
 # More options of `earshot serve`:
 #EARSHOT_OPTIONS=--port 8000 --proxies 1
 END
@@ -175,7 +177,8 @@ fi
 attempt=$(as_service mktemp -d)
 say "starting it once, with a database that is thrown away …"
 # Settings of the real server are not for this one.
-if ! as_service env -u EARSHOT_DATABASE "$prefix/venv/bin/python" - "$attempt" \
+if ! as_service env -u EARSHOT_DATABASE -u EARSHOT_WEB_DATABASE -u EARSHOT_DRIVER_DATABASE \
+    "$prefix/venv/bin/python" - "$attempt" \
     < "$here/attempt.py"; then
     as_service tail -n 5 "$attempt/log" >&2 || true
     as_service rm -rf "$attempt"

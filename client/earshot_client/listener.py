@@ -64,7 +64,7 @@ class Listener:
         self._keep_days = keep_days
         self._expired_on: date | None = None
         self._memory = Memory(store, encoder, hierarchy, random, voter)
-        self._expire()
+        self.expire()
 
     def close(self) -> None:
         """Close the store."""
@@ -137,7 +137,7 @@ class Listener:
 
     def recordings(self) -> tuple[Recording, ...]:
         """What this phone keeps, oldest first: number, day, choice, and whether it was counted."""
-        self._expire()
+        self.expire()
         return self._store.descriptions()
 
     def forget(self, recording: int) -> None:
@@ -197,7 +197,7 @@ class Listener:
             raise LostLedgerError(str(error)) from error
 
     def _keep(self, samples: npt.NDArray[np.generic], rate: int, day: date) -> int:
-        self._expire()
+        self.expire()
         return self._store.add(self._embed(samples, rate)[0], day)
 
     def _embed(self, samples: npt.NDArray[np.generic], rate: int) -> npt.NDArray[np.float32]:
@@ -207,7 +207,8 @@ class Listener:
     def _today(self) -> date:
         return datetime.fromtimestamp(self._clock(), UTC).date()
 
-    def _expire(self) -> None:
+    def expire(self) -> None:
+        """Forget recordings that are as old as this phone keeps any."""
         if self._keep_days is None:
             return
         today = self._today()

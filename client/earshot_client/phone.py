@@ -7,6 +7,7 @@ again gets the same answer again, and nothing is spent twice.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import time
@@ -26,7 +27,8 @@ from earshot_client.listener import Listener
 from earshot_client.phases.kind import Input
 from earshot_client.phases.kinds import kind_ending, kind_of
 from earshot_client.phases.memory import LABELLED, RESULT
-from earshot_client.policy import Policy
+from earshot_client.phases.sums import Sums
+from earshot_client.policy import Policy, check_unreleased
 from earshot_client.store.encrypted import EncryptedStore
 from earshot_client.store.interface import ENCODER, HEARD, Store
 from earshot_client.transport.interface import Transport
@@ -35,13 +37,11 @@ from earshot_protocol.errors import (
     InvalidParametersError,
     RefusedError,
     UnexpectedMessageError,
-    WrongStateError,
 )
 from earshot_protocol.messages import AnyParameters, Wait, decode_answer
 from earshot_protocol.phases.acceptance import refusals_of_change
 from earshot_protocol.phases.parameters import Parameters, check_once
 from earshot_protocol.phases.plan import PartTask, SecureSum, SumPartTask
-from earshot_protocol.privacy.ledger import Ledger
 from earshot_protocol.randomness import RandomBytes
 from earshot_protocol.rules import Rule
 from earshot_protocol.secure_sum.bell import BELL
@@ -57,10 +57,8 @@ LEAST_WAIT = 1.0
 SECONDS_AFTER_PHASE = 86_400.0
 """After a result: ask again the next day."""
 
-_MEMBERSHIP, _SUM, _ANSWERED = "membership", "sum", "answered"
-"""Names of stored values: the phase under way, its secure sum, the last task and its answer."""
-_BEGUN, _REMEMBERED_SUMS = "begun sums", 1024
-"""Name of the stored value that holds the newest sums that were begun, and how many they are."""
+_MEMBERSHIP, _ANSWERED = "membership", "answered"
+"""Names of stored values: the phase under way, the last task and its answer."""
 
 
 class _Membership(msgspec.Struct, frozen=True):
@@ -107,10 +105,11 @@ class Phone(Listener):
         keep_days: int | None = None,
         voter: Voter | None = None,
     ) -> None:
+        self._calendar = Calendar(store, clock, uptime)
+        self._sums = Sums(store, self._calendar)
         super().__init__(
             store, encoder, hierarchy, random, clock=clock, keep_days=keep_days, voter=voter
         )
-        self._calendar = Calendar(store, clock, uptime)
         self._policy = policy or Policy()
         self._summation = summation
         self._adopt_encoder()
@@ -196,6 +195,7 @@ class Phone(Listener):
             MalformedMessageError: a matrix whose data do not fill it, or are not finite.
             TooManyDropoutsError: too few neighbours remain.
         """
+        self.expire()
         if isinstance(task, Wait):
             return None
         digest = hashlib.sha256(encode(task)).digest()
@@ -231,7 +231,6 @@ class Phone(Listener):
 
     def _begin(self, task: PartTask) -> Answer:
         """Begin a part of a phase, the first one by joining the phase."""
-        self._expire()
         parameters: Parameters | None = getattr(task, "parameters", None)
         member = self._member_of(task.phase) if parameters is None else self._join(task, parameters)
         part = member.parameters.plan().part_of(task)
@@ -250,9 +249,7 @@ class Phone(Listener):
         if task.index >= parameters.phones:
             raise RefusedError(f"phone {task.index} in a phase of {parameters.phones} phones")
         ledger, present = self.ledger, self._membership()
-        _check_unreleased(
-            ledger, task.phase, {each.step for each in ledger.releases_in(task.phase)}
-        )
+        check_unreleased(ledger, task.phase, {each.step for each in ledger.releases_in(task.phase)})
         if present is not None and present.phase == task.phase:
             _check_unchanged(present, task.index, parameters)
         hierarchy = parameters.agreed_hierarchy(getattr(task, "choices", ()))
@@ -262,7 +259,7 @@ class Phone(Listener):
         weight = self._policy.weight(parameters, ledger, today)
         member = _Membership(task.phase, task.index, parameters, weight=weight)
         self._store.put(_MEMBERSHIP, msgspec.msgpack.encode(member))
-        self._store.delete(_SUM)
+        self._sums.forget()
         self._memory.agree_on(hierarchy)
         return member
 
@@ -270,29 +267,22 @@ class Phone(Listener):
         self, member: _Membership, part: SecureSum, values: Input, begins: SumPartTask
     ) -> Answer:
         parameters, task = member.parameters, begins.advertise
-        _check_unreleased(self.ledger, member.phase, part.mechanisms)
+        check_unreleased(self.ledger, member.phase, part.mechanisms)
         _check_unchanged(member, task.index, parameters)
         self._policy.check_sum(parameters, task.parameters)
         if task.parameters != parameters.sum_parameters(part, values.shape):
             raise RefusedError(
                 f"the parameters of the {part.name}'s secure sum are not those expected", Rule.SUM
             )
-        self._begin_once(task.sum_id)
+        self._sums.begin(task.sum_id)
         noisy = with_noise(values, part.mechanism, task.parameters.bound, self._memory.random)
         member = msgspec.structs.replace(member, part=part.name)
         self._store.put(_MEMBERSHIP, msgspec.msgpack.encode(member))
         told = begins.told(parameters)
         return self._answer_sum(member, self._summation.participant(task, noisy, told), task)
 
-    def _begin_once(self, sum_id: bytes) -> None:
-        """Keep that this sum was begun; refuse one that was: it has had this phone's keys."""
-        begun = self._store.get(_BEGUN) or b""
-        if sum_id in (begun[at : at + len(sum_id)] for at in range(0, len(begun), len(sum_id))):
-            raise RefusedError("a secure sum is begun once, and this one was", Rule.REPEATED)
-        self._store.put(_BEGUN, (begun + sum_id)[-_REMEMBERED_SUMS * len(sum_id) :])
-
     def _continue_sum(self, task: SumTask) -> Answer:
-        saved, member = self._store.get(_SUM), self._membership()
+        saved, member = self._sums.secrets, self._membership()
         if saved is None or member is None:
             raise UnexpectedMessageError("a task of a secure sum that this phone is not in")
         return self._answer_sum(member, self._summation.participant.restore(saved), task)
@@ -306,9 +296,9 @@ class Phone(Listener):
         if isinstance(part, SecureSum) and part.carries_input(current):
             self._record(member, part.mechanisms)
         if participant.done:
-            self._store.delete(_SUM)
+            self._sums.forget()
         else:
-            self._store.put(_SUM, participant.save())
+            self._sums.keep(participant.save())
         return answer
 
     def _finish(self, ending: Ending) -> None:
@@ -326,10 +316,17 @@ class Phone(Listener):
             self._forget_phase()
 
     def _forget_phase(self) -> None:
-        for name in (_MEMBERSHIP, _SUM, _ANSWERED):
+        self._sums.forget()
+        for name in (_MEMBERSHIP, _ANSWERED):
             self._store.delete(name)
 
     # ------------------------------------------------------------------------------ memory
+
+    def expire(self) -> None:
+        """Forget what has been kept for long enough, a phase whose sum nobody goes on with too."""
+        super().expire()
+        if self._sums.expired:
+            self.leave_phase()
 
     def _adopt_encoder(self) -> None:
         """Start anew under another encoder than before.
@@ -345,13 +342,19 @@ class Phone(Listener):
         with self._store.transaction():
             if before is not None:
                 self._store.forget_all()
-                for value in (_MEMBERSHIP, _SUM, _ANSWERED, RESULT, LABELLED, HEARD):
+                self._forget_phase()
+                for value in (RESULT, LABELLED, HEARD):
                     self._store.delete(value)
             self._store.put(ENCODER, name)
 
     def _membership(self) -> _Membership | None:
+        """The phase under way; none, where a former release agreed to what none is now."""
         saved = self._store.get(_MEMBERSHIP)
-        return None if saved is None else msgspec.msgpack.decode(saved, type=_Membership)
+        if saved is None:
+            return None
+        with contextlib.suppress(msgspec.DecodeError):
+            return msgspec.msgpack.decode(saved, type=_Membership)
+        return None
 
     def _member_of(self, phase: bytes) -> _Membership:
         membership = self._membership()
@@ -372,18 +375,11 @@ class Phone(Listener):
             if expense.release.step in steps
         )
         ledger, today = self.ledger, self.today
-        _check_unreleased(ledger, member.phase, steps)
+        check_unreleased(ledger, member.phase, steps)
         self._policy.check_release(member.phase, expenses, ledger, today)
         for entry in ledger.append(member.phase, expenses, today):
             self._store.append_ledger(entry)
         kind_of(member.parameters).released(self._memory)
-
-
-def _check_unreleased(ledger: Ledger, phase: bytes, steps: Collection[str]) -> None:
-    try:
-        ledger.check_unreleased(phase, steps)
-    except WrongStateError as error:
-        raise RefusedError(str(error), Rule.REPEATED) from error
 
 
 def _check_unchanged(member: _Membership, index: int, parameters: Parameters) -> None:

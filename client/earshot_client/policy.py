@@ -7,14 +7,16 @@ answer, whoever asks. The limits and their defaults are published (`earshot_prot
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 from datetime import date
 
+from earshot_protocol.errors import RefusedError, WrongStateError
 from earshot_protocol.phases.acceptance import Limits, Refusals
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.privacy.accounting import Expense
 from earshot_protocol.privacy.ledger import Ledger
+from earshot_protocol.rules import Rule
 from earshot_protocol.secure_sum.parameters import SumParameters
 
 
@@ -75,6 +77,23 @@ class Policy(Limits):
             RefusedError: names the rule, the value and what would be accepted.
         """
         _raise_first(self.refusals_of_sum(parameters, sum_parameters))
+
+
+def check_unreleased(ledger: Ledger, phase: bytes, steps: Collection[str]) -> None:
+    """Refuse to release anything twice.
+
+    Args:
+        ledger: everything that this phone ever released.
+        phase: in which it would be released.
+        steps: of the phase, by name.
+
+    Raises:
+        RefusedError: one of them is in the ledger.
+    """
+    try:
+        ledger.check_unreleased(phase, steps)
+    except WrongStateError as error:
+        raise RefusedError(str(error), Rule.REPEATED) from error
 
 
 def _raise_first(refusals: Refusals) -> None:

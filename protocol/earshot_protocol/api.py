@@ -15,6 +15,7 @@ from earshot_protocol.messages import AnyParameters
 from earshot_protocol.phases.parameters import Choices, Parameters, hierarchy_of
 from earshot_protocol.rules import Rule
 from earshot_protocol.signatures import KEY_ID
+from earshot_protocol.text import line
 from earshot_protocol.wire import Identifier, PublicKey
 
 MESSAGEPACK = "application/msgpack"
@@ -58,7 +59,7 @@ CohortName = Annotated[str, Meta(pattern=rf"^{_COHORT}$(?!\n)")]
 """Of phones that enrolled with invitations for it: a region, a pilot."""
 OptionalCohort = Annotated[str, Meta(pattern=rf"^({_COHORT})?$(?!\n)")]
 PhaseName = Annotated[str, Meta(max_length=64)]
-"""What an operator calls a phase; not unique."""
+"""What an operator calls a phase; not unique. `StartPhase.check_name` says what else it must be."""
 
 
 class _Body(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
@@ -70,7 +71,7 @@ class Enrol(_Body, frozen=True, kw_only=True):
 
     public_key: PublicKey
     """Ed25519."""
-    attestation: Annotated[str, Meta(max_length=16_384)]
+    attestation: Annotated[str, line(16_384)]
     """What the server's attestation asks for; by default an invitation code."""
 
 
@@ -104,7 +105,7 @@ class Problem(_Body, frozen=True, kw_only=True, omit_defaults=True):
     title: str
     status: int
     detail: str = ""
-    now: float | None = None
+    now: Annotated[float, Meta(ge=0, lt=1e12)] | None = None
     """The server's clock in seconds since 1970, where a signature was stale."""
 
 

@@ -12,15 +12,17 @@ import io
 import json
 import zipfile
 from collections.abc import Iterable
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
 import msgspec
 import numpy as np
+from msgspec import Meta
 from numpy.typing import NDArray
 
 from earshot_protocol.errors import LocalError
 from earshot_protocol.spectrum import NARROW, SPECTRA, Spectrum
 from earshot_protocol.start_centroids import CentroidSet, chosen, flaw
+from earshot_protocol.text import line
 
 DIMENSIONS = 128
 """Length of every embedding."""
@@ -62,10 +64,10 @@ class Card(msgspec.Struct, frozen=True, kw_only=True):
     format: int
     name: str
     dimensions: int
-    sha256: str
+    sha256: Annotated[str, Meta(pattern=r"^[0-9a-f]{64}$(?!\n)")]
     length: int
     quantization: Literal["float32", "int8"]
-    features: str
+    features: Annotated[str, line(LARGEST_NAME)]
     mean: tuple[float, ...]
     scale: tuple[float, ...]
     trained: dict[str, str | int | float | bool | None] = {}
@@ -204,6 +206,11 @@ def _check(card: Card) -> None:
         raise DamagedEncoderError(
             f"the encoder file has format {card.format}; this version reads format {FORMAT}"
         )
+    if not (0 < len(card.name) <= LARGEST_NAME and card.name.isprintable()) or card.length < 1:
+        raise DamagedEncoderError(
+            f"the card of the encoder must hold its length, and a name of 1 to {LARGEST_NAME} "
+            "printable characters"
+        )
     if card.features not in SPECTRA:
         computed = "' and '".join(SPECTRA)
         raise DamagedEncoderError(
@@ -215,11 +222,6 @@ def _check(card: Card) -> None:
         raise DamagedEncoderError(
             f"the card of encoder '{card.name}' must have {DIMENSIONS} dimensions, and as many "
             "finite numbers in mean and scale"
-        )
-    if not (0 < len(card.name) <= LARGEST_NAME and card.name.isprintable()) or card.length < 1:
-        raise DamagedEncoderError(
-            f"the card of the encoder must hold its length, and a name of 1 to {LARGEST_NAME} "
-            "printable characters"
         )
     wrong = flaw(card.start_centroids, DIMENSIONS)
     if wrong is not None:

@@ -18,6 +18,7 @@ from msgspec import Meta
 from earshot_protocol.phases.kinds import KINDS
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.secure_sum import messages as sums
+from earshot_protocol.text import line, one_line
 from earshot_protocol.wire import (
     LARGEST_ANSWER_BYTES,
     LARGEST_TASK_BYTES,
@@ -26,6 +27,9 @@ from earshot_protocol.wire import (
     Task,
     decode,
 )
+
+LARGEST_REASON = 1024
+"""Characters of what phones are told of a failure."""
 
 
 class Wait(Task, frozen=True, kw_only=True, tag="wait"):
@@ -37,7 +41,12 @@ class Wait(Task, frozen=True, kw_only=True, tag="wait"):
 class Failed(Ending, frozen=True, kw_only=True, tag="failed"):
     """The phase ended without a result."""
 
-    reason: Annotated[str, Meta(max_length=1024)]
+    reason: Annotated[str, line(LARGEST_REASON)]
+
+    @classmethod
+    def because(cls, phase: bytes, reason: str) -> Failed:
+        """The ending of a phase for a reason that may be any text, such as an error's."""
+        return cls(phase=phase, reason=one_line(reason, LARGEST_REASON))
 
 
 def _union(types: Iterable[type]) -> Any:

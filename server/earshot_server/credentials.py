@@ -53,7 +53,7 @@ class Credentials:
             CredentialsError: a file cannot be read or written, is open to others, or damaged.
         """
         try:
-            folder.mkdir(parents=True, exist_ok=True)
+            folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             new_token = secrets.token_urlsafe(TOKEN_BYTES) + "\n"
             token = _load_or_create(folder / TOKEN_FILE, new_token.encode())
             key = _load_or_create(folder / KEY_FILE, _new_key())

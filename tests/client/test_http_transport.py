@@ -220,6 +220,14 @@ def test_a_server_that_is_never_content_with_the_clock_is_asked_twice() -> None:
         assert len(made.server.requests) == 2
 
 
+def test_a_time_that_no_signature_can_name_is_none() -> None:
+    with line() as made:
+        made.next(problem(401, "stale-signature", now=1e300))
+        with pytest.raises(ServerProblemError, match="401"):
+            made.transport.task()
+        assert made.transport.task() == WAIT
+
+
 # --------------------------------------------------------------------------------------- refusals
 
 

@@ -277,10 +277,11 @@ def test_a_phone_that_is_killed_between_the_sums_keeps_its_weight() -> None:
     for number in (1, 2):
         life.votes(number, HEAVY)
         life.agreement(number, HEAVY)
+    life.now = 350 * DAY
     light = int(life.votes(3, HEAVY).sum()) // SAMPLES
     assert light < 3
     life.reborn()
-    life.now = 400 * DAY  # its budget would hold three votes again
+    life.now = 370 * DAY  # its budget would hold three votes again
     assert life.agreement(3, HEAVY).tolist() == [light] * SAMPLES
 
 

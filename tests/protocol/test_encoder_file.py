@@ -98,6 +98,8 @@ def test_it_packs_what_the_format_says() -> None:
         (written(b"{"), "cannot be read"),
         (written(b"\xff\xfe"), "cannot be read"),
         (written(card(sha256=3)), "cannot be read"),
+        (written(card(sha256="é" * 64)), "cannot be read"),
+        (written(card(features="\x1b[2J")), "cannot be read"),
         (written(card(quantization="int4")), "cannot be read"),
         (written(card(format=2)), "format 2"),
         (written(card(features="mfcc")), "mfcc"),
@@ -114,7 +116,7 @@ def test_it_packs_what_the_format_says() -> None:
         (written(model=MODEL[:-1] + b"!"), "not the one"),
         (bytes(MOST_BYTES + 2**19), "at most 16 MiB, this one has 16.5 MiB"),
     ],
-    ids=range(22),
+    ids=range(24),
 )
 def test_damage_is_named(data: bytes, said: str) -> None:
     with pytest.raises(DamagedEncoderError, match=said):

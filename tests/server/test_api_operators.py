@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import base64
 import math
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
 import msgspec
 import pytest
 from support.api_caller import Server, body_of, problem_of
+from support.networked import await_
 from support.parameters import statistics_parameters
 from support.played_phase import PARAMETERS, make_phones
 
@@ -29,11 +31,11 @@ from earshot_protocol.phases.learning import Budget, Result
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.statistics import Statistics
 from earshot_protocol.wire import Task
-from earshot_server.api import operators
 from earshot_server.api.views import Histograms, PhaseExport, Phases, PhaseView, Results, Stopped
 from earshot_server.discovery.optics import Optics
 from earshot_server.processes.driver import Driver
 from earshot_server.store.database import Database
+from earshot_server.store.postgres import PostgresPhaseStore
 from earshot_server.store.registry import Registry
 
 COUNTING = statistics_parameters(
@@ -233,19 +235,71 @@ def test_a_gathering_is_stopped_once_and_for_all(server: Server, database: Datab
     assert phone.task() == Failed(phase=phase, reason="stopped by an operator")
 
 
-def test_a_gathering_that_a_driver_is_ending_is_not_stopped_beneath_it(
-    server: Server, database: Database, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("begun", [False, True])
+def test_a_stop_holds_whatever_a_driver_was_doing(
+    server: Server, database: Database, monkeypatch: pytest.MonkeyPatch, begun: bool
 ) -> None:
-    monkeypatch.setattr(operators, "_STOP_PAUSE", 0.0)
-    phase, registry = server.start(PARAMETERS), Registry(database)
-    assert registry.lease(phase, "a driver", 60.0)
-    stop = f"{PHASES}/{phase.hex()}/stop"
-    assert "try again" in problem_of(server.order(stop), 409, "unexpected").detail
-    assert body_of(server.read(f"{PHASES}/{phase.hex()}"), PhaseView).status == "gathering"
-    registry.release(phase, "a driver")
-    assert server.order(stop).status_code == 200
-    # It has given its own lease back.
-    assert registry.lease(phase, "a driver", 60.0)
+    phase = server.start(PARAMETERS)
+    members = make_phones()
+    phones = [server.phone() for _ in members]
+    for phone in phones:
+        phone.task()
+    driver = Driver(database, Optics(), keep_seconds=1e9)
+    if begun:
+        driver.turn()
+        for phone, member in zip(phones, members.values(), strict=True):
+            answer = member.answer(phone.task())
+            assert answer is not None
+            assert phone.answer(answer).status_code == 204
+    happens = "replace" if begun else "create"
+    opens = getattr(PostgresPhaseStore, happens)
+
+    def stopped_meanwhile(self: PostgresPhaseStore, *arguments: Any) -> None:
+        monkeypatch.undo()
+        came = body_of(server.order(f"{PHASES}/{phase.hex()}/stop"), Stopped)
+        assert came.stopped
+        opens(self, *arguments)
+
+    monkeypatch.setattr(PostgresPhaseStore, happens, stopped_meanwhile)
+    driver.turn()
+    if begun:  # what was done before the stop is thrown away
+        assert database.query("SELECT number FROM phases") == [(0,)]
+    failed = Failed(phase=phase, reason="stopped by an operator")
+    assert [phone.task() for phone in phones] == [failed] * len(phones)
+    for _ in range(2):
+        driver.turn()
+        view = body_of(server.read(f"{PHASES}/{phase.hex()}"), PhaseView)
+        assert (view.status, view.step, view.deadline) == ("stopped", "stopped", None)
+        left = "SELECT (SELECT count(*) FROM tasks) + (SELECT count(*) FROM answers)"
+        assert database.query(left) == [(0,)]
+        assert PostgresPhaseStore(database).running() == ()
+    assert [phone.task() for phone in phones] == [failed] * len(phones)
+    assert "earshot_phases_in_trouble 0" in server.read("/metrics").text
+
+
+def test_a_phase_that_is_published_at_this_moment_is_not_stopped(
+    server: Server, database: Database
+) -> None:
+    phase = server.start(PARAMETERS)
+    database.query(
+        "INSERT INTO phases (phase, snapshot, number, step, deadline, expected, common, sum, over,"
+        " wait) VALUES (%s, '', 1, 'label vote', 0, 0, '', '', false, 1)",
+        (phase,),
+    )
+    with ThreadPoolExecutor(1) as elsewhere:
+        with database.transaction():
+            # As a driver that publishes does, up to its end.
+            database.query("SELECT FROM gatherings WHERE phase = %s FOR SHARE", (phase,))
+            stopping = elsewhere.submit(Registry(database).stop, phase, "stopped")
+            await_(lambda: waiting(database), "the stop to wait")
+            database.query("UPDATE phases SET over = true WHERE phase = %s", (phase,))
+        assert stopping.result(10) is False
+    assert database.query("SELECT failure FROM gatherings") == [(None,)]
+
+
+def waiting(database: Database) -> bool:
+    rows = database.query("SELECT count(*) FROM pg_locks WHERE NOT granted")
+    return bool(rows[0][0])
 
 
 # ------------------------------------------------------------------------------ what is published

@@ -58,9 +58,12 @@ def own_port() -> int:
 class ServerProcess:
     """`earshot serve` as an operator runs it; may be killed and started again on the same port."""
 
-    def __init__(self, data: Path, database: str | None = None, *options: str) -> None:
+    def __init__(
+        self, data: Path, database: str | None = None, *options: str, separate: bool = True
+    ) -> None:
         self.data = data
         self._database = database
+        self._processes = ("web", "driver") if separate else ()
         self._options = options
         self.port = own_port()
         self.address = f"http://127.0.0.1:{self.port}"
@@ -72,6 +75,9 @@ class ServerProcess:
         environment = {**os.environ, "OPENBLAS_NUM_THREADS": "1"}
         if self._database is not None:
             environment["EARSHOT_DATABASE"] = self._database
+            for process in self._processes:
+                url = self._database.replace("//earshot@", f"//earshot_{process}@")
+                environment[f"EARSHOT_{process.upper()}_DATABASE"] = url
         with self.log.open("a") as log:
             self.process = subprocess.Popen(  # noqa: S603 - our own command
                 [

@@ -5,9 +5,14 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import pytest
+
+from earshot_simulations.benchmarks.api.benchmark import Setup, benchmark
+from earshot_simulations.benchmarks.slow_clients import SlowClients, endless_trailers
 
 pytestmark = pytest.mark.slow
 
@@ -63,3 +68,25 @@ def test_two_hundred_slow_clients_do_not_disturb_fifty_phones() -> None:
     assert figures["request_p99_ms"] < 1000
     assert figures["live_unanswered"] == 0
     assert figures["live_p99_ms"] < 1000
+
+
+def test_two_hundred_endless_trailers_do_not_disturb_fifty_phones(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Nobody has said who they are when they send them; once, a dozen took half a gibibyte."""
+    setup = Setup(
+        phones=50, over_http=50, dropout=0.04, step_seconds=8.0, workers=2, processes=1, slow=0,
+        seed=1,
+    )  # fmt: skip
+    alone = benchmark(setup, lambda step, answered, phones: None)
+    hostile = partial(SlowClients, behaviours=[endless_trailers])
+    monkeypatch.setattr("earshot_simulations.benchmarks.api.benchmark.SlowClients", hostile)
+    beside = benchmark(replace(setup, slow=200), lambda step, answered, phones: None)
+    for figures in (alone, beside):
+        assert (figures["status"], figures["answered_last"]) == ("published", 48)
+        assert (figures["errors"], figures["server_errors"]) == ({}, [])
+    assert beside["slow_connections_made"] > 10 * 200
+    assert beside["live_unanswered"] == 0
+    assert beside["request_p99_ms"] < 1000
+    grown = beside["web_peak_memory_mb"] - alone["web_peak_memory_mb"]
+    assert grown < 64

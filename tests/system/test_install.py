@@ -67,6 +67,24 @@ def test_the_servers_lock_is_a_part_of_the_whole_lock_without_training() -> None
     assert part.keys().isdisjoint({"tensorflow", "keras", "matplotlib", "soundfile", "pytest"})
 
 
+def test_every_image_is_pinned_by_its_digest() -> None:
+    """A tag is whatever its registry says today."""
+    bases = [
+        line.split()[1]
+        for path in DEPLOY.glob("Containerfile*")
+        for line in path.read_text("utf-8").splitlines()
+        if line.upper().startswith("FROM ")
+    ]
+    services = yaml.safe_load((DEPLOY / "compose.yaml").read_text("utf-8"))["services"]
+    images = [service["image"] for service in services.values() if "image" in service]
+    assert (len(bases), len(images)) == (2, 1)
+    for image in (*bases, *images):
+        assert re.fullmatch(r"docker\.io/[a-z/]+:[a-z0-9.-]+@sha256:[0-9a-f]{64}", image), image
+    assert len(set(bases)) == 1
+    for service in services.values():
+        assert "image" in service or "build" in service
+
+
 def test_the_container_is_made_by_the_script_alone() -> None:
     lines = (DEPLOY / "Containerfile").read_text("utf-8").replace("\\\n", " ").splitlines()
     instructions = [line.split(maxsplit=1) for line in lines if line and line[0] not in "# "]
@@ -79,6 +97,7 @@ def test_the_container_is_made_by_the_script_alone() -> None:
     assert (ROOT / command.split()[0]) == SCRIPT
     assert of["ENTRYPOINT"] == f'["{prefix}/bin/earshot"]'
     assert f'"--data", "{data}"' in of["CMD"]
+    assert '"--host", "0.0.0.0", "--proxies", "1"' in of["CMD"]
     assert of["VOLUME"] == data
     # Whom the script makes unless it is told otherwise, so that no process is root.
     assert f"account={of['USER']}\n" in SCRIPT.read_text("utf-8")
@@ -95,6 +114,12 @@ def test_compose_runs_that_container_beside_a_database() -> None:
         f"postgresql://{user}:${{EARSHOT_DATABASE_PASSWORD}}@database/"
         f"{database['environment']['POSTGRES_DB']}"
     )
+    for process in ("WEB", "DRIVER"):
+        role = f"{user}_{process.lower()}"
+        assert server["environment"][f"EARSHOT_{process}_DATABASE"] == (
+            f"postgresql://{role}:${{EARSHOT_{process}_PASSWORD:?set it as well}}@database/"
+            f"{database['environment']['POSTGRES_DB']}"
+        )
     # No password of ours, and nothing that another machine reaches without a proxy.
     assert database["environment"]["POSTGRES_PASSWORD"].startswith("${EARSHOT_DATABASE_PASSWORD:?")
     assert all(port.startswith("127.0.0.1:") for port in server["ports"])

@@ -281,11 +281,13 @@ def test_an_address_in_use_is_said(tmp_path: Path) -> None:
         (("--proxies", "-1"), "from 0 to 16"),
         (("--requests-per-minute", "0"), "--requests-per-minute 0: from 1"),
         (("--address-connections", "0"), "--address-connections 0: from 1"),
-        (("--host", "nowhere.invalid"), "choose another --host"),
-        (("--host", "\udcff" * 70), "choose another --host"),
+        (("--host", "0.0.0.0"), "--host '0.0.0.0': other machines would reach it"),  # noqa: S104
+        (("--host", "nowhere.invalid", "--proxies", "1"), "choose another --host"),
+        (("--host", "\udcff" * 70, "--proxies", "1"), "choose another --host"),
         (("--data", "/dev/null"), "the data folder /dev/null cannot be written"),
         (("--data", "/proc/earshot"), "the data folder /proc/earshot cannot be written"),
         (("--database", "mysql://x@y/z"), "postgresql://user:password@host"),
+        (("--web-database", "postgresql://web@x/y"), "give both, and --database, or neither"),
     ],
 )
 def test_an_option_with_which_nobody_can_serve_is_said_in_one_line(
@@ -300,6 +302,36 @@ def test_an_option_with_which_nobody_can_serve_is_said_in_one_line(
     assert said in done.stderr
     assert done.stdout == ""
     assert len(done.stderr.splitlines()) == 1
+
+
+def test_web_and_driver_have_sql_roles_of_their_own_and_know_no_other(
+    server: ServerProcess, postgres: EmbeddedPostgres
+) -> None:
+    assert server.operator().phases() is not None
+    with psycopg.connect(postgres.url) as connection:
+        users = connection.execute(
+            "SELECT DISTINCT usename FROM pg_stat_activity"
+            " WHERE application_name = 'earshot' AND pid <> pg_backend_pid()"
+        ).fetchall()
+    assert set(users) == {("earshot_web",), ("earshot_driver",)}
+    supervisor, *others = server.processes()
+    assert "EARSHOT_DATABASE" in supervisor.environ()
+    assert len(others) >= 4  # driver, arbiter, workers
+    for each in others:
+        assert not {name for name in each.environ() if name.endswith("_DATABASE")}
+    assert "permission denied" not in server.log.read_text()
+
+
+@pytest.mark.slow
+def test_with_one_url_the_server_works_as_before_and_says_what_it_lacks(
+    tmp_path: Path, postgres: EmbeddedPostgres
+) -> None:
+    with psycopg.connect(postgres.url, autocommit=True) as connection:
+        connection.execute("CREATE DATABASE one_url")
+    url = postgres.url.replace("/postgres?", "/one_url?")
+    with ServerProcess(tmp_path, url, separate=False) as server:
+        assert server.operator().phases() == ()
+        assert "see --web-database" in server.log.read_text()
 
 
 @pytest.mark.slow

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import errno
+import os
 from dataclasses import asdict, fields
 from pathlib import Path
 
@@ -21,7 +23,11 @@ _LIMITS = "limits"
 def opened(data: Path) -> EncryptedStore:
     """The store in the folder, made if there is none."""
     try:
-        data.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for folder in (*reversed(data.parents), data):  # `parents` would be as open as the umask is
+            if not folder.exists():
+                folder.mkdir(mode=0o700, exist_ok=True)
+        if not data.is_dir():
+            raise NotADirectoryError(errno.ENOTDIR, os.strerror(errno.ENOTDIR))
     except OSError as error:
         raise InvalidInputError(f"--data {data}: no folder can be made there: {error}") from error
     path = data / _STORE

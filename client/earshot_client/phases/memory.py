@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -14,6 +15,7 @@ from earshot_client.encoder import Encoder
 from earshot_client.store.interface import Store
 from earshot_client.voters import Voter
 from earshot_protocol.environments import LabelHierarchy, UnknownLabelError, default_hierarchy
+from earshot_protocol.errors import MalformedMessageError
 from earshot_protocol.messages import decode_task
 from earshot_protocol.phases.named_centroids import NamedCentroids
 from earshot_protocol.phases.places import Places, together
@@ -92,9 +94,14 @@ class Memory:
         return self._published(LABELLED)
 
     def _published(self, name: str) -> NamedCentroids | None:
+        """What is stored under a name; nothing, where a former release took what none is now."""
         saved = self.store.get(name)
-        result = None if saved is None else decode_task(saved)
-        return result if isinstance(result, NamedCentroids) else None
+        if saved is None:
+            return None
+        with contextlib.suppress(MalformedMessageError):
+            result = decode_task(saved)
+            return result if isinstance(result, NamedCentroids) else None
+        return None
 
     def keep_result(self, result: NamedCentroids) -> None:
         """Keep the newest published result; what was labelled before is of an older one."""

@@ -48,6 +48,7 @@ from earshot_protocol.errors import (
 )
 from earshot_protocol.messages import decode_task
 from earshot_protocol.signatures import SignatureError, StaleSignatureError, sign
+from earshot_protocol.text import one_line
 from earshot_protocol.wire import LARGEST_TASK_BYTES, Answer, Task, encode
 
 TIMEOUT = 30.0
@@ -321,6 +322,5 @@ def _retry_after(response: http.client.HTTPResponse) -> float:
 
 
 def _cleaned(text: str) -> str:
-    """Somebody else's text on one line that cannot steer a terminal."""
-    line = " ".join(text.split())
-    return "".join(c if c.isprintable() else "?" for c in line)[:_LONGEST_TEXT]
+    """Somebody else's text, for people."""
+    return one_line(text, _LONGEST_TEXT)

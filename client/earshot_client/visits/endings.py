@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+
 import msgspec
 
 from earshot_client.store.interface import Store
+from earshot_protocol.errors import MalformedMessageError
 from earshot_protocol.messages import decode_task
 from earshot_protocol.wire import Ending, Task, encode
 
@@ -53,8 +56,10 @@ class Endings:
         saved = self._read()
         if saved is None or not saved.untold:
             return None
-        ending = decode_task(saved.untold)
-        return ending if isinstance(ending, Ending) else None
+        with contextlib.suppress(MalformedMessageError):  # what a former release took
+            ending = decode_task(saved.untold)
+            return ending if isinstance(ending, Ending) else None
+        return None
 
     def told(self) -> None:
         """The user knows."""

@@ -94,6 +94,7 @@ class Participation:
             LocalError: something is wrong on this phone; whatever is wrong with the network or
                 the server is a `Visit`.
         """
+        self.phone.expire()  # whether or not a server can be asked
         postponed = self.condition.check(now) if self.condition is not None else None
         if postponed is not None:
             return Visit(Event.POSTPONED, postponed.reason, postponed.seconds)

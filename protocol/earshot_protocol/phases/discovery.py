@@ -20,6 +20,7 @@ from earshot_protocol.phases.parameters import (
     LARGEST_LABELS,
     Choices,
     Embeddings,
+    EncoderName,
     Kind,
     LabelName,
     Parameters,
@@ -73,7 +74,7 @@ class DiscoveryParameters(Parameters, frozen=True, kw_only=True, tag="discovery"
         noise_crowd: the most phones on whose noise a sum counts.
     """
 
-    encoder: str
+    encoder: EncoderName
     start: CentroidSet
     most_cells: int
     sums: int
@@ -193,7 +194,7 @@ class Discovered(NamedCentroids, frozen=True, kw_only=True, tag="discovered"):
     label_names: Annotated[tuple[LabelName, ...], PerLabel]
     label_votes: Annotated[tuple[Annotated[tuple[Votes, ...], PerLabel], ...], PerCell]
     name_p_values: Annotated[tuple[PValue, ...], PerCell]
-    encoder: Annotated[str, Meta(max_length=1024)]
+    encoder: EncoderName
     privacy: Releases
 
     named_in: ClassVar[str] = LABELS

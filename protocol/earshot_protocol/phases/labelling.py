@@ -24,6 +24,7 @@ from earshot_protocol.phases.parameters import (
     LARGEST_LABELS,
     Choices,
     Embeddings,
+    EncoderName,
     Kind,
     LabelName,
     Parameters,
@@ -72,7 +73,7 @@ class LabellingParameters(Parameters, frozen=True, kw_only=True, tag="labelling"
         noise_crowd: the most phones on whose noise a sum counts.
     """
 
-    encoder: str
+    encoder: EncoderName
     samples: Matrix
     votes_noise: float
     check_noise: float
@@ -197,7 +198,7 @@ class Labelled(NamedCentroids, frozen=True, kw_only=True, tag="labelled"):
     agreement: Annotated[tuple[int, ...], PerSample]
     threshold: float
     name_p_values: Annotated[tuple[PValue, ...], PerSample]
-    encoder: Annotated[str, Meta(max_length=1024)]
+    encoder: EncoderName
     privacy: Releases
 
     named_in: ClassVar[str] = VOTES

@@ -16,6 +16,7 @@ from earshot_protocol.phases.parameters import (
     LARGEST_LABELS,
     Choices,
     Embeddings,
+    EncoderName,
     Kind,
     LabelName,
     Parameters,
@@ -115,7 +116,7 @@ class PhaseParameters(Parameters, frozen=True, kw_only=True, tag="learning"):
     recordings: int
     dimensions: int
     geometry: Geometry
-    encoder: str
+    encoder: EncoderName
     local_centroids: int
     top_local_centroids: int
     top_global_centroids: int
@@ -261,7 +262,7 @@ class Result(NamedCentroids, frozen=True, kw_only=True, tag="result"):
     label_votes: Annotated[tuple[Annotated[tuple[int, ...], PerLabel], ...], PerCentroid]
     centroid_p_values: Annotated[tuple[PValue, ...], PerCentroid] = ()
     name_p_values: Annotated[tuple[PValue, ...], PerCentroid] = ()
-    encoder: Annotated[str, Meta(max_length=1024)] = ""
+    encoder: EncoderName = ""
     privacy: Releases
 
     named_in: ClassVar[str] = LABEL_VOTE

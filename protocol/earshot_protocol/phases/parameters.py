@@ -14,15 +14,17 @@ import msgspec
 from msgspec import Meta
 
 from earshot_protocol import checks
-from earshot_protocol.environments import LARGEST_CHOICES, LabelHierarchy
+from earshot_protocol.environments import LARGEST_CHOICES, LARGEST_NAME, LabelHierarchy
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError, WrongStateError
 from earshot_protocol.phases.plan import Outcome, PartTask, Plan, ReleaseAnswer, SecureSum
 from earshot_protocol.privacy.accounting import Expense, Release
 from earshot_protocol.remembering import remembered
 from earshot_protocol.secure_sum.parameters import SumParameters
+from earshot_protocol.text import line
 from earshot_protocol.voting.sums import sum_parameters
 
-LabelName = Annotated[str, Meta(min_length=1, max_length=64)]
+LabelName = Annotated[str, line(LARGEST_NAME, least=1)]
+EncoderName = Annotated[str, line(LARGEST_NAME)]
 
 LARGEST_CROWD = 10**8
 """Phones of a phase."""

@@ -14,6 +14,7 @@ from earshot_protocol.environments import LabelHierarchy, UnknownLabelError
 from earshot_protocol.errors import InvalidParametersError, MalformedMessageError
 from earshot_protocol.geometry import Geometry, nearest
 from earshot_protocol.phases.named_centroids import NamedCentroids
+from earshot_protocol.phases.parameters import EncoderName
 from earshot_protocol.wire import LARGEST_DIMENSIONS, Matrix
 
 MOST_PLACES = 4096
@@ -82,7 +83,7 @@ class AgreedPlaces(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fie
         labels: of each, an index into the phase's labels; −1 where it has no name.
     """
 
-    encoder: Annotated[str, Meta(min_length=1, max_length=1024)]
+    encoder: EncoderName
     geometry: Geometry
     centroids: Matrix
     labels: Annotated[tuple[Annotated[int, Meta(ge=UNNAMED)], ...], Meta(max_length=MOST_PLACES)]

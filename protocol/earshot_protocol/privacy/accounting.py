@@ -10,23 +10,27 @@ from __future__ import annotations
 import functools
 import math
 from collections.abc import Iterable
-from typing import NamedTuple
+from typing import Annotated, NamedTuple
 
 import msgspec
 
 from earshot_protocol.privacy.composition import composed_epsilon
 from earshot_protocol.privacy.events import Event, Pure
 from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, Cost, Mechanism, Unit
+from earshot_protocol.text import line
+
+LARGEST_STEP, LARGEST_MECHANISM = 64, 256
+"""Characters of their names."""
 
 
 class Release(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One release of one step, counted in one unit."""
 
-    step: str
+    step: Annotated[str, line(LARGEST_STEP)]
     unit: Unit
     epsilon: float
     delta: float
-    mechanism: str
+    mechanism: Annotated[str, line(LARGEST_MECHANISM)]
 
 
 class Expense(NamedTuple):

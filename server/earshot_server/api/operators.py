@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import re
-import secrets
 import time
 from collections.abc import Callable
 
@@ -22,8 +21,6 @@ from earshot_protocol.api import (
 from earshot_protocol.errors import (
     InvalidParametersError,
     MalformedMessageError,
-    UnexpectedMessageError,
-    WrongStateError,
 )
 from earshot_server.api import bodies
 from earshot_server.api.authentication import needs, present_operator
@@ -39,20 +36,15 @@ from earshot_server.api.views import (
 )
 from earshot_server.attestation import InvitationCodes
 from earshot_server.credentials import Credentials
-from earshot_server.phases.ending import end_unread
 from earshot_server.phases.forecast import check_possible, refusals
-from earshot_server.records import GATHERING, STOPPED_REASON, PhaseRecord
+from earshot_server.records import STOPPED_REASON, PhaseRecord
 from earshot_server.store.archive import Archive
 from earshot_server.store.database import Database
 from earshot_server.store.operators import Accounts, Role
-from earshot_server.store.postgres import PostgresPhaseStore
 from earshot_server.store.registry import Registry
 
 _PREFIX = re.compile(r"[0-9a-f]{1,32}")
 """The first digits of a phase's identifier."""
-_STOP_ATTEMPTS = 5
-_STOP_PAUSE = 0.2
-_LEASE_SECONDS = 10.0
 
 
 class Operators:
@@ -66,7 +58,6 @@ class Operators:
     def __init__(self, database: Database, credentials: Credentials) -> None:
         self._database = database
         self._registry = Registry(database)
-        self._store = PostgresPhaseStore(database)
         self._archive = Archive(database)
         self._accounts = Accounts(database)
         self._credentials = credentials
@@ -173,41 +164,13 @@ class Operators:
 
     def stop(self, phase: bytes) -> Response:
         """End a phase without a result; one that is over stays as it is, and is told of."""
-        for _ in range(_STOP_ATTEMPTS):
-            try:
-                stopped = self._stop(phase)
-                view = PhaseView.of(self._known(phase))
-                return bodies.respond(Stopped(stopped=stopped, phase=view))
-            except WrongStateError:  # the driver is opening the next step at this moment
-                time.sleep(_STOP_PAUSE)
-        raise UnexpectedMessageError("the phase is moving on: try again")
-
-    def _stop(self, phase: bytes) -> bool:
-        """Whether the phase was still under way."""
+        self._known(phase)
         with self._database.transaction():
-            record = self._known(phase)
-            if record.status == GATHERING:
-                self._stop_gathering(phase)
-                stopped = True
-            elif record.finished is not None:
-                stopped = False
-            else:
-                stopped = end_unread(self._store, phase, STOPPED_REASON)
+            stopped = self._registry.stop(phase, STOPPED_REASON)
             if stopped:
                 self._record("stop phase", phase.hex())
-        return stopped
-
-    def _stop_gathering(self, phase: bytes) -> None:
-        """End a gathering that no driver is turning into a phase."""
-        owner = secrets.token_hex(8)
-        if not self._registry.lease(phase, owner, _LEASE_SECONDS):
-            raise WrongStateError("a driver ends this gathering")
-        try:
-            if self._known(phase).status != GATHERING:
-                raise WrongStateError("a driver has ended this gathering")
-            self._registry.end_gathering(phase, STOPPED_REASON)
-        finally:
-            self._registry.release(phase, owner)
+        view = PhaseView.of(self._known(phase))
+        return bodies.respond(Stopped(stopped=stopped, phase=view))
 
     def _known(self, phase: bytes) -> PhaseRecord:
         record = self._archive.phase(phase)

@@ -186,7 +186,7 @@ class PhoneCounts(msgspec.Struct, frozen=True, kw_only=True):
 class NewOperator(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """An administrator adds an operator."""
 
-    name: Annotated[str, Meta(pattern="^[a-z][a-z0-9._-]{0,31}$")]
+    name: Annotated[str, Meta(pattern=r"^[a-z][a-z0-9._-]{0,31}$(?!\n)")]
     """1 to 32 lower-case letters, digits, dots, underscores and hyphens; a letter first."""
     role: Role
 

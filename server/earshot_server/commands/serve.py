@@ -28,7 +28,23 @@ def serve(
             help="URL of a PostgreSQL (postgresql://…); without it, one is run in the data folder.",
         ),
     ] = None,
-    host: Annotated[str, typer.Option(help="Address to listen at.")] = _DEFAULT.host,
+    web_database: Annotated[
+        str | None,
+        typer.Option(
+            envvar="EARSHOT_WEB_DATABASE",
+            help="The same for the web processes, with a role of their own.",
+        ),
+    ] = None,
+    driver_database: Annotated[
+        str | None,
+        typer.Option(
+            envvar="EARSHOT_DRIVER_DATABASE",
+            help="The same for the driver, with a role of its own.",
+        ),
+    ] = None,
+    host: Annotated[
+        str, typer.Option(help="Address to listen at; not this machine's own: with --proxies only.")
+    ] = _DEFAULT.host,
     port: Annotated[int, typer.Option(help="Port to listen at; 0: any.")] = _DEFAULT.port,
     workers: Annotated[int, typer.Option(help="Web processes.")] = _DEFAULT.workers,
     threads: Annotated[int, typer.Option(help="Threads of each.")] = _DEFAULT.threads,
@@ -48,7 +64,8 @@ def serve(
         int, typer.Option(help="Of one address, to each worker, at most; not behind --proxies.")
     ] = _DEFAULT.address_connections,
     proxies: Annotated[
-        int, typer.Option(help="Reverse proxies before the server, for X-Forwarded-For.")
+        int,
+        typer.Option(help="Reverse proxies before the server, whose X-Forwarded-For is believed."),
     ] = _DEFAULT.proxies,
     log_level: Annotated[str, typer.Option(help="The least that is logged.")] = _DEFAULT.log_level,
     renew_credentials: Annotated[

@@ -7,8 +7,6 @@ from earshot_protocol.phases.plan import FAILED
 from earshot_protocol.wire import encode
 from earshot_server.store.interface import PhaseStore, PresentStep
 
-_LARGEST_REASON = 1024
-
 
 def end_unread(store: PhaseStore, phase: bytes, reason: str) -> bool:
     """End a phase as failed without reading what is known of it, which may be what is wrong.
@@ -28,7 +26,7 @@ def end_unread(store: PhaseStore, phase: bytes, reason: str) -> bool:
     if step.over:
         return False
     number, unread = store.snapshot(phase)
-    ending = Failed(phase=phase, reason=reason[:_LARGEST_REASON])
+    ending = Failed.because(phase, reason)
     last = PresentStep(
         number=number + 1,
         name=FAILED,

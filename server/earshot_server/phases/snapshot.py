@@ -27,7 +27,6 @@ from earshot_protocol.wire import Ending
 from earshot_server.discovery.interface import Discovery
 from earshot_server.phases.expected import Expected
 
-_LARGEST_REASON = 1024
 Totals = npt.NDArray[np.int64]
 
 
@@ -113,7 +112,7 @@ class Snapshot(msgspec.Struct, kw_only=True):
 
     def fail(self, reason: str) -> None:
         """Let the phase end without a result, for a reason that phones are told."""
-        self.step, self.failure = FAILED, reason[:_LARGEST_REASON]
+        self.step, self.failure = FAILED, reason
 
     def ending(self) -> Ending:
         """What phones are told at the end.
@@ -122,7 +121,7 @@ class Snapshot(msgspec.Struct, kw_only=True):
             WrongStateError: the phase is not over.
         """
         if self.step == FAILED:
-            return Failed(phase=self.phase, reason=self.failure)
+            return Failed.because(self.phase, self.failure)
         if self.step != PUBLISHED:
             raise WrongStateError(f"no result: the phase is at '{self.step}'")
         return self.published()

@@ -106,6 +106,11 @@ class Driver:
             for gathering in self._registry.gatherings()
             if gathering.phase not in postponed
         )
+        moved += sum(
+            self._alone(phase, partial(self._end_stopped, phase, reason))
+            for phase, reason in self._registry.stopped()
+            if phase not in postponed
+        )
         running = self._store.running()
         self._coordinators = {
             phase: one for phase, one in self._coordinators.items() if phase in running
@@ -227,6 +232,14 @@ class Driver:
             choices=gathering.choices,
         )
         _log.info("phase started", extra={"phase": gathering.phase.hex(), "phones": joined})
+
+    def _end_stopped(self, phase: bytes, reason: str) -> bool:
+        """Erase what is left of a phase that was stopped."""
+
+        def end(reason: str) -> bool:
+            return end_unread(self._store, phase, reason)
+
+        return self._work(phase, partial(end, reason), end)
 
     # ------------------------------------------------------------------------ now and then
 

@@ -69,8 +69,12 @@ class EmbeddedPostgres:
 
     @property
     def url(self) -> str:
-        """Where to connect to while it runs."""
-        return f"postgresql://{_ROLE}@/postgres?host={quote(str(self._socket_folder), safe='')}"
+        """Where to connect to while it runs, as the owner of everything."""
+        return self.url_of(_ROLE)
+
+    def url_of(self, role: str) -> str:
+        """Where to connect to while it runs, as another role."""
+        return f"postgresql://{role}@/postgres?host={quote(str(self._socket_folder), safe='')}"
 
     @property
     def running(self) -> bool:
@@ -89,7 +93,7 @@ class EmbeddedPostgres:
     def start(self) -> None:
         """Start the server, or adopt the one that runs here; returns when it takes connections."""
         try:
-            self._folder.mkdir(parents=True, exist_ok=True)
+            self._folder.mkdir(mode=0o700, parents=True, exist_ok=True)
             self._let_through()
             if not self._cluster.exists():
                 self._create()
@@ -196,6 +200,7 @@ class EmbeddedPostgres:
         }
         options = [word for item in settings.items() for word in ("-c", "=".join(item))]
         with self._log_file.open("ab") as log:
+            os.fchmod(log.fileno(), 0o600)  # statements that failed are in it
             # A session of its own: the terminal's Ctrl-C is for us, and we stop it in good order.
             self._process = subprocess.Popen(  # noqa: S603 - the wheel's program, our arguments
                 [_programs(self._cluster) / "postgres", "-D", str(self._cluster), *options],
@@ -292,7 +297,7 @@ def _await(condition: Callable[[], bool], otherwise: str) -> None:
 def _owning(folder: Path) -> Iterator[None]:
     """The folder for this process alone; ends with the process, and children do not inherit it."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         lock = (folder / "postgresql.lock").open("w")
     except OSError as error:
         raise EmbeddedDatabaseError(f"a database in {folder}: {error}") from error

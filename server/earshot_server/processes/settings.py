@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import ipaddress
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -29,6 +31,8 @@ class Serving:
 
     data: Path
     database: str | None = None
+    web_database: str | None = None
+    driver_database: str | None = None
     host: str = "127.0.0.1"
     port: int = 8000
     workers: int = 2
@@ -65,7 +69,28 @@ class Serving:
                 f"{self.database_connections} connections to the database; at most "
                 f"{_MOST_CONNECTIONS}, one for each thread and one for each worker"
             )
+        if (self.web_database is None) != (self.driver_database is None) or (
+            self.web_database is not None and self.database is None
+        ):
+            raise InvalidInputError(
+                "--web-database, --driver-database: give both, and --database, or neither"
+            )
+        if not self.proxies and not _is_this_machine(self.host):
+            raise InvalidInputError(
+                f"--host {self.host!r}: other machines would reach it over plain HTTP: "
+                "let it listen at 127.0.0.1, or say --proxies 1 if a reverse proxy that speaks TLS "
+                "stands before it and nobody else reaches it"
+            )
         if self.log_level not in LOG_LEVELS:
             raise InvalidInputError(
                 f"--log-level {self.log_level}: one of {', '.join(LOG_LEVELS).lower()}"
             )
+
+
+def _is_this_machine(host: str) -> bool:
+    """Whether nobody but this machine reaches what listens there."""
+    if host == "localhost":
+        return True
+    with suppress(ValueError):
+        return ipaddress.ip_address(host).is_loopback
+    return False

@@ -11,13 +11,16 @@ import multiprocessing
 import os
 import signal
 import socket
+import stat
 import tempfile
 import threading
 import time
 from collections.abc import Callable
 from contextlib import ExitStack, closing
+from dataclasses import replace
 from multiprocessing import connection
 from pathlib import Path
+from typing import NamedTuple
 
 from earshot_protocol.errors import LocalError
 from earshot_server.processes import logs
@@ -35,6 +38,30 @@ _log = logging.getLogger(__name__)
 
 _SPARE_CONNECTIONS = 20
 """Of the embedded database, for whoever looks into it, and for its own work."""
+_EMBEDDED_ROLES = ("earshot_web", "earshot_driver")
+"""Of the embedded database: of web and driver."""
+_SECRET_VARIABLES = ("EARSHOT_DATABASE", "EARSHOT_WEB_DATABASE", "EARSHOT_DRIVER_DATABASE")
+
+
+class _Urls(NamedTuple):
+    """Of one database, for each role."""
+
+    owner: str
+    web: str
+    driver: str
+
+    @classmethod
+    def given(cls, serving: Serving) -> _Urls | None:
+        """As the operator has said; None where the database is our own."""
+        owner = serving.database
+        if owner is None:
+            return None
+        return cls(owner, serving.web_database or owner, serving.driver_database or owner)
+
+    @property
+    def are_separate(self) -> bool:
+        """Whether web and driver have roles of their own."""
+        return (self.web, self.driver) != (self.owner, self.owner)
 
 
 class AddressError(LocalError):
@@ -63,7 +90,9 @@ def serve(serving: Serving, ready: Callable[[str], None] = lambda address: None)
     from earshot_server.credentials import Credentials
     from earshot_server.store.database import Database
     from earshot_server.store.fingerprints import claim
+    from earshot_server.store.privileges import separate
 
+    os.umask(0o077)  # whatever is made from here on, by any of our processes, is for us alone
     logs.configure(serving.log_level)
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
@@ -72,19 +101,32 @@ def serve(serving: Serving, ready: Callable[[str], None] = lambda address: None)
         listener = stack.enter_context(_listen(serving.host, serving.port))
         _check_writable(serving.data)
         credentials = Credentials.load_or_create(serving.data)
-        url, postgres = serving.database, None
-        if url is None:
+        urls, postgres = _Urls.given(serving), None
+        if urls is None:
             # PostgreSQL's own default is 100.
             most = max(100, serving.database_connections + _SPARE_CONNECTIONS)
             postgres = stack.enter_context(embedded(serving.data, {"max_connections": str(most)}))
-            url = postgres.url
-        with closing(Database(url, pool_size=1)) as database:
+            urls = _Urls(postgres.url, *map(postgres.url_of, _EMBEDDED_ROLES))
+        with closing(Database(urls.owner, pool_size=1)) as database:
             database.migrate()
             fingerprints = credentials.fingerprints()
             claim(database, serving.data, fingerprints, renew=serving.renew_credentials)
-        driver = _Child("driver", _drive, serving, url)
+            if urls.are_separate:
+                separate(database, urls.web, urls.driver)
+            else:
+                _log.warning(
+                    "web and driver may do all that the database's owner may: see --web-database"
+                )
+        for url in (urls.web, urls.driver):
+            with closing(Database(url, pool_size=1)) as database:
+                database.check()
+        # Neither is told of other roles than its own.
+        for name in _SECRET_VARIABLES:
+            os.environ.pop(name, None)
+        serving = replace(serving, database=None, web_database=None, driver_database=None)
+        driver = _Child("driver", _drive, serving, urls.driver)
         stack.callback(driver.end)
-        web = _Child("web", _web, serving, url, listener)
+        web = _Child("web", _web, serving, urls.web, listener)
         # It ends first, so that an accepted answer is never left without its acknowledgement.
         stack.callback(web.end)
         host = f"[{serving.host}]" if ":" in serving.host else serving.host
@@ -109,8 +151,10 @@ def _listen(host: str, port: int) -> socket.socket:
 def _check_writable(folder: Path) -> None:
     """Before a process finds out that is started again and again."""
     try:
-        folder.mkdir(parents=True, exist_ok=True)
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         tempfile.TemporaryFile(dir=folder).close()
+        if folder.stat().st_mode & (stat.S_IRWXG | stat.S_IROTH | stat.S_IWOTH):
+            _log.warning("the data folder %s is open to other users: chmod 700 it", folder)
     except OSError as error:
         raise DataFolderError(
             f"the data folder {folder} cannot be written ({error.strerror}): choose another --data"

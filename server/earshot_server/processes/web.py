@@ -53,7 +53,6 @@ def _metrics_folder(data: Path) -> Path:
     """
     _remove_metrics_folder(data)
     folder = tempfile.mkdtemp(prefix=_METRICS_PREFIX, dir=_MEMORY if _MEMORY.is_dir() else None)
-    data.mkdir(parents=True, exist_ok=True)
     (data / _METRICS_LINK).symlink_to(folder)
     return Path(folder)
 

@@ -28,7 +28,7 @@ from earshot_server.store.database import Database
 
 _PHASES: LiteralString = """
 SELECT phase, parameters, created, coalesce(finished, CASE WHEN failure IS NOT NULL THEN ended END),
-    wanted, least, joined, until, failure, step, deadline, over,
+    wanted, least, joined, until, failure, step, deadline,
     CASE WHEN over THEN common END, name, cohorts,
     (SELECT json_object_agg(rule, r.phones) FROM refusals r WHERE r.phase = gatherings.phase)
 FROM gatherings LEFT JOIN phases p USING (phase)
@@ -131,12 +131,12 @@ def _record(
     row: tuple[Any, ...], steps: tuple[StepRecord, ...], trouble: Trouble | None
 ) -> PhaseRecord:
     phase, parameters, created, finished, wanted, least, joined, until, *present = row
-    failure, step, deadline, over, common, name, cohorts, refusals = present
+    failure, step, deadline, common, name, cohorts, refusals = present
     ending: Ending | None = None
     if common is not None:
         ending = _ending(common)
     elif failure is not None:
-        ending = Failed(phase=phase, reason=failure)
+        ending = Failed.because(phase, failure)
     if isinstance(ending, Failed):
         status = STOPPED if ending.reason == STOPPED_REASON else FAILED
     elif ending is not None:
@@ -154,7 +154,7 @@ def _record(
         joined=joined,
         gather_until=until,
         step=status if ending is not None else step or status,
-        deadline=None if over else deadline,
+        deadline=None if ending is not None else deadline,
         steps=steps,
         ending=ending,
         trouble=None if ending else trouble,

@@ -23,7 +23,8 @@ SECONDS_UNTIL_DATABASE = 5
 """After which callers are told to try again while it cannot be used."""
 _CONNECTION = {"connect_timeout": "5", "tcp_user_timeout": "30000", "application_name": "earshot"}
 """Where the URL says nothing else: a network that swallows packets is noticed."""
-_MIGRATION_LOCK = 0x65617273686F74
+SCHEMA_LOCK = 0x65617273686F74
+"""An advisory lock: whoever changes the schema, or privileges, is alone in it."""
 _CONNECTION_LOST = ("08", "57P")
 """Classes of SQLSTATE after which another connection may do."""
 
@@ -32,7 +33,9 @@ _ADVICE: dict[type[psycopg.Error], str] = {
     errors.ReadOnlySqlTransaction: (
         "it is read-only: connect to the primary server, or take default_transaction_read_only away"
     ),
-    errors.InsufficientPrivilege: "its user may not do this; let it own the database",
+    errors.InsufficientPrivilege: (
+        "its role may not do this; start the server again with --database as the role that owns it"
+    ),
     errors.UndefinedTable: "it lacks our tables; start the server again to have them made",
     errors.TooManyConnections: "it takes no more connections; raise max_connections",
 }
@@ -71,7 +74,7 @@ class Database:
     """
 
     def __init__(self, url: str, *, pool_size: int = 4, patience: float = 5.0) -> None:
-        self._conninfo, self._password = _parse(url)
+        self._conninfo, self._password = parse(url)
         self._patience = patience
         self._present = threading.local()
         """Of each thread, the connection of the transaction that it is in."""
@@ -187,7 +190,7 @@ class Database:
         migrations = _migrations()
         for version, name, statements in migrations:
             with self.transaction() as connection:
-                connection.execute("SELECT pg_advisory_xact_lock(%s)", (_MIGRATION_LOCK,))
+                connection.execute("SELECT pg_advisory_xact_lock(%s)", (SCHEMA_LOCK,))
                 present = _schema_version(connection)
                 _refuse_newer(present, migrations[-1][0])
                 if present < version:
@@ -232,8 +235,12 @@ def _rows(
     return cursor.fetchall() if cursor.description else []
 
 
-def _parse(url: str) -> tuple[str, str]:
-    """The connection string and the password in it."""
+def parse(url: str) -> tuple[str, str]:
+    """The connection string and the password in it.
+
+    Raises:
+        InvalidInputError: not a URL; it is not repeated, for it may hold a password.
+    """
     try:
         given = conninfo_to_dict(url)
         int(given.get("port") or 0)

@@ -17,6 +17,7 @@ from earshot_protocol.errors import (
     RepeatedMessageError,
     UnexpectedMessageError,
 )
+from earshot_protocol.phases.plan import FAILED
 from earshot_protocol.secure_sum.interface import Saved
 from earshot_server.store.database import Connection, Database
 from earshot_server.store.interface import Assignment, PresentStep, StepTakenError
@@ -200,6 +201,7 @@ class PostgresPhaseStore:
         """See `PhaseStore.replace`."""
         with self._database.transaction() as connection:
             self._check_lease(connection, phase)
+            _check_stopped(connection, phase, step)
             replaced = connection.execute(
                 "UPDATE phases SET snapshot = %(snapshot)b, number = %(number)s, step = %(step)s,"
                 " deadline = %(deadline)s, expected = %(expected)s, common = %(common)s,"
@@ -229,6 +231,14 @@ class PostgresPhaseStore:
         )
         if leases.rowcount == 0:
             raise LostLeaseError(f"phase {phase.hex()} is another driver's by now")
+
+
+def _check_stopped(connection: Connection, phase: bytes, step: PresentStep) -> None:
+    """Let nobody stop the phase before this transaction has ended, and nothing follow a stop."""
+    rows = connection.execute("SELECT failure FROM gatherings WHERE phase = %s FOR SHARE", (phase,))
+    for (failure,) in rows:
+        if failure is not None and step.name != FAILED:
+            raise StepTakenError(f"phase {phase.hex()}: {failure}")
 
 
 def _chunks(lengths: Iterable[tuple[int, int]]) -> Iterator[list[int]]:

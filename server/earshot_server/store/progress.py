@@ -82,7 +82,7 @@ class Progress:
             " min(p.deadline - seconds_now())"
             " FROM phases p JOIN gatherings USING (phase)"
             " JOIN steps s ON s.phase = p.phase AND s.number = p.number"
-            " WHERE NOT over GROUP BY kind, p.step ORDER BY kind, p.step"
+            " WHERE NOT over AND failure IS NULL GROUP BY kind, p.step ORDER BY kind, p.step"
         )
         return tuple(StepProgress(*row) for row in rows)
 
@@ -117,7 +117,8 @@ class Progress:
         """How many phases there are, by status."""
         rows = self._database.query(
             "SELECT count(*) FILTER (WHERE p.phase IS NULL AND failure IS NULL),"
-            " count(*) FILTER (WHERE NOT over), count(*) FILTER (WHERE step = 'published')"
+            " count(*) FILTER (WHERE NOT over AND failure IS NULL),"
+            " count(*) FILTER (WHERE step = 'published')"
             " FROM gatherings LEFT JOIN phases p USING (phase)"
         )
         reasons = self._reasons()

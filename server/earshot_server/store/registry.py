@@ -16,7 +16,6 @@ from earshot_protocol.phases.parameters import Choices, Parameters
 from earshot_protocol.rules import Rule
 from earshot_server.store.database import Database
 
-_LARGEST_REASON = 1024
 _TOLD_TO_ALL = [
     str(kind.parameters.__struct_config__.tag) for kind in KINDS if kind.outcome.told_to_all
 ]
@@ -280,11 +279,38 @@ class Registry:
             " failure = CASE WHEN EXISTS (SELECT FROM phases p WHERE p.phase = g.phase)"
             "  THEN failure ELSE coalesce(failure, %s) END"
             " WHERE phase = %s RETURNING joined",
-            (failure[:_LARGEST_REASON] if failure is not None else None, phase),
+            (failure, phase),
         )
         if not rows:
             raise InvalidInputError(f"no phase {phase.hex()}")
         return int(rows[0][0])
+
+    def stop(self, phase: bytes, reason: str) -> bool:
+        """End a phase or its gathering, unless it is over; a driver erases what is left of it.
+
+        Returns:
+            Whether it was under way.
+        """
+        with self._database.transaction() as connection:
+            # A driver that opens a step or publishes holds this lock as well, and the statement
+            # after it sees what that driver did.
+            connection.execute("SELECT FROM gatherings WHERE phase = %s FOR UPDATE", (phase,))
+            stopped = connection.execute(
+                "UPDATE gatherings g SET ended = seconds_now(), failure = %s"
+                " WHERE phase = %s AND failure IS NULL AND NOT EXISTS"
+                "  (SELECT FROM phases p WHERE p.phase = g.phase AND over)",
+                (reason, phase),
+            )
+        return stopped.rowcount > 0
+
+    def stopped(self) -> tuple[tuple[bytes, str], ...]:
+        """The phases that were stopped and are still to be erased, each with the reason."""
+        return tuple(
+            self._database.query(
+                "SELECT phase, failure FROM gatherings JOIN phases USING (phase)"
+                " WHERE failure IS NOT NULL AND NOT over ORDER BY phases.position"
+            )
+        )
 
     def refuse(self, phase: bytes, phone: int, rule: Rule) -> None:
         """Count that one phone more refuses the phase by this rule; each is counted once.

@@ -9,7 +9,7 @@ import asyncio
 import time
 from asyncio import StreamReader as Reader
 from asyncio import StreamWriter as Writer
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from urllib.parse import urlsplit
 
@@ -25,8 +25,13 @@ _BYTE_EVERY = 1.0
 _COME_AGAIN = 0.2
 _PROBE_EVERY = 0.2
 _PATIENCE = 10.0
+_TRAILERS = (b"X-Field: " + b"x" * 1000 + b"\r\n") * 16
 _UNREAD = 50
 """Responses that a client asks for and does not take."""
+
+
+Behaviour = Callable[[Reader, Writer], Awaitable[None]]
+"""What a client does with a connection, until it is cut off."""
 
 
 class SlowClients(Meanwhile):
@@ -35,10 +40,14 @@ class SlowClients(Meanwhile):
     Args:
         address: of the server, `http://host:port`.
         connections: at a time.
+        behaviours: of the clients, in turn; by default each that is known here.
     """
 
-    def __init__(self, address: str, connections: int) -> None:
+    def __init__(
+        self, address: str, connections: int, behaviours: Sequence[Behaviour] | None = None
+    ) -> None:
         super().__init__()
+        self._behaviours = behaviours or BEHAVIOURS
         url = urlsplit(address)
         self._place = (url.hostname or "", url.port or 80)
         self._connections = connections
@@ -64,9 +73,8 @@ class SlowClients(Meanwhile):
         asyncio.run(self._hold())
 
     async def _hold(self) -> None:
-        kinds = (_nothing, _no_body, _dripping_fields, _dripping_body, _idle, _taking_nothing)
         tasks = [
-            asyncio.create_task(self._come_again(kinds[number % len(kinds)]))
+            asyncio.create_task(self._come_again(self._behaviours[number % len(self._behaviours)]))
             for number in range(self._connections)
         ]
         while not self._stop.is_set():
@@ -80,7 +88,7 @@ class SlowClients(Meanwhile):
             task.cancel()
         await asyncio.gather(*tasks, return_exceptions=True)
 
-    async def _come_again(self, behave: Callable[[Reader, Writer], Awaitable[None]]) -> None:
+    async def _come_again(self, behave: Behaviour) -> None:
         while True:
             with suppress(OSError):
                 reader, writer = await asyncio.open_connection(*self._place, limit=1024)
@@ -132,6 +140,14 @@ async def _taking_nothing(reader: Reader, writer: Writer) -> None:
         await asyncio.sleep(_BYTE_EVERY)
 
 
+async def endless_trailers(reader: Reader, writer: Writer) -> None:
+    """Send fields behind an empty body, as fast as they are taken, before any signature is read."""
+    writer.write(_POST % ANSWER.encode() + b"\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n")
+    while True:
+        writer.write(_TRAILERS)
+        await writer.drain()
+
+
 async def _until_cut(reader: Reader) -> None:
     while await reader.read(1024):
         pass
@@ -146,3 +162,9 @@ async def _drip(reader: Reader, writer: Writer, words: bytes) -> None:
                 async with asyncio.timeout(_BYTE_EVERY):
                     await _until_cut(reader)
                 return
+
+
+BEHAVIOURS: tuple[Behaviour, ...] = (
+    *(_nothing, _no_body, _dripping_fields, _dripping_body, _idle, _taking_nothing),
+    endless_trailers,
+)

@@ -54,6 +54,8 @@ def serving(data: Path, url: str, workers: int) -> Iterator[tuple[str, int]]:
     finally:
         process.send_signal(signal.SIGTERM)
         process.wait(60)
+        if process.stdout:
+            process.stdout.close()
         log.close()
 
 

@@ -1,0 +1,133 @@
+"""What the SQL roles of the web processes and of the driver may do; the schema is its owner's.
+
+Neither may change the schema, or a privilege. The web, which strangers reach, changes no step, no
+result and no entry of the audit log, and reads no snapshot; the driver reads no key of a phone, no
+operator and no entry of the audit log. A row that is only locked (`FOR SHARE`, `FOR UPDATE`) asks
+for a privilege to update one of its columns: these are ones that decide nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import LiteralString
+
+from psycopg import sql
+from psycopg.conninfo import conninfo_to_dict
+
+from earshot_protocol.errors import InvalidInputError
+from earshot_server.store.database import SCHEMA_LOCK, Connection, Database, parse
+
+Privileges = Mapping[str, LiteralString]
+"""What a role may do with each table; with others, nothing."""
+
+WEB: Privileges = {
+    "schema_version": "SELECT",
+    "readiness": "SELECT, INSERT, UPDATE",
+    "phones": "SELECT, INSERT, DELETE, UPDATE (told)",
+    "invitations": "SELECT, INSERT, UPDATE (used)",
+    "gatherings": "SELECT, INSERT, UPDATE (joined, ended, failure)",
+    "members": "SELECT, INSERT, DELETE, UPDATE (index, refused)",
+    "refusals": "SELECT, INSERT, UPDATE (phones)",
+    "phases": (
+        "SELECT (phase, position, number, step, deadline, expected, common, sum, over, wait,"
+        " closed, finished), UPDATE (wait)"
+    ),
+    "steps": "SELECT",
+    "tasks": "SELECT, DELETE",
+    "answers": "SELECT, INSERT, DELETE, UPDATE (answer)",
+    "troubles": "SELECT",
+    "drivers": "SELECT",
+    "tallies": "SELECT",
+    "operators": "SELECT, INSERT, DELETE, UPDATE (token_hash)",
+    "audit": "SELECT, INSERT",
+}
+DRIVER: Privileges = {
+    "schema_version": "SELECT",
+    "gatherings": "SELECT, UPDATE (ended, failure)",
+    "members": "SELECT (phase), DELETE",
+    "phases": "SELECT, INSERT, UPDATE",
+    "steps": "SELECT, INSERT, UPDATE (closed, answered)",
+    "tasks": "SELECT (phase), INSERT, DELETE",
+    "answers": "SELECT, DELETE",
+    "leases": "SELECT, INSERT, UPDATE, DELETE",
+    "troubles": "SELECT, INSERT, UPDATE, DELETE",
+    "drivers": "SELECT, INSERT, UPDATE, DELETE",
+    "tallies": "SELECT, INSERT, UPDATE",
+}
+
+
+def separate(owner: Database, web: str, driver: str) -> None:
+    """Give each of two roles what its processes need, and take everything else from it.
+
+    A role that does not exist is made, if the owner may make roles, with the password of its URL.
+
+    Args:
+        owner: the database, migrated, as the role that owns its tables.
+        web: URL of the database for the web processes; names a role.
+        driver: for the driver, likewise.
+
+    Raises:
+        InvalidInputError: a URL names no role, or one that may do everything anyway; the two name
+            one; says which.
+        DatabaseUnavailableError: the owner may not do this, or the database cannot be reached.
+    """
+    roles = {"web": _role(web), "driver": _role(driver)}
+    if roles["web"][0] == roles["driver"][0]:
+        raise InvalidInputError(
+            f"web and driver have one role, {roles['web'][0]}: give each its own"
+        )
+    with owner.transaction() as connection:
+        connection.execute("SELECT pg_advisory_xact_lock(%s)", (SCHEMA_LOCK,))
+        for process, privileges in (("web", WEB), ("driver", DRIVER)):
+            name, password = roles[process]
+            _make(connection, name, password)
+            _refuse_mighty(connection, process, name)
+            _grant(connection, name, privileges)
+
+
+def _role(url: str) -> tuple[str, str]:
+    """Name and password."""
+    conninfo, password = parse(url)
+    name = conninfo_to_dict(conninfo).get("user")
+    if not name:
+        raise InvalidInputError("a URL for web or driver names no role: postgresql://role:…@…")
+    return str(name), password
+
+
+def _make(connection: Connection, name: str, password: str) -> None:
+    if connection.execute("SELECT FROM pg_roles WHERE rolname = %s", (name,)).rowcount:
+        return
+    # The server, and whatever it logs, sees a verifier and no password.
+    verifier = connection.pgconn.encrypt_password(
+        password.encode(), name.encode(), b"scram-sha-256"
+    ).decode()
+    secret = sql.SQL(" PASSWORD {}").format(verifier) if password else sql.SQL("")
+    connection.execute(sql.SQL("CREATE ROLE {} LOGIN").format(sql.Identifier(name)) + secret)
+
+
+def _refuse_mighty(connection: Connection, process: str, name: str) -> None:
+    rows = connection.execute(
+        "SELECT bool_or(pg_has_role(%s, tableowner, 'MEMBER')) FROM pg_tables"
+        " WHERE tablename = ANY(%s) AND schemaname = current_schema()",
+        (name, list(_TABLES)),
+    )
+    if rows.fetchall() != [(False,)]:
+        raise InvalidInputError(
+            f"the {process}'s role {name} may do whatever the tables' owner may: give it another"
+        )
+
+
+def _grant(connection: Connection, name: str, privileges: Privileges) -> None:
+    role = sql.Identifier(name)
+    for table in _TABLES:
+        whose = sql.Identifier(table), role
+        connection.execute(sql.SQL("REVOKE ALL ON {} FROM {}").format(*whose))
+        if table in privileges:
+            granted = sql.SQL(privileges[table])
+            connection.execute(sql.SQL("GRANT {} ON {} TO {}").format(granted, *whose))
+    # Up to PostgreSQL 14, everybody may make tables.
+    connection.execute("REVOKE CREATE ON SCHEMA public FROM PUBLIC")
+
+
+_TABLES = (*dict.fromkeys((*WEB, *DRIVER)), "credentials")
+"""All there are."""
