@@ -13,6 +13,7 @@ and the counterchance are nearly as there: see `ODDS`.
 from __future__ import annotations
 
 import decimal
+import functools
 import math
 import os
 from collections.abc import Callable
@@ -83,7 +84,7 @@ def likeliest(
     with decimal.localcontext(_CONTEXT):
         for row, own in enumerate(steps.tolist()):
             largest = max(own)
-            odds = [((Decimal(each) - Decimal(largest)) / Decimal(scale)).exp() for each in own]
+            odds = [_odds(each, largest, scale) for each in own]
             left = sum(odds) * int.from_bytes(random(_WORDS)) / 2 ** (8 * _WORDS)
             place = 0
             while place < len(odds) - 1 and left >= odds[place]:
@@ -98,6 +99,12 @@ def coin(chance: float, counterchance: float, random: RandomBytes = os.urandom) 
     if chance > counterchance:
         return not coin(counterchance, chance, random)
     return int.from_bytes(random(_WORDS)) < int(math.ldexp(chance, 8 * _WORDS))
+
+
+@functools.lru_cache(maxsize=2**12)
+def _odds(score: float, largest: float, scale: float) -> Decimal:
+    """Kept, as counts come again; to the digits of the context."""
+    return ((Decimal(score) - Decimal(largest)) / Decimal(scale)).exp()
 
 
 def _step(scale: float) -> float:
