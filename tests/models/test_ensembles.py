@@ -79,7 +79,7 @@ def test_what_teaches_nothing_is_refused():
 
 
 @pytest.mark.parametrize(
-    "said", [np.zeros((4, 2)), np.full(4, 3), np.zeros(3, int), np.full((4, 3), np.nan), np.ones(4)]
+    "said", [np.zeros((4, 2)), np.full(4, 3), np.zeros(3, int), np.full((3, 3), np.nan), np.ones(4)]
 )
 def test_answers_that_are_none_are_refused(said):
     class Odd:
@@ -88,6 +88,19 @@ def test_answers_that_are_none_are_refused(said):
 
     with pytest.raises(InvalidInputError, match=r"model"):
         teacher.Teacher(CLASSES, Odd()).predict(np.zeros((4, 2)))
+
+
+def test_a_teacher_that_went_astray_casts_no_vote_and_ends_nothing():
+    class Astray:
+        def predict(self, samples):
+            return np.array([[0, 1, np.nan], [0, np.inf, 1], [0, 2, 1], [-np.inf, 1, 1]])
+
+    said = teacher.Teacher(CLASSES, Astray()).predict(np.zeros((4, 2)))
+    assert said.tolist() == [-1, -1, 1, -1]
+    assert ensemble.vote_counts(said[None], 3).tolist() == [[0] * 3, [0] * 3, [0, 1, 0], [0] * 3]
+    wild = Workshop((8, 8, 1), CLASSES, Settings(epochs=2, rate=1e30))
+    images = np.random.default_rng(0).uniform(size=(8, 8, 8, 1))
+    assert (wild.fit(images, np.arange(8) % 3).predict(images) == -1).all()
 
 
 @pytest.fixture

@@ -28,6 +28,7 @@ from earshot_models.generators.pate_gan import (
 )
 from earshot_models.generators.randomness import Randomness
 from earshot_models.generators.settings import Network, Settings
+from earshot_models.generators.steps import DivergedError
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_protocol.voting.winners import ConfidentGNMax, GNMax, LNMax
 
@@ -147,6 +148,27 @@ def test_the_generator_hears_of_clips_through_winners_alone(
     monkeypatch.setattr(GNMax, "winners", lambda *_: said.pop(0))
     assert same_bits(one.decoder, train(clips, **quick).decoder)
     assert not said
+
+
+@pytest.mark.parametrize("halves", [True, False])
+def test_a_teacher_that_went_astray_ends_nothing(
+    halves: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    real, seen = Teachers.taught, recorded(monkeypatch)
+
+    def astray(self: Any, *given: Any) -> Any:
+        team = real(self, *given)
+        wild = jax.tree.map(lambda leaf: leaf.at[1].set(np.nan), team.critics)
+        return team._replace(critics=wild)
+
+    monkeypatch.setattr(Teachers, "taught", astray)
+    generator = train(ensemble=replace(TEAM, halves=halves))
+    assert np.isfinite(generator.samples(2, 0)).all()
+    assert all((votes.sum(axis=1) == 3).all() for votes, _ in seen)
+    # What the vote makes of generator and student may end it, by name.
+    monkeypatch.setattr(pate_gan, "_heard", lambda *_: jax.tree.map(lambda x: x * np.nan, _[0]))
+    with pytest.raises(DivergedError, match="no finite numbers"):
+        train()
 
 
 def test_winners_follow_votes_where_there_is_no_noise(monkeypatch: pytest.MonkeyPatch) -> None:

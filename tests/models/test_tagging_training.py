@@ -71,6 +71,26 @@ def test_it_keeps_the_best_of_what_validation_heard_and_ends_early():
     assert found.mean() == pytest.approx(max(scores), abs=1e-6)
 
 
+def test_a_teacher_that_went_astray_keeps_what_was_best_before(monkeypatch):
+    shop = Workshop(SHAPE, LABELS, replace(SHORT, steps=30, every=10))
+    real, steps = shop._train, []
+
+    def astray(*given):
+        loss = real(*given)
+        steps.append(loss)
+        if len(steps) % 3 == 2:
+            shop.restore([np.full_like(each, np.nan) for each in shop._weights()])
+        return loss
+
+    monkeypatch.setattr(shop, "_train", astray)
+    tagger = shop.fit(tones(40, 0), tones(60, 1))
+    assert [step for step, _ in tagger.history] == [10]
+    assert np.isfinite(tagger.probabilities(tones(20, 2).power)).all()
+    steps.clear()
+    with pytest.raises(InvalidInputError, match="at a lower rate"):
+        shop.fit(tones(40, 0))
+
+
 @pytest.mark.slow
 def test_without_validation_it_trains_to_the_end():
     tagger = train(tones(80, 0), LABELS, settings=SHORT, seed=3)

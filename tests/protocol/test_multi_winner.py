@@ -17,12 +17,13 @@ from scipy import stats
 from support.goodness import ALPHA_LIMIT, source
 
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
-from earshot_protocol.privacy.secret_extremes import gumbel, largest_normal
+from earshot_protocol.privacy.noisy_counts import ODDS
 from earshot_protocol.voting.confident_check import Check
 from earshot_protocol.voting.multi_winner import (
     BinaryVoting,
     ClippedVoting,
     PowersetVoting,
+    _any_beyond,
     label_agreement,
 )
 from earshot_protocol.voting.subsets import SubsetVotes, subset_votes
@@ -171,38 +172,17 @@ def test_a_powerset_query_that_does_not_pass_has_no_label_at_all() -> None:
     assert frequent(found[:, 0] != NONE, stats.norm.cdf(-1.0))
 
 
-@pytest.mark.parametrize("count", [1, 2, 50, 2**20])
-def test_the_largest_of_many_draws_has_its_law(count: int) -> None:
-    samples = largest_normal(np.full(20_000, math.log(count)), source(8))
-    assert stats.kstest(samples, lambda x: stats.norm.cdf(x) ** count).pvalue > ALPHA_LIMIT
-    assert stats.kstest(samples + 0.05, lambda x: stats.norm.cdf(x) ** count).pvalue < ALPHA_LIMIT
-
-
-@pytest.mark.parametrize("log_count", [0.0, 5.0, 100.0, 512 * math.log(2), 600.0])
-@pytest.mark.parametrize("word", [0, 1 << 40, 1 << 62, 1 << 63, 2**64 - 2**40, 2**64 - 1])
-def test_the_largest_of_many_draws_is_exact_in_both_tails(log_count: float, word: int) -> None:
-    found = largest_normal(np.array([log_count]), lambda size: word.to_bytes(size, "little"))[0]
-    with mpmath.workdps(320):
-        uniform = mpmath.mpf((word >> 11) + 1) / 2**53
-        uniform = min(uniform, 1 - mpmath.mpf(2) ** -54)
-        log = mpmath.log(uniform) / mpmath.exp(log_count)
-        above = -mpmath.expm1(log)
-        tail = mpmath.erfc(mpmath.mpf(found) / mpmath.sqrt(2)) / 2
-        lacks = (tail - above) / min(above, 1 - above)
-    # A relative error of the probability that a rounding of the draw itself explains.
-    assert abs(float(lacks)) < 1e-15 * max(1.0, found**2) * 50
-
-
-def test_none_has_no_largest_draw() -> None:
-    assert largest_normal(np.array([-np.inf]), source(9))[0] == -np.inf
-
-
-def test_gumbel_noise_fits_its_law_and_its_ends_are_finite() -> None:
-    samples = gumbel(200_000, source(10))
-    assert stats.kstest(samples, stats.gumbel_r.cdf).pvalue > ALPHA_LIMIT
-    assert stats.kstest(1.03 * samples, stats.gumbel_r.cdf).pvalue < ALPHA_LIMIT
-    assert gumbel(1, bytes)[0] == pytest.approx(-math.log(53 * math.log(2)))
-    assert gumbel(1, lambda size: b"\xff" * size)[0] == pytest.approx(54 * math.log(2))
+@pytest.mark.parametrize("log_count", [0.0, 0.7, 5.0, 100.0, 512 * math.log(2)])
+def test_the_coin_of_sets_that_nobody_casts_has_its_odds(log_count: float) -> None:
+    for bar in (-40.0, -9.0, -1.5, -1e-9, 0.0, 1e-9, 0.3, 2.0, 5.0, 8.0, 13.0, 25.0, 26.5, 39.0):
+        found = _any_beyond(bar, log_count)
+        with mpmath.workdps(600):
+            log = mpmath.log(mpmath.erfc(-mpmath.mpf(bar) / mpmath.sqrt(2)) / 2)
+            none = mpmath.exp(log * mpmath.exp(mpmath.mpf(log_count)))
+            for own, exact in zip(found, (1 - none, none), strict=True):
+                # What a coin of 128 bits cannot tell from nothing may be nothing.
+                assert abs(own - exact) <= ODDS / 10 * exact + mpmath.mpf(2) ** -128
+    assert _any_beyond(1.0, -math.inf) == (0.0, 1.0)
 
 
 ZEROS = np.zeros((2, 3, 4), dtype=np.int8)

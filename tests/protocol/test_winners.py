@@ -94,6 +94,18 @@ def test_every_query_and_every_class_has_noise_of_its_own() -> None:
     assert fits(pairs, np.full(9, 1 / 9))
 
 
+def loudest(size: int) -> bytes:
+    """Bytes by which the second of two classes gets all the noise that there is, the first none."""
+    words = np.full((2, size // 32, 2), 2**64 - 1, dtype="<u8")
+    words[0, :, 1] = 0
+    return words.tobytes().ljust(size, b"\0")
+
+
+def test_no_outcome_is_out_of_reach() -> None:
+    """Noise that ends, as that of a grid of 2^-53 does at 37 scales, would need a δ."""
+    assert LNMax(1.0).winners(np.array([[100.0, 0.0]]), loudest).tolist() == [1]
+
+
 def scores(*rows: list[float]) -> np.ndarray:
     return np.array(rows)
 

@@ -224,6 +224,23 @@ def test_gradients_are_clipped_one_example_at_a_time() -> None:
     assert np.allclose(found.biases, expected[-1])
 
 
+@pytest.mark.parametrize("bad", [math.nan, math.inf, -math.inf, 1e300])
+def test_an_example_of_no_finite_length_counts_as_zeros(bad: float) -> None:
+    part, training = blobs((12,), np.random.default_rng(8)), Training(steps=3, rate=1.0, norm=0.2)
+    features = np.array(part.features, float)
+    features[4, 1] = bad
+    odd = Part(features, part.truth)
+    found = private_heads(odd, training, 0.0, np.random.default_rng(0))
+    features[4] = 0.0
+    others = np.delete(features, 4, axis=0)
+    kept = Part(others, np.delete(part.truth, 4, axis=0))
+    without = private_heads(
+        kept, replace(training, speed=training.speed * 11 / 12), 0.0, np.random.default_rng(0)
+    )
+    assert np.allclose(found.weights, without.weights)
+    assert np.allclose(found.biases, without.biases)
+
+
 def test_noise_of_private_training_is_of_the_sum() -> None:
     part = blobs((40,), np.random.default_rng(9))
     training = Training(steps=1, rate=0.5, norm=0.7, speed=1.0)

@@ -48,9 +48,9 @@ def test_label_writes_answers_figures_and_a_report_and_goes_on(
     figures = json.loads((out / "result.json").read_text())
     with (out / "answers.csv").open() as file:
         rows = list(csv.DictReader(file))
-    assert len(rows) == figures["asked"] < 300
+    assert len(rows) == figures["realised"]["asked"] < 300
     answers = [row["answer"] for row in rows if row["answer"]]
-    assert len(answers) == figures["answered"] > 20
+    assert len(answers) == figures["realised"]["answered"] > 20
     winners = np.load(votes).argmax(axis=1)
     right = sum(row["answer"] == str(winners[int(row["query"])]) for row in rows)
     assert right > 0.9 * len(answers)
@@ -66,6 +66,50 @@ def test_label_writes_answers_figures_and_a_report_and_goes_on(
     other = [word if word != "40" else "50" for word in command]
     assert earshot(monkeypatch, *other) == 2
     assert "deviation 40.0, not 50.0" in capsys.readouterr().err
+
+
+def promise(out: Path, printed: str) -> tuple[str, ...]:
+    """All that is promised, as it is written and printed."""
+    report, shown = (out / "report.md").read_text(), json.loads((out / "result.json").read_text())
+    part = report[report.index("## What is promised") : report.index("## What was realised")]
+    said = printed[: printed.index("realised: private")]
+    assert "whatever the votes" not in report.replace(part, "") + printed.replace(said, "")
+    return json.dumps(shown["promised"]), part, said
+
+
+CONFIDENT = ("--mechanism", "confident", "--threshold", 30, "--check-sigma", 12, "--sigma", 5)
+
+
+@pytest.mark.parametrize("share", ["1", "2"])  # the budget's: enough for all queries, or not
+@pytest.mark.parametrize("unit", ["phone", "replaced phone"])
+def test_what_is_promised_depends_on_no_vote(
+    share: str,
+    unit: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    """Unanimous votes and ties, the same settings: what was realised differs, the promise not."""
+    found, spent, budget = [], [], 20 if share == "1" else 3
+    for name, teachers in (
+        ("unanimous", [[1] * 60] * 50),
+        ("ties", [[each % 10] * 60 for each in range(50)]),
+    ):
+        votes, out = tmp_path / f"{name}.npy", tmp_path / name
+        np.save(votes, np.array(teachers))
+        command = ("pate", "label", votes, "--classes", 10, *CONFIDENT, "--out", out)
+        given = ("--epsilon", budget, "--delta", "1e-5", "--unit", unit)
+        assert earshot(monkeypatch, *command, *given) == 0
+        found.append(promise(out, capsys.readouterr().out))
+        shown = json.loads((out / "result.json").read_text())
+        assert shown["realised"]["private"]
+        (cost,), (worst,) = shown["realised"]["costs"], shown["promised"]["worst"]
+        spent.append(cost["epsilon"])
+        for each, epsilon in cost["epsilon"].items():
+            assert epsilon <= worst["epsilon"][each]
+        assert cost["epsilon"][unit] <= worst["epsilon"][unit] <= budget * (1 + 1e-9)
+    assert found[0] == found[1]
+    assert spent[0] != spent[1]
 
 
 def test_a_cost_that_looks_at_votes_is_published_once(

@@ -294,6 +294,7 @@ def test_label_takes_probabilities_and_says_what_was_printed(
     right = sum(row == other for row, other in zip(rows[1:], expected[1:], strict=False))
     assert right >= len(rows) - 3
     figures, report = json.loads((out / "result.json").read_text()), (out / "report.md").read_text()
+    figures = figures["realised"]
     assert figures["as_printed"] < figures["costs"][0]["epsilon"]["phone"]
     assert f"{figures['as_printed']:.4g}; does not hold" in printed
     assert "**It does not hold**" in report

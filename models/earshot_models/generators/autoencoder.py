@@ -83,7 +83,8 @@ def train_autoencoder(
 
     Raises:
         InvalidInputError: clips that are none, see `clips.checked_clips`; a checkpoint of another
-            training or a damaged one; or weights that became infinite.
+            training or a damaged one.
+        DivergedError: weights became infinite.
         InvalidParametersError: an origin that claims privacy.
     """
     return start_autoencoder(

@@ -134,7 +134,8 @@ def train_pate_gan(
 
     Raises:
         InvalidInputError: clips or sources that are none; a checkpoint of another training or a
-            damaged one; or weights that became infinite.
+            damaged one.
+        DivergedError: weights of generator or student became infinite, which votes alone can do.
         NotPublicStartError: a start that is not of public sound alone.
         InvalidParametersError: more teachers than sources, another aggregator, an origin that is
             not private, or a start of other networks or clips of another shape.
@@ -186,7 +187,9 @@ def train_pate_gan(
         return State(adversaries.decoder_moved(public, own, constant), team)
 
     public = adversaries.started(shape, settings, randomness.generator("weights"), start)
-    state = taken(State(public, teachers.started()), step, settings.steps, kept, progress)
+    first = State(public, teachers.started())
+    # A teacher that went astray votes as badly as it may, and ends nothing.
+    state = taken(first, step, settings.steps, kept, progress, seen=lambda state: state.public)
     kept.erase()
     return Generator(state.public.average, shape, settings, origin)
 
@@ -252,7 +255,7 @@ def counts(critics: SampleCritic, shown: Any, halves: bool) -> NDArray[np.int64]
         shown: samples, (samples, frames, bands).
         halves: see `Ensemble.halves`; else a teacher votes by the sign of its logit.
     """
-    words = np.asarray(_words(critics, shown))
+    words = np.nan_to_num(np.asarray(_words(critics, shown), np.float64))
     bars = np.median(words, axis=1, keepdims=True) if halves else 0.0
     real = (words > bars).sum(axis=0)
     return np.stack([len(words) - real, real], axis=1).astype(np.int64)

@@ -67,7 +67,8 @@ def train_private_autoencoder(
 
     Raises:
         InvalidInputError: clips that are none, see `clips.checked_clips`; a checkpoint of another
-            training or a damaged one; or weights that became infinite.
+            training or a damaged one.
+        DivergedError: weights became infinite, which come of noisy sums and tell nothing more.
         NotPublicStartError: a start that is not of public sound alone.
         InvalidParametersError: an origin that is not private, or a start of other networks or clips
             of another shape.

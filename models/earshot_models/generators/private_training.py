@@ -5,7 +5,8 @@ networks that move is clipped as one vector; Gaussian noise goes on the sum. Cli
 noise are JAX Privacy's (`clipping.clipped_grad`, `batch_selection`, `noise_addition`). What a step
 makes of the noisy sum, and all that follows, is post-processing: a training costs what
 `steps` Gaussian mechanisms of multiplier `noise` cost under Poisson sampling at `rate`, for
-neighbours of which one has one clip more, and how many clips there are is public.
+neighbours of which one has one clip more, and how many clips there are is public. What is no finite
+number in a clip's gradient counts as 0 before clipping (`nan_safe`), so no clip can end a training.
 
 Two limits. Noise is floating-point: it is drawn in 64 bits, for JAX's of 32 bits ends at 5.2
 deviations, which an outlier could be seen beyond; but the last bits of a sum of floating-point
@@ -163,7 +164,7 @@ def _clipped_sum(loss: Loss, settings: Settings, norm: float) -> tuple[Any, floa
     """The sum of clipped gradients as a compiled program, and its sensitivity to one clip."""
     clipped = clipping.clipped_grad(
         functools.partial(loss, settings=settings), l2_clip_norm=norm, batch_argnums=(1, 2),
-        keep_batch_dim=False,
+        keep_batch_dim=False, nan_safe=True,
     )  # fmt: skip
 
     @jax.jit

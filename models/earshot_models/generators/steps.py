@@ -1,4 +1,8 @@
-"""The loop that all trainings share: a fixed number of steps, with progress and checkpoints."""
+"""The loop that all trainings share: a fixed number of steps, with progress and checkpoints.
+
+That a training ends early is seen by all who wait for its file. So only numbers that may be seen
+may end one: weights that came of noisy sums or votes, never those that met sensitive clips.
+"""
 
 from __future__ import annotations
 
@@ -14,12 +18,22 @@ from earshot_protocol.errors import InvalidInputError
 State = TypeVar("State")
 
 
+class DivergedError(InvalidInputError):
+    """Weights became infinite, or no numbers at all."""
+
+
+def all_of(state: Any) -> Any:
+    """A state of which every number may be seen."""
+    return state
+
+
 def taken(
     start: State,
     step: Callable[[State, int], State],
     steps: int,
     checkpoint: Checkpoint,
     progress: Progress | None,
+    seen: Callable[[State], Any] = all_of,
 ) -> State:
     """The state after all steps, those of a training that was killed before included.
 
@@ -29,9 +43,10 @@ def taken(
         steps: how many there are, whatever becomes of them.
         checkpoint: asked for a state to go on from, told now and then; the caller erases it.
         progress: told how many steps are done.
+        seen: what of a state may end the training.
 
     Raises:
-        InvalidInputError: weights became infinite.
+        DivergedError: numbers of `seen` are not finite.
         OtherTrainingError, DamagedFileError: see `Checkpoint`.
     """
     state, done = checkpoint.restored(start)
@@ -41,7 +56,7 @@ def taken(
         state = step(state, done)
         done += 1
         if done % EVERY == 0 or done == steps:
-            _refuse_infinite(state, done)
+            _refuse_infinite(seen(state), done)
             checkpoint.save(state, done)
             if progress is not None:
                 progress("training", done, steps)
@@ -53,8 +68,8 @@ def averaged(average: Any, now: Any, share: float) -> Any:
     return jax.tree.map(lambda old, new: share * old + (1 - share) * new, average, now)
 
 
-def _refuse_infinite(state: Any, done: int) -> None:
-    if not finite(state):
-        raise InvalidInputError(
+def _refuse_infinite(seen: Any, done: int) -> None:
+    if not finite(seen):
+        raise DivergedError(
             f"weights are no finite numbers after {done} steps: train with lower rates"
         )

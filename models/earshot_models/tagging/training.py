@@ -146,7 +146,9 @@ class Workshop:
     def fit(self, examples: Examples, validation: Examples | None = None, seed: int = 0) -> Tagger:
         """Train a tagger from new random weights.
 
-        The weights with the best mAP on validation are kept; without validation, the last.
+        The weights with the best mAP on validation are kept; without validation, the last. With
+        validation, weights that are no numbers any more end it by what was best before: a teacher
+        whose clips do that must not end what all teachers publish.
 
         Args:
             examples: to learn from; labels that none of them has are learned as absent.
@@ -154,7 +156,7 @@ class Workshop:
             seed: of weights, order, mixup and dropout.
 
         Raises:
-            InvalidInputError: another shape, or a loss that is no number.
+            InvalidInputError: another shape; without validation, a loss that is no number.
         """
         examples.check(self.shape, len(self.labels))
         if validation is not None:
@@ -182,13 +184,14 @@ class Workshop:
             loss = float(
                 self._train(*data, *_cut(pairs, chosen, shares, by_example, settings.batch))
             )
-            if not np.isfinite(loss):
-                raise InvalidInputError(f"the loss is {loss}: train at a lower rate")
             if validation is None:
+                if not np.isfinite(loss):
+                    raise InvalidInputError(f"the loss is {loss}: train at a lower rate")
                 continue
-            precisions = metrics.average_precisions(
-                validation.targets.astype(np.int8), self._run(validation.power)
-            )
+            likely = self._run(validation.power)
+            if not np.isfinite(likely).all():
+                break
+            precisions = metrics.average_precisions(validation.targets.astype(np.int8), likely)
             score = float(np.nanmean(precisions))
             history.append((start + steps, score))
             if score > best:

@@ -15,6 +15,7 @@ import tensorflow as tf
 from keras import layers
 from numpy.typing import NDArray
 
+from earshot_models.teachers.teacher import named
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidInputError
 
@@ -90,9 +91,8 @@ class Network:
     workshop: Workshop = field(repr=False, compare=False)
 
     def predict(self, samples: NDArray[np.floating]) -> NDArray[np.int64]:
-        """The most likely class of each image, (samples,)."""
-        winners: NDArray[np.int64] = self.workshop.logits(self.weights, samples).argmax(axis=1)
-        return winners
+        """The most likely class of each image, (samples,); see `teacher.named`."""
+        return named(self.workshop.logits(self.weights, samples))
 
 
 class Workshop:
@@ -143,12 +143,10 @@ class Workshop:
         self._start(seed)
         batch = self.settings.batch(len(images))
         steps = self.settings.epochs * (len(images) // batch)
-        loss = self._train(
+        self._train(
             tf.constant(images), tf.constant(answers), tf.constant(batch), tf.constant(steps),
             tf.constant([seed & 0x7FFFFFFF, 0x7EAC], tf.int32),
         )  # fmt: skip
-        if not np.isfinite(float(loss)):
-            raise InvalidInputError(f"the loss is {float(loss)}: train with a lower rate")
         weights = tuple(variable.numpy() for variable in self.model.variables)
         return Network(self.classes, weights, self)
 
@@ -196,11 +194,11 @@ class Workshop:
             if "learning_rate" not in variable.path:
                 variable.assign(tf.zeros_like(variable))
 
-    def _steps(self, images: Any, labels: Any, batch: Any, steps: Any, seed: Any) -> Any:
-        """Train for some steps; the last loss."""
+    def _steps(self, images: Any, labels: Any, batch: Any, steps: Any, seed: Any) -> None:
+        """Train for some steps."""
         variables = self.model.trainable_variables
         in_epoch = tf.shape(images)[0] // batch
-        order, loss = tf.range(tf.shape(images)[0]), tf.constant(0.0)
+        order = tf.range(tf.shape(images)[0])
         for step in tf.range(steps):
             here = seed + tf.stack([0, step])
             if step % in_epoch == 0:
@@ -212,7 +210,6 @@ class Workshop:
                 loss = self._loss(seen, tf.gather(labels, chosen), here)
             gradients = tape.gradient(loss, variables)
             self._optimizer.apply_gradients(zip(gradients, variables, strict=True))
-        return loss
 
     def _loss(self, images: Any, labels: Any, seed: Any) -> Any:
         """What a step makes smaller, of augmented images; the seed is the step's own."""

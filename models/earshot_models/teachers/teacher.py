@@ -44,16 +44,14 @@ class Teacher:
     model: Learner
 
     def predict(self, samples: NDArray[np.floating]) -> NDArray[np.int64]:
-        """The class number of each sample, int64 (samples,).
+        """The class number of each sample, int64 (samples,); −1, no vote, as `named` has it.
 
         Raises:
             InvalidInputError: the model answers with other numbers, or for other classes.
         """
         said = np.asarray(_predicted(self.model, samples))
-        if said.ndim == 2 and said.shape[1] == len(self.classes):
-            if not np.isfinite(said).all():
-                raise InvalidInputError("the model's scores must be finite numbers")
-            said = said.argmax(axis=1)
+        if said.shape == (len(samples), len(self.classes)):
+            return named(said)
         if said.shape != (len(samples),) or said.dtype.kind not in "iu":
             raise InvalidInputError(
                 f"the model answers {said.dtype} of shape {said.shape} to {len(samples)} samples: "
@@ -62,6 +60,22 @@ class Teacher:
         if len(said) and not 0 <= said.min() <= said.max() < len(self.classes):
             raise InvalidInputError(f"the model knows other classes than {', '.join(self.classes)}")
         return said.astype(np.int64)
+
+
+def named(scores: NDArray[np.floating]) -> NDArray[np.int64]:
+    """The class with the largest score; −1, no vote, where one is not finite.
+
+    What became of a teacher depends on its samples alone: it may cost its own vote, and must not
+    end what all teachers publish.
+
+    Args:
+        scores: (samples, classes).
+
+    Returns:
+        int64 (samples,).
+    """
+    whole = np.isfinite(scores).all(axis=1)
+    return np.where(whole, scores.argmax(axis=1), -1).astype(np.int64)
 
 
 def trained(

@@ -11,7 +11,7 @@ import numpy.typing as npt
 
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidParametersError
-from earshot_protocol.privacy import secret_noise
+from earshot_protocol.privacy import noisy_counts
 from earshot_protocol.randomness import RandomBytes
 
 
@@ -51,6 +51,6 @@ class Check:
         Returns:
             bool of the same shape.
         """
-        noise = self.deviation * secret_noise.normal(agreement.shape, random)
-        passed: npt.NDArray[np.bool_] = agreement + noise >= self.threshold
+        noisy = noisy_counts.with_normal(agreement, self.deviation, random)
+        passed: npt.NDArray[np.bool_] = noisy >= self.threshold
         return passed

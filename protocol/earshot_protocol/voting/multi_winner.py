@@ -19,13 +19,14 @@ import numpy.typing as npt
 
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
-from earshot_protocol.privacy import secret_extremes, secret_noise
+from earshot_protocol.privacy import noisy_counts
 from earshot_protocol.randomness import RandomBytes
 from earshot_protocol.voting.confident_check import Check
 from earshot_protocol.voting.label_ballots import Approval, Clipped
 from earshot_protocol.voting.subsets import SubsetVotes, checked_predictions, subset_votes
 from earshot_protocol.voting.teacher_ballots import NONE
 
+_CERTAIN = math.log(89.0)
 MOST_SET_LABELS = 512
 """Of sets of which one is drawn: there are 2^512 then."""
 
@@ -157,8 +158,9 @@ class PowersetVoting:
 
     argmax over all 2^k sets of count + N(0, σ²) (Dziedzic et al., PoPETs 2023, Definition 8). Their
     remark that only a set that was cast can win is no part of it: that would publish who cast what.
-    Noise of the sets that nobody casts is not drawn one by one: the largest of M draws is, and all
-    of these sets are as likely to have it.
+    Noise of the sets that nobody casts is not drawn one by one: a coin says whether the largest of
+    M draws is beyond all others, and all of these sets are as likely to have it. The coin's odds
+    are worked out to a tenth of `noisy_counts.ODDS`.
 
     Attributes:
         labels: k.
@@ -203,15 +205,16 @@ class PowersetVoting:
             InvalidInputError: sets of another number of labels.
         """
         table = self._checked(votes)
-        noisy = table.counts + self.deviation * secret_noise.normal(len(table.counts), random)
+        noisy = noisy_counts.with_normal(table.counts, self.deviation, random)
         best = np.maximum.reduceat(noisy, table.starts)
         # Of each query the first set that has the largest noisy count.
         leading = np.flatnonzero(noisy == best[table.query])
         first = leading[np.unique(table.query[leading], return_index=True)[1]]
         found = table.sets[first].astype(np.int64)
-        uncast = self.deviation * secret_extremes.largest_normal(table.log_uncast, random)
-        for query in np.flatnonzero(uncast > best):
-            found[query] = self._uncast(table, int(query), random)
+        pairs = zip((best / self.deviation).tolist(), table.log_uncast.tolist(), strict=True)
+        for query, (bar, log_count) in enumerate(pairs):
+            if noisy_counts.coin(*_any_beyond(bar, log_count), random):
+                found[query] = self._uncast(table, query, random)
         if self.check is not None:
             found[~self.check.passing(table.most, random)] = NONE
         return found
@@ -266,12 +269,28 @@ def label_agreement(votes: Votes, teachers: int) -> Votes:
     return np.maximum(votes, teachers - votes)
 
 
+def _any_beyond(bar: float, log_count: float) -> tuple[float, float]:
+    """How likely the largest of many normal draws, ln M given, is beyond a bar, and how likely not.
+
+    1 − Φ(bar)^M and Φ(bar)^M, the bar in deviations. An error function is right to some units in
+    the last place, ln M reaches to 355, and M·ln Φ to 89 before a coin cannot tell: so chance and
+    counterchance are right to 10^-11.
+    """
+    beyond = math.erfc(abs(bar) / math.sqrt(2)) / 2
+    missing = -math.log1p(-beyond) if bar > 0 else -math.log(beyond) if beyond else math.inf
+    if not missing or log_count == -math.inf:
+        return 0.0, 1.0
+    exponent = log_count + math.log(missing)
+    lacking = math.exp(exponent) if exponent < _CERTAIN else math.inf
+    return -math.expm1(-lacking), math.exp(-lacking)
+
+
 def _majorities(
     voting: BinaryVoting | ClippedVoting, votes: npt.NDArray[np.number], random: RandomBytes
 ) -> Outcomes:
     table = checked_label_votes(votes, voting.teachers)
-    noise = voting.deviation * secret_noise.normal(table.shape, random)
-    found = (table + noise > voting.teachers / 2).astype(np.int64)
+    noisy = noisy_counts.with_normal(table, voting.deviation, random)
+    found = (noisy > voting.teachers / 2).astype(np.int64)
     if voting.check is not None:
         found[~voting.check.passing(label_agreement(table, voting.teachers), random)] = NONE
     return found

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
-from earshot_protocol.privacy import secret_extremes, secret_noise
+from earshot_protocol.privacy import noisy_counts
 from earshot_protocol.randomness import RandomBytes
 from earshot_protocol.voting.confident_check import Check
 from earshot_protocol.voting.multi_winner import Outcomes, Votes, checked_label_votes
@@ -134,7 +134,7 @@ class GridThreshold:
     argmax_t u(t) + Gumbel(g), u(t) = min_i |s_i − t|, over a public grid; votes of 0 and M are
     always counted in, so that no threshold lies beyond them and labels without votes do not win.
     Then as `GNThreshold`. One teacher changes u(t) by one at most: this is the exponential
-    mechanism of 2/g.
+    mechanism of 2/g, and is drawn as that.
 
     Attributes:
         grid: the thresholds, each between 0 and M.
@@ -180,8 +180,7 @@ class GridThreshold:
     ) -> npt.NDArray[np.float64]:
         """A threshold for every query, (queries,); it may be published."""
         room = self.room(checked_label_votes(votes, self.teachers))
-        noisy = room + self.scale * secret_extremes.gumbel(room.shape, random)
-        chosen: Votes = np.array(self.grid)[noisy.argmax(axis=1)]
+        chosen: Votes = np.array(self.grid)[noisy_counts.likeliest(room, self.scale, random)]
         return chosen
 
     def winners(self, votes: npt.NDArray[np.number], random: RandomBytes = os.urandom) -> Outcomes:
@@ -259,8 +258,7 @@ def _added(scores: npt.NDArray[np.number], teachers: int, most: int | None) -> V
 
 
 def _noisy(table: Votes, deviation: float, random: RandomBytes) -> Votes:
-    noisy: Votes = table + deviation * secret_noise.normal(table.shape, random)
-    return noisy
+    return noisy_counts.with_normal(table, deviation, random)
 
 
 def _passed(

@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidParametersError
-from earshot_protocol.privacy import secret_noise
+from earshot_protocol.privacy import noisy_counts
 from earshot_protocol.randomness import RandomBytes
 from earshot_protocol.voting.counts import checked_scores, checked_votes
 
@@ -61,7 +61,7 @@ class LNMax:
             InvalidInputError: votes that are none, see `counts.checked_votes`.
         """
         table = checked_votes(votes)
-        return _largest(table + secret_noise.laplace(table.shape, random) / self.gamma)
+        return _largest(noisy_counts.with_laplace(table, 1 / self.gamma, random))
 
 
 @dataclass(frozen=True)
@@ -85,7 +85,7 @@ class GNMax:
     def winners(self, votes: npt.NDArray[np.number], random: RandomBytes = os.urandom) -> Winners:
         """One class for every query, as `LNMax.winners`."""
         table = checked_votes(votes)
-        return _largest(table + self.deviation * secret_noise.normal(table.shape, random))
+        return _largest(noisy_counts.with_normal(table, self.deviation, random))
 
 
 @dataclass(frozen=True)
@@ -247,9 +247,7 @@ def _votes_and_scores(
 def _passing(
     agreement: Numbers, threshold: float, deviation: float, random: RandomBytes
 ) -> Passing:
-    passing: Passing = (
-        agreement + deviation * secret_noise.normal(len(agreement), random) >= threshold
-    )
+    passing: Passing = noisy_counts.with_normal(agreement, deviation, random) >= threshold
     return passing
 
 

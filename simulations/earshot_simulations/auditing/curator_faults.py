@@ -12,7 +12,7 @@ import numpy.typing as npt
 
 from earshot_protocol.privacy.divergences import ORDERS
 from earshot_protocol.privacy.mechanisms import Unit
-from earshot_protocol.privacy.secret_noise import normal
+from earshot_protocol.privacy.noisy_counts import with_normal
 from earshot_protocol.randomness import RandomBytes
 from earshot_protocol.voting.winners import NONE, ConfidentGNMax
 from earshot_server.accounting.votes.costs import Method, event, query_divergences, spent_epsilon
@@ -51,7 +51,7 @@ class _ReusedNoise(ConfidentGNMax):
     def winners(
         self, votes: npt.NDArray[np.number], random: RandomBytes = os.urandom
     ) -> npt.NDArray[np.int64]:
-        noisy = votes + self.deviation * normal(np.shape(votes), random)
+        noisy = with_normal(votes, self.deviation, random)
         passing = noisy.max(axis=1) >= self.threshold
         return np.where(passing, noisy.argmax(axis=1), NONE).astype(np.int64)
 

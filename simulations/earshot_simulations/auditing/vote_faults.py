@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from earshot_protocol.privacy import secret_noise
+from earshot_protocol.privacy import noisy_counts
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.voting.confident_check import Check as Agreement
 from earshot_protocol.voting.multi_winner import BinaryVoting
@@ -90,8 +90,8 @@ def half_the_noise_on_positive_votes() -> Finding:
 def half_the_noise_drawn(draws: int, seed: int) -> Check:
     """The rule itself draws half of its noise: only what it draws shows it."""
 
-    normal = secret_noise.normal
-    with replaced(secret_noise, normal=lambda *given: normal(*given) / 2):
+    whole = noisy_counts.with_normal
+    with replaced(noisy_counts, with_normal=lambda votes, s, *rest: whole(votes, s / 2, *rest)):
         found = drawn_labels("half the noise", _VOTING, (20.0, 23.0, 31.0), draws, seed, Role.FAULT)
     return replace(found, subject=FAULTS)
 

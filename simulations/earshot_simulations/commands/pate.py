@@ -183,14 +183,8 @@ def label(
     if as_json:
         print(json.dumps(figures, indent=2, allow_nan=False))
         return
-    for name in ("asked", "answered", "end"):
-        print(f"{name:<22} {figures[name]}")
-    for cost in figures["costs"]:
-        whose = f"weight {cost['weight']}, " if len(figures["costs"]) > 1 else ""
-        for each, spent in cost["epsilon"].items():
-            print(f"{'ε':<22} {spent:.4g} at δ = {delta:g}, {whose}{each}")
-    if figures["as_printed"] is not None:
-        print(f"{'as printed':<22} {figures['as_printed']:.4g}; does not hold")
+    for line in result.summary(figures):
+        print(line)
     print(f"{'report':<22} {written[-1]}")
 
 
@@ -224,7 +218,11 @@ def budget(
     corrupted: Annotated[float, typer.Option(help="As of label.")] = _SUMS.corrupted,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, and nothing else.")] = False,
 ) -> None:
-    """What so many queries cost, or how many a budget buys, by the noise alone."""
+    """What so many queries cost, or how many a budget buys, by the noise alone.
+
+    Where a curator's check is expected to let a share of them pass (--answered), the worst case
+    stands beside it: only that can be promised.
+    """
     from earshot_simulations.pate import prospects
 
     if sum(each is not None for each in (queries, epsilon, groups)) != 1:
@@ -252,9 +250,12 @@ def budget(
     for row in rows:
         own = "" if row["budget"] is None else f" of {row['budget']:g}"
         weight = f", weight {row['weight']}" if len(sharing) > 1 else ""
+        worst = (
+            "" if row["worst"] == row["epsilon"] else f"; {row['worst']:.4g} if all are answered"
+        )
         print(
             f"{row['queries']} queries cost ε = {row['epsilon']:.4g}{own} at δ = {delta:g}, "
-            f"{row['unit']}{weight}"
+            f"{row['unit']}{weight}{worst}"
         )
     if rows[0]["as_printed"] is not None:
         print(

@@ -73,7 +73,8 @@ def private_heads(
     """Logistic regressions by DP-SGD, one example at a time clipped over all labels together.
 
     The gradient of an example is the outer product of its errors p − y and its features, the bias
-    included, so that its norm is the product of theirs.
+    included, so that its norm is the product of theirs. An example whose features have no finite
+    length counts as zeros: it must not show in more than its share of the sum.
 
     Args:
         part: labelled mixtures.
@@ -84,7 +85,10 @@ def private_heads(
     rows = np.column_stack([part.features, np.ones(len(part))]).astype(np.float64)
     # Long features would all be clipped: a public constant makes them about one long.
     rows /= np.sqrt(rows.shape[1])
-    lengths = np.linalg.norm(rows, axis=1)
+    with np.errstate(over="ignore"):
+        lengths = np.linalg.norm(rows, axis=1)
+    rows[~np.isfinite(lengths)] = 0.0
+    lengths[~np.isfinite(lengths)] = 0.0
     labels = part.truth.astype(np.float64)
     weights = np.zeros((rows.shape[1], labels.shape[1]))
     expected = training.rate * len(rows)

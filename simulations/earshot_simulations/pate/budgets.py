@@ -5,7 +5,8 @@ where it stops. So the cost is that of the noise alone. Where an answer is paid 
 one, what is bought depends on what was published before: the losses of everything bought are added
 up at one order that was fixed in advance, and nothing is asked that might carry them over the
 budget. Such a filter keeps its budget whatever was chosen on the way (Feldman and Zrnic, NeurIPS
-2021).
+2021). So what is promised is `Budget.promised`, worked out before any vote is cast. What was spent
+in the end depends on the votes there: it is no promise, and tells of them.
 """
 
 from __future__ import annotations
@@ -19,9 +20,10 @@ import numpy as np
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.privacy.composition import composed_epsilon, distance
-from earshot_protocol.privacy.divergences import ORDERS, renyi
+from earshot_protocol.privacy.conversions import renyi_epsilons
+from earshot_protocol.privacy.divergences import ORDERS, Curve, renyi
 from earshot_protocol.privacy.mechanisms import Unit
-from earshot_simulations.pate.interface import Bought, Tally
+from earshot_simulations.pate.interface import Bought, Purchase, Tally
 from earshot_simulations.pate.mechanisms import UNITS
 
 _FOR_SUMS = 0.1
@@ -79,6 +81,59 @@ class Budget:
                 beyond = middle
         return least
 
+    def promised(self, tally: Tally, queries: int, unit: Unit, weight: int | None = None) -> float:
+        """ε that holds whatever the votes are, for teachers of this weight.
+
+        That of all queries, each asked and answered in the dearest way, as far as the budget has
+        room; where purchases depend on outcomes, the dearest of all ways to spend the budget.
+
+        Args:
+            tally: that is asked; no vote of it is looked at.
+            queries: that may be asked.
+            unit: what neighbours differ in.
+            weight: ψ of the teacher; the largest there is by default.
+        """
+        bought: list[Purchase] = []
+        left = queries
+        while left:
+            wanted = min(left, tally.at_once)
+            room = self.room(tally, bought, wanted)
+            if room < wanted and tally.adaptive:
+                # Each query by itself: no labelling has more sums, each of which takes of δ.
+                every = [each for each in tally.worst(1) for _ in range(queries)]
+                whole = self.spent(tally, every, unit, weight)
+                return min(whole, self._filtered(tally, unit, weight))
+            if not room:
+                break
+            bought += tally.worst(room)
+            left -= room
+        return self.spent(tally, bought, unit, weight)
+
+    def _filtered(self, tally: Tally, unit: Unit, weight: int | None) -> float:
+        """The most that a labelling can cost teachers of this weight before the filter ends it.
+
+        The filter bounds losses at its one order, for the heaviest teacher and the budget's unit.
+        Each query loses in proportion for others and at other orders, so the dearest way spends
+        everything on what is dearest by that measure. Of δ, sums take what the filter grants them
+        at the budget's ε, and more where ε is larger here.
+        """
+        order, conversion = _order(self, tally)
+        at = int(np.searchsorted(ORDERS, order))
+        ratios = [
+            _curve(tally, each, unit, weight) / _curve(tally, each, self.unit, None)[at]
+            for each in tally.worst(1)
+        ]
+        losses = (self.epsilon - conversion) * np.max(ratios, axis=0)
+        sums = any(map(distance, tally.events(tally.worst(1), self.unit)))
+        share, found = _FOR_SUMS if sums else 0.0, self.epsilon
+        while share < 1:
+            reckoned = found
+            found = float(renyi_epsilons(losses, ORDERS, self.delta * (1 - share)).min())
+            if found <= reckoned or not sums:
+                return max(0.0, found)
+            share = _FOR_SUMS * math.exp(np.logaddexp(0, found) - np.logaddexp(0, self.epsilon))
+        return math.inf
+
     def spent(self, tally: Tally, bought: Bought, unit: Unit, weight: int | None = None) -> float:
         """ε of what was bought, at δ, for teachers of this weight; the heaviest by default."""
         return composed_epsilon(tally.events(bought, unit, weight), self.delta)
@@ -105,6 +160,13 @@ def _best_order(budget: Budget, curve: bytes, through_sums: bool) -> tuple[float
         times = np.where(losses > 0, (budget.epsilon - conversions) / losses, -np.inf)
     best = int(np.nanargmax(times))
     return float(ORDERS[best]), float(conversions[best])
+
+
+def _curve(tally: Tally, bought: Purchase, unit: Unit, weight: int | None) -> Curve:
+    """Divergences of one purchase, (orders,); they are in proportion to its queries."""
+    events = tally.events([bought], unit, weight)
+    losses: Curve = np.sum([np.zeros(len(ORDERS)), *map(renyi, events)], axis=0)
+    return losses
 
 
 def _order(budget: Budget, tally: Tally) -> tuple[float, float]:

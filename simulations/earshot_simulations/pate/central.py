@@ -10,6 +10,7 @@ import numpy.typing as npt
 
 from earshot_protocol.privacy.events import Event, Pure, ZeroConcentrated
 from earshot_protocol.privacy.mechanisms import Unit
+from earshot_protocol.privacy.noisy_counts import ODDS
 from earshot_protocol.randomness import RandomBytes
 from earshot_protocol.voting.multi_winner import BinaryVoting, ClippedVoting, PowersetVoting
 from earshot_protocol.voting.teacher_ballots import NONE, OneHot
@@ -95,7 +96,10 @@ class Central:
         rho = times[Kind.VOTES] * _rho(ballot.l2(unit) / ballot.vote, own.deviation)
         if own.check is not None:
             rho += times[Kind.CHECK] * _rho(own.check_ballot.l2(unit), own.check.deviation)
-        return (ZeroConcentrated(heaviest**2 * rho),) if heaviest and rho else ()
+        events: tuple[Event, ...] = (ZeroConcentrated(heaviest**2 * rho),) if rho else ()
+        if own.name is Name.POWERSET and times[Kind.VOTES]:  # the coin of sets that nobody casts
+            events += (Pure(2 * ODDS, times[Kind.VOTES]),)
+        return events if heaviest else ()
 
     def ask(self, queries: range, progress: Progress = silent) -> Answers:
         """See `Tally.ask`."""

@@ -15,6 +15,7 @@ import numpy.typing as npt
 
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.privacy.conversions import renyi_epsilons
+from earshot_protocol.privacy.noisy_counts import ODDS
 from earshot_protocol.voting.teacher_ballots import NONE
 from earshot_protocol.voting.thresholds import ThresholdVoting
 from earshot_protocol.voting.winners import ConfidentGNMax, GNMax
@@ -25,7 +26,7 @@ from earshot_simulations.pate.budgets import Budget
 from earshot_simulations.pate.central import Central
 from earshot_simulations.pate.interface import Tally
 from earshot_simulations.pate.labelling import Labelled
-from earshot_simulations.pate.mechanisms import THRESHOLDS, Name
+from earshot_simulations.pate.mechanisms import THRESHOLDS, Mechanism, Name
 
 Numbers = npt.NDArray[np.float64]
 
@@ -94,6 +95,7 @@ def publish(
         )
     secret = releases.smooth_sensitivity(sensitivities, wanted.beta)
     shown = releases.published(spent, wanted._replace(sensitivity=secret)) + wanted.divergence
+    shown += _in_steps(tally.mechanism, len(labelled.outcomes), wanted.order)
     found = renyi_epsilons(np.array([shown]), np.array([wanted.order]), budget.delta)
     return {
         "method": cost.value,
@@ -105,6 +107,18 @@ def publish(
         "epsilon": max(0.0, float(found[0])),
         "delta": budget.delta,
     }
+
+
+def _in_steps(mechanism: Mechanism, queries: int, order: float) -> float:
+    """What a divergence grows by at most where noise is in steps, not real-valued.
+
+    Where all chances of both neighbours are within a factor of e^±x of others, D grows by
+    x(2λ − 1)/(λ − 1). Every draw that decides adds `ODDS` to x: a check, one for each class, of
+    which an adaptive threshold may turn four times, and the one of the publication.
+    """
+    turns = 4 if mechanism.name is Name.ADAPTIVE else 1
+    draws = queries * (1 + turns * mechanism.classes + len(mechanism.grid or ())) + 1
+    return draws * ODDS * (2 * order - 1) / (order - 1)
 
 
 def _of_one_winner(

@@ -31,12 +31,14 @@ class Labelled:
         bought: what was paid for.
         sights: what a server saw.
         end: why it ended.
+        wanted: queries that were to be asked about.
     """
 
     outcomes: Whole
     bought: tuple[Purchase, ...]
     sights: tuple[Sight, ...]
     end: End
+    wanted: int
 
 
 def label(
@@ -84,4 +86,5 @@ def label(
         journal.bought,
         tuple(sight for block in journal.blocks for sight in block.sights),
         end,
+        wanted,
     )

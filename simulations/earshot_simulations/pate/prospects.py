@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -40,8 +40,15 @@ class Prospects:
     def __post_init__(self) -> None:
         checks.share("answered", self.answered)
 
+    def worst(self, queries: int, unit: Unit, weight: int | None = None) -> float:
+        """ε of so many queries if all are answered: what may be promised of them."""
+        return replace(self, answered=1.0).cost(queries, unit, weight)
+
     def cost(self, queries: int, unit: Unit, weight: int | None = None) -> float:
-        """ε of so many queries, for teachers of this weight; the heaviest by default."""
+        """ε of so many queries, if votes are such that `answered` of them are.
+
+        For teachers of this weight; the heaviest by default.
+        """
         events = self.tally.events(self.bought(queries), unit, weight)
         return composed_epsilon(events, self.delta)
 
@@ -191,7 +198,9 @@ def table(
                 "teachers": each.members,
                 "budget": each.epsilon,
                 "queries": bought,
+                "answered": made.answered,
                 "epsilon": made.cost(bought, unit, each.weight),
+                "worst": made.worst(bought, unit, each.weight),
                 "delta": made.delta,
                 "as_printed": claimed(made, bought),
             }

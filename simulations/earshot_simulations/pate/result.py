@@ -1,4 +1,9 @@
-"""What a labelling leaves behind: answers, figures, and a report on what they are worth."""
+"""What a labelling leaves behind: answers, figures, and a report on what they are worth.
+
+Figures are of two kinds. What is *promised* is known before any vote is cast. What was *realised*
+depends on the votes, by what was answered and where it ended: it guarantees nothing, and goes no
+further than the answers do.
+"""
 
 from __future__ import annotations
 
@@ -6,13 +11,14 @@ import csv
 import io
 import json
 import os
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.voting.teacher_ballots import NONE
 from earshot_simulations.pate import threshold_rules
 from earshot_simulations.pate.budgets import Budget
@@ -72,17 +78,30 @@ class Outcome:
             "check_threshold": check and check.threshold,
             "check_deviation": check and check.deviation,
             "queries": self.tally.queries,
-            "asked": len(labelled.outcomes),
-            "answered": self.answered,
-            "end": labelled.end.value,
-            "budget": {
+            "promised": {
                 "epsilon": self.budget.epsilon,
                 "delta": self.budget.delta,
                 "unit": self.budget.unit.value,
                 "records": self.budget.records,
+                "queries": labelled.wanted,
+                "worst": self._each(
+                    lambda unit, weight: self.budget.promised(
+                        self.tally, labelled.wanted, unit, weight
+                    )
+                ),
             },
-            "costs": self._costs(),
-            "as_printed": self._claimed(),
+            "realised": {
+                "private": True,
+                "asked": len(labelled.outcomes),
+                "answered": self.answered,
+                "end": labelled.end.value,
+                "costs": self._each(
+                    lambda unit, weight: self.budget.spent(
+                        self.tally, labelled.bought, unit, weight
+                    )
+                ),
+                "as_printed": self._claimed(),
+            },
             "data_dependent": self.dependent,
             "sees": sees(self.tally),
             "lead_in_doubt": lead_in_doubt(self.tally),
@@ -92,14 +111,13 @@ class Outcome:
             "effort": self._effort(),
         }
 
-    def _costs(self) -> list[dict[str, Any]]:
+    def _each(self, epsilon: Callable[[Unit, int], float]) -> list[dict[str, Any]]:
         """ε in both units, for every weight that teachers have."""
-        spent, bought = self.budget.spent, self.labelled.bought
         return [
             {
                 "weight": weight,
                 "teachers": int((self.weights == weight).sum()),
-                "epsilon": {unit.value: spent(self.tally, bought, unit, weight) for unit in UNITS},
+                "epsilon": {unit.value: epsilon(unit, weight) for unit in UNITS},
             }
             for weight in sorted(set(self.weights.tolist()))
         ]
@@ -169,30 +187,44 @@ def table(outcomes: Whole) -> str:
     return file.getvalue()
 
 
+def summary(figures: Mapping[str, Any]) -> list[str]:
+    """What a terminal shows: first the promise, then what was realised."""
+    promised, realised = figures["promised"], figures["realised"]
+    at = f"at δ = {promised['delta']:g}"
+    lines = [f"{'budget':<22} ε = {promised['epsilon']:g} {at}, {promised['unit']}"]
+    for name, costs in (("worst case", promised["worst"]), ("realised", realised["costs"])):
+        if costs is realised["costs"]:
+            lines.append("realised: private, depends on the votes, guarantees nothing")
+            lines += [f"{each:<22} {realised[each]}" for each in ("asked", "answered", "end")]
+        for cost in costs:
+            whose = f"weight {cost['weight']}, " if len(costs) > 1 else ""
+            for unit, epsilon in cost["epsilon"].items():
+                lines.append(f"{name:<22} ε = {epsilon:.4g} {at}, {whose}{unit}")
+    if realised["as_printed"] is not None:
+        lines.append(f"{'as printed':<22} {realised['as_printed']:.4g}; does not hold")
+    return lines
+
+
 def report(figures: Mapping[str, Any]) -> str:
     """Markdown: what came of it, what it cost, who saw what, and whose word each number is."""
-    budget, words = figures["budget"], {unit.value: said for unit, said in UNIT_WORDS.items()}
+    promised, realised = figures["promised"], figures["realised"]
     lines = [
-        f"# {figures['answered']} answers from {figures['teachers']} teachers",
+        f"# {realised['answered']} answers from {figures['teachers']} teachers",
         "",
-        f"{figures['asked']} of {figures['queries']} queries were asked about, by "
-        f"{figures['mechanism']}, {figures['tally']} tally; {figures['end']}.",
+        f"{realised['asked']} of {figures['queries']} queries were asked about, by "
+        f"{figures['mechanism']}, {figures['tally']} tally; {realised['end']}.",
         "",
-        "## What it cost",
-        f"By the noise alone, whatever the votes are, at δ = {budget['delta']:g}:",
+        "## What is promised",
+        *_promised(promised),
         "",
-        "| teachers | weight | ε where " + " | ε where ".join(words.values()) + " |",
-        "|---|---|---|---|",
-    ]
-    for cost in figures["costs"]:
-        cells = " | ".join(f"{cost['epsilon'][unit]:.4g}" for unit in words)
-        lines.append(f"| {cost['teachers']} | {cost['weight']} | {cells} |")
-    lines += [
-        *_claimed(figures),
+        "## What was realised, and is private",
+        "What was asked and answered, by the noise alone. **It depends on the votes and guarantees "
+        "nothing**: it is for those alone who have all answers, and what is to be published is the "
+        f"promise, or a cost with noise (`--votes-cost`). At δ = {promised['delta']:g}:",
+        "",
+        *_table(realised["costs"]),
+        *_claimed(realised),
         *_dependent(figures),
-        "",
-        f"The budget was ε = {budget['epsilon']:g}, where {words[budget['unit']]}. When to stop "
-        "was decided by these costs alone, so it tells nothing of the votes.",
         "",
         "## Who saw what",
         *(f"- {sentence}" for sentence in figures["sees"]),
@@ -205,6 +237,32 @@ def report(figures: Mapping[str, Any]) -> str:
         "",
     ]
     return "\n".join(lines)
+
+
+def _promised(promised: Mapping[str, Any]) -> list[str]:
+    """What holds whatever the votes are: the same text for all votes on as many queries."""
+    words = UNIT_WORDS[Unit(promised["unit"])]
+    return [
+        f"The budget: ε = {promised['epsilon']:g} at δ = {promised['delta']:g}, where {words}.",
+        "",
+        f"The worst case, if the votes are such that {promised['queries']} queries, or as many as "
+        "the budget has room for, are asked and answered in the dearest way:",
+        "",
+        *_table(promised["worst"]),
+    ]
+
+
+def _table(costs: Sequence[Mapping[str, Any]]) -> list[str]:
+    return [
+        "| teachers | weight | ε where " + " | ε where ".join(UNIT_WORDS.values()) + " |",
+        "|---|---|---|---|",
+        *(
+            f"| {cost['teachers']} | {cost['weight']} | "
+            + " | ".join(f"{cost['epsilon'][unit.value]:.4g}" for unit in UNIT_WORDS)
+            + " |"
+            for cost in costs
+        ),
+    ]
 
 
 def _claimed(figures: Mapping[str, Any]) -> list[str]:
@@ -225,6 +283,7 @@ def _dependent(figures: Mapping[str, Any]) -> list[str]:
     one_way = "" if published["method"] == "exact" else ", in one direction (Theorem 6)"
     return [
         "",
+        "## What may be published of what the votes cost",
         f"By the votes that there were{one_way}, where a teacher is replaced: ε = "
         f"{published['epsilon']:.4g} at the order {published['order']:.3g}. Such a cost is private "
         "itself. This one has noise of smooth sensitivity, may be too small by chance, and pays "
@@ -243,8 +302,7 @@ def _doubts(figures: Mapping[str, Any]) -> list[str]:
     ]
     if figures["answers_in_doubt"] is not None:
         said.append(
-            f"{figures['answers_in_doubt']} of the {figures['answered']} answers have no larger "
-            "lead in the noisy counts"
+            f"{figures['answers_in_doubt']} of all answers have no larger lead in the noisy counts"
         )
     if figures["passes_by_chance"] is not None:
         said.append(
@@ -258,7 +316,7 @@ def _sources(figures: Mapping[str, Any]) -> list[str]:
     said = [
         "ε is worked out here from the noise and from what one teacher can change; it holds if "
         "teachers learned from data of their own, none of which two of them share",
-        f"that there are {figures['budget']['records']} records, and which they are, is the "
+        f"that there are {figures['promised']['records']} records, and which they are, is the "
         "operator's word",
         "answers are what the teachers' votes say after noise; nobody checked them against a truth",
     ]

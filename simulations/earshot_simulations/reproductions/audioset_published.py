@@ -21,6 +21,8 @@ from earshot_simulations.reproductions.audioset_students import (
     SOUND,
     TEACHERS,
     Lesson,
+    ensemble_of,
+    promised,
     taught,
 )
 from earshot_simulations.reproductions.audioset_work import Work
@@ -42,20 +44,22 @@ def publish(work: Work, table: Sequence[Row], path: Path) -> None:
         InvalidParametersError: students are linear, which no such file holds.
     """
     best, _ = best_value(table)
+    # A card is published: its ε must not depend on how many queries there were until enough passed.
     setting = str(best["th_e"]), str(best["th_c"])
     lesson = Lesson(SOUND, setting, int(best["samples"]))
     given, student, mixed = taught(work.study, work.teaching, lesson, work.reported[0])
+    ensemble = ensemble_of(work.study, work.teaching, work.reported[0])
     if not isinstance(student, Tagger):
         raise InvalidParametersError("teachers: only networks can be published, not linear ones")
     mechanism = (
         f"votes of {TEACHERS} teachers against a threshold ({' + '.join(filter(None, setting))}), "
         f"their {MOST} largest outputs each, noise of variance {NOISE:g} per teacher"
         + (f", check {CHECK_NOISE:g}" if setting[1] else "")
-        + f", {given.asked:,} queries asked; holds of noise that is secret, which a simulation's "
-        "is not"
+        + f", of {len(ensemble.cut):,} queries the first {lesson.samples:,} that are answered, "
+        "whichever those are; holds of noise that is secret, which a simulation's is not"
     )
     cost = Cost(
-        epsilon=float(given.costs["replaced"]),
+        epsilon=float(promised(lesson, ensemble)["replaced"]),
         delta=DELTA,
         unit=Unit.REPLACED_PHONE,
         mechanism=mechanism,

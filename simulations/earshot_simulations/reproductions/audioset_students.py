@@ -82,7 +82,7 @@ class Answers:
         asked: queries from the first on.
         numbers: of those that were answered, int64 (answers,).
         named: of those, bool (answers, labels).
-        costs: ε by the names of columns.
+        costs: ε by the names of columns; of what was asked and answered, so not to be promised.
     """
 
     asked: int
@@ -147,11 +147,20 @@ def _costs(lesson: Lesson, ensemble: Ensemble, asked: int, passed: NDArray[np.bo
         claimed = muschiol.claim(own, ensemble.votes[:asked], passed)
         found: Row = {"claimed": claimed.dependent, "claimed_independent": claimed.independent}
         return found | {"q": claimed.q}
+    return _of_noise(lesson, ensemble, asked, int(passed.sum()))
+
+
+def promised(lesson: Lesson, ensemble: Ensemble) -> Row:
+    """ε of a lesson of rules that hold, whatever the votes: of all queries, and its answers."""
+    return _of_noise(lesson, ensemble, len(ensemble.cut), lesson.samples)
+
+
+def _of_noise(lesson: Lesson, ensemble: Ensemble, asked: int, answered: int) -> Row:
     own_voting = voting(lesson.setting, NOISE, CHECK_NOISE, ensemble.teachers)
-    found = {}
+    found: Row = {}
     for column, unit in (("left_out", Unit.PHONE), ("replaced", Unit.REPLACED_PHONE)):
         each = threshold_divergences(own_voting, ensemble.cut[:1], ORDERS, Method.INDEPENDENT, unit)
-        total = asked * each.asked[0] + int(passed.sum()) * each.answered[0]
+        total = asked * each.asked[0] + answered * each.answered[0]
         found[column] = epsilon(total, ORDERS, muschiol.DELTA)[0]
     return found
 
@@ -164,7 +173,7 @@ def taught(
     Raises:
         InvalidParametersError: nothing was answered.
     """
-    given = answers(lesson, _ensemble(study, teaching, seed), seed)
+    given = answers(lesson, ensemble_of(study, teaching, seed), seed)
     school = _school(study, teaching, seed)
     queries = school.material.queries.rows(given.numbers)
     student = school.taught(queries.power(), given.named.astype(np.int8), seed)
@@ -225,7 +234,7 @@ def beside(study: Study, teaching: Teaching, seed: int) -> Iterator[Row]:
 
 
 @lru_cache(maxsize=1)
-def _ensemble(study: Study, teaching: Teaching, seed: int) -> Ensemble:
+def ensemble_of(study: Study, teaching: Teaching, seed: int) -> Ensemble:
     """One process teaches many students of one seed."""
     asked = prepared(study, TEACHERS, seed, teaching).queries
     return Ensemble.of(asked.probabilities, asked.truth)

@@ -277,8 +277,9 @@ mean over seeds. What was asked pays for its check, what was answered for its an
 {markdown_table(rows, columns)}
 
 - **theirs**: as printed, where the figure is at hand.
-- **{SOUND}**: by the noise alone, converted by Canonne, Kamath and Steinke (2020): the only figure
-  here that may be shown without further noise.
+- **{SOUND}**: by the noise alone, of what was asked until there were so many answers, converted by
+  Canonne, Kamath and Steinke (2020). Beside the answers it tells nothing; but how many queries that
+  took depends on the votes, so what may be promised is a budget at which it stops.
 - **{THEIRS}**: Theorem 6 and R + ln(1/δ)/(λ − 1), as the paper; it depends on the votes, so it is
   secret itself, and it bounds the divergence of these votes from neighbours' alone.
 - **{SANITIZED}**: the same with what its release costs by smooth sensitivity, in the mean

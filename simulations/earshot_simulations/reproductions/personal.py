@@ -76,8 +76,8 @@ After Table {"6.4" if name == "mnist" else "6.5"} of Mühl (2021), on {name}:
   of upsampling with more than two classes the answers by the noise alone, for several votes of one
   owner may move to several classes and no proof says which move is worst. It looks at votes, so
   where it stopped is private itself.
-- *ours_public*: by the noise alone, which may be published and may stop. *closed_form*: the ratio
-  of labels by the noise alone, times the baseline by their accounting.
+- *ours_public*: by the noise alone, which looks at answers alone and may stop. *closed_form*: the
+  ratio of labels by the noise alone, times the baseline by their accounting.
 - A teacher that vanishes pays when it votes, and all is stopped when the *first* owner's budget is
   spent, not when a group's mean is. No owner of any cell spent more than its own budget: the
   columns *most_spent* have the worst one's ε by their accounting.

@@ -30,7 +30,7 @@ class Accounting(enum.StrEnum):
     SOUND = "sound"
     """Exact laws of outcomes in both directions, of checks and answers; the tight conversion."""
     PUBLIC = "public"
-    """By the noise alone: it does not look at votes, so it may be published, and may stop."""
+    """By the noise alone: it looks at answers, not at votes, so it may stop."""
 
 
 @dataclass(frozen=True)

@@ -36,7 +36,8 @@ class Method(enum.StrEnum):
     """How divergences are worked out, from the dearest to the cheapest."""
 
     INDEPENDENT = "independent"
-    """By the noise alone: the only one that may be published as it is."""
+    """By the noise alone. Of queries that were fixed before, it may be published as it is; of those
+    that were answered it tells what the answers tell, and is no promise."""
     DEPENDENT = "dependent"
     """By Papernot et al., for the votes there were; private itself, see `votes.smooth`. It bounds
     the divergence of these votes from a neighbour's, not the other way round."""

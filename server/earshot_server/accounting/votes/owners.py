@@ -1,7 +1,8 @@
 """What each owner has spent, and who can still pay: nobody is asked beyond its own budget.
 
-Costs here are those of noise alone, λρ, which everybody may know. Stopping by what votes really
-cost would tell of the votes.
+Costs here are those of noise alone, λρ, of what was answered, which everybody knows who has the
+answers. Stopping by what votes really cost would tell of the votes. What an owner is promised is
+its budget; `spent` depends on the votes, by who was answered.
 """
 
 from __future__ import annotations

@@ -22,7 +22,6 @@ import numpy.typing as npt
 
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidParametersError
-from earshot_protocol.privacy.secret_noise import uniform
 from earshot_protocol.randomness import RandomBytes
 from earshot_protocol.voting.winners import ConfidentGNMax, GNMax, InteractiveGNMax
 
@@ -135,8 +134,8 @@ def participants(
     if each.ndim != 1 or not ((each >= 0) & (each <= 1)).all():
         raise InvalidParametersError("chances: must be from 0 to 1, one for every teacher")
     count = checks.whole("queries", queries, 0)
-    order = uniform((count, len(each)), random).argsort(axis=1)
-    start = uniform((count, 1), random)
+    order = _uniform((count, len(each)), random).argsort(axis=1)
+    start = _uniform((count, 1), random)
     ends = start + np.cumsum(each[order], axis=1)
     drawn = np.diff(np.floor(ends), axis=1, prepend=np.floor(start)) > 0
     found = np.empty((count, len(each)), dtype=bool)
@@ -222,3 +221,9 @@ def _of(groups: Sequence[Group]) -> tuple[Numbers, Numbers]:
         raise InvalidParametersError("groups: must be one at least")
     members = np.array([group.members for group in groups], dtype=np.float64)
     return np.array([group.epsilon for group in groups]), members / members.sum()
+
+
+def _uniform(shape: tuple[int, int], random: RandomBytes) -> Numbers:
+    """0, 2^-53, …, 1 − 2^-53, each as likely as the other."""
+    words = np.frombuffer(random(8 * math.prod(shape)), dtype="<u8") >> np.uint64(11)
+    return (words.astype(np.float64) * 2.0**-53).reshape(shape)

@@ -15,13 +15,14 @@ import numpy.typing as npt
 
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidParametersError
-from earshot_protocol.privacy import secret_noise
+from earshot_protocol.privacy import noisy_counts
 from earshot_protocol.randomness import RandomBytes
 
 Numbers = npt.NDArray[np.float64]
 
 _CELLS = 2.0**10
 """Of a published divergence, to one."""
+_LEAST = 2.0**-20
 
 
 def smooth_sensitivity(sensitivities: Numbers, beta: float) -> float:
@@ -100,23 +101,26 @@ class Release(NamedTuple):
 
     @property
     def noise(self) -> float:
-        """Deviation of the noise on the published divergence; as secret as the sensitivity."""
-        return self.sensitivity * self.deviation
+        """Deviation of the noise on the published divergence; as secret as the sensitivity.
+
+        It is `_LEAST` where there is nothing to hide, which is as smooth.
+        """
+        return max(self.sensitivity * self.deviation, _LEAST)
 
 
 def published(divergence: float, release: Release, random: RandomBytes = os.urandom) -> float:
     """R + SS·N(0, σ_s²), rounded up to a multiple of 2^-10: what may be shown of a cost.
 
-    On a grid, only which of its cells the noise falls into is published, so its floating-point
-    digits give nothing away. It can be smaller than R, even negative; what was spent is this and
-    `Release.divergence`, at this order.
+    Noise is in exact steps, smaller by far than those that are published: in each of these it falls
+    nearly as often as real-valued noise would (`noisy_counts.ODDS`). What is shown can be smaller
+    than R, even negative; what was spent is this and `Release.divergence`, at this order.
 
     Args:
         divergence: R of the votes there were.
         release: how.
         random: source of bytes; a seeded one belongs in simulations only.
     """
-    noisy = divergence + release.noise * float(secret_noise.normal(1, random)[0])
+    noisy = float(noisy_counts.with_normal(np.array(divergence), release.noise, random))
     return math.ceil(noisy * _CELLS) / _CELLS
 
 
