@@ -7,7 +7,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.privacy.mechanisms import BallotSum, SumMechanism, Unit
+from earshot_simulations.auditing import power
+from earshot_simulations.auditing.crowds import audit_crowds, shares_of
 from earshot_simulations.auditing.findings import EXACT, Check, Finding, Method, Result, Role
 from earshot_simulations.auditing.laws import Law, Sampler, share_law
 from earshot_simulations.auditing.losses import Losses, composed, shifted
@@ -43,7 +46,7 @@ def difference_loss(law: Law, difference: Vector, step: float = STEP) -> Losses:
 
 
 def audit_ballots(
-    step: str, mechanism: BallotSum, differences: Differences, phones: int
+    step: str, mechanism: BallotSum, differences: Differences, parameters: Parameters
 ) -> Iterator[Result]:
     """One vote or histogram: with exactly n' shares of noise, and with those of all phones.
 
@@ -51,8 +54,9 @@ def audit_ballots(
         step: the private step.
         mechanism: of the vote.
         differences: of neighbours, as phones' own code makes them.
-        phones: n.
+        parameters: of the phase.
     """
+    yield audit_crowds(BALLOT_SUM, step, parameters)
     case = f"{step}, ε = {mechanism.epsilon:g}, v = {mechanism.votes}"
     for unit, difference in differences.items():
         found, declared = int(np.abs(difference).sum()), mechanism.sensitivity(unit)
@@ -63,9 +67,9 @@ def audit_ballots(
             f"{found}",
             found <= declared,
             "ballots of small data sets and their neighbours",
+            power.EXACTLY,
         )
-    survivors = mechanism.honest_survivors
-    for shares in dict.fromkeys((survivors, phones)):
+    for shares in dict.fromkeys((shares_of(parameters), parameters.phones)):
         law = noise_law(mechanism, shares)
         for unit, difference in differences.items():
             yield vote_finding(
