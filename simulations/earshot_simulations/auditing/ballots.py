@@ -12,7 +12,7 @@ from earshot_protocol.privacy.mechanisms import BallotSum, SumMechanism, Unit
 from earshot_simulations.auditing import power
 from earshot_simulations.auditing.crowds import audit_crowds, shares_of
 from earshot_simulations.auditing.findings import EXACT, Check, Finding, Method, Result, Role
-from earshot_simulations.auditing.laws import Law, Sampler, share_law
+from earshot_simulations.auditing.laws import Law, share_law
 from earshot_simulations.auditing.losses import Losses, composed, shifted
 from earshot_simulations.auditing.neighbours import Differences, Vector
 from earshot_simulations.auditing.proofs import DELTA, finding
@@ -26,14 +26,9 @@ CONVOLVED = Method(EXACT, "exact: shares as their sampler draws them, convolved"
 @functools.lru_cache(maxsize=32)
 def noise_law(mechanism: SumMechanism, shares: int) -> Law:
     """The law of the noise that so many phones add to one entry, read from their sampler."""
-    law = share_law(sampler_of(mechanism)).times(shares)
+    law = share_law(mechanism.noise_share).times(shares)
     # Behind that, a law that was convolved by Fourier transforms holds their rounding errors alone.
     return law if law.doubt < _DOUBT else law.trimmed(law.doubt)
-
-
-def sampler_of(mechanism: SumMechanism) -> Sampler:
-    """What draws a phone's share for one entry."""
-    return mechanism.noise_share
 
 
 def difference_loss(law: Law, difference: Vector, step: float = STEP) -> Losses:

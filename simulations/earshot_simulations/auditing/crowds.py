@@ -20,25 +20,25 @@ from earshot_simulations.auditing.findings import Check, Role
 from earshot_simulations.auditing.laws import share_law
 
 _SHORT = 1e-6
-"""Of the declared variance: what rounding may take from it."""
+"""The share of the declared variance that rounding may take."""
 _CROWDS = ((100, 0.25, 0.05, 100), (500, 0.05, 0.05, 500), (1001, 0.1, 0.07, 800))
 """n, ρ, γ and the most phones that are counted on, beside those of the audited phases."""
 
 
 def least_shares(phones: int, dropout: float, corrupted: float) -> int:
-    """⌈(1 − ρ − γ) n⌉, exactly."""
+    """Work out ⌈(1 − ρ − γ) n⌉, exactly."""
     stay = 1 - Fraction(str(float(dropout))) - Fraction(str(float(corrupted)))
     return math.ceil(stay * phones)
 
 
 def shares_of(parameters: Parameters) -> int:
-    """How many phones of a phase are counted on: never more than its `noise_crowd`."""
+    """Count the phones whose noise is counted on: never more than a phase's `noise_crowd`."""
     honest = least_shares(parameters.phones, parameters.dropout, parameters.corrupted)
     return min(honest, parameters.noise_crowd)
 
 
 def audit_crowds(subject: str, step: str, parameters: Parameters) -> Check:
-    """The noise of one sum, in the phase's own crowd and in some others.
+    """Check the noise of one sum, in the phase's own crowd and in some others.
 
     Args:
         subject: what is audited, by the name that selects it.
@@ -56,7 +56,7 @@ def audit_crowds(subject: str, step: str, parameters: Parameters) -> Check:
 def noise_check(
     subject: str, case: str, sums: Mapping[int, SumMechanism], role: Role = Role.PRODUCT
 ) -> Check:
-    """Whether sums have the variance that is accounted for, when n' phones add their noise.
+    """Check that sums have the variance that is accounted for, if n' phones add their noise.
 
     Args:
         subject: what is audited, by the name that selects it.
@@ -82,7 +82,7 @@ def noise_check(
 
 
 def _declared(mechanism: SumMechanism) -> float:
-    """The variance of the noise that a phone's ledger composes."""
+    """Take the variance of the noise from the event that a phone's ledger has."""
     event: Any = mechanism.event(Unit.PHONE)
     if isinstance(event, DiscreteLaplaceSum):
         ratio = math.exp(-1 / event.scale)

@@ -24,14 +24,12 @@ from earshot_server.accounting.votes.personal import (
     weights,
 )
 from earshot_simulations.auditing.curator import HOW, budget_check, drawn, measure
-from earshot_simulations.auditing.findings import EXACT, Check, Finding, Role
+from earshot_simulations.auditing.findings import EXACT, FAULTS, Check, Finding, Role
 from earshot_simulations.auditing.findings import Method as How
 from earshot_simulations.auditing.losses import Bracket
 from earshot_simulations.auditing.proofs import DELTA, composed_finding
 from earshot_simulations.auditing.published_costs import published_cost
 from earshot_simulations.auditing.watching import replaced
-
-FAULTS = "faults"
 
 
 def curator_faults(trials: int, seed: int) -> Iterator[Finding | Check]:
@@ -108,7 +106,7 @@ def raw_cost() -> Finding:
 
 
 def local_sensitivity() -> Finding:
-    """A cost is published with noise for the votes that there were, and none for those nearby."""
+    """Publish a cost with noise for the votes that there were, and none for those nearby."""
     with replaced(releases, smooth_sensitivity=lambda local, beta: float(local[0])):
         return published_cost("exact, two classes", Role.FAULT, FAULTS)
 

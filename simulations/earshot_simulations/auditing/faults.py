@@ -227,7 +227,7 @@ def short_seeds() -> Iterator[Result]:
 
 
 def same_secrets() -> Result:
-    """Secrets of one sum again in the next: two totals under the same masks tell all."""
+    """Use the secrets of one sum again in the next: two totals under the same masks tell all."""
     drawn: list[bytes] = []
     count = itertools.count()
 

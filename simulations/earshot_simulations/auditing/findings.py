@@ -79,7 +79,7 @@ class Finding:
 
     @property
     def _limit(self) -> float:
-        """What may not be exceeded: the smaller figure of both accountants."""
+        """The smaller figure of both accountants, which may not be exceeded."""
         bounds = [bound for bound in (self.proven, self.library) if bound is not None]
         return min(bounds, default=math.inf) * (1 + _ROUNDING) + _ROUNDING
 

@@ -126,7 +126,7 @@ def shuffled_batches(seed: int) -> Iterator[Result]:
 
 
 def frequent_batches(seed: int) -> Check:
-    """Clips are sampled 5 % more often than is accounted for."""
+    """Sample clips 5 % more often than is accounted for."""
     found = rate_check(seed, Role.FAULT, 0.105)
     return replace(found, subject=FAULTS, case="clips sampled 5 % too often")
 

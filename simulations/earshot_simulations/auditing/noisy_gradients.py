@@ -40,7 +40,7 @@ _CLIPS = 1000
 _TRIED_STEPS = 4
 _LAW_STEPS = 600
 _RATE, _MANY_CLIPS = 0.1, 5000
-"""Of the batches whose rate is looked at."""
+"""Rate and clips of the batches that are counted."""
 _BLOCK = 20
 """Steps of which it is counted how often a clip is in their batches."""
 _FIT = 1e-6
@@ -196,7 +196,7 @@ def laws(seed: int, role: Role = Role.PRODUCT) -> Iterator[Check]:
 
 
 def rate_check(seed: int, role: Role = Role.PRODUCT, sampled: float = _RATE) -> Check:
-    """That clips come as often as is accounted for: neither more nor fewer of them."""
+    """Check that clips are sampled as often as is accounted for, no more and no less."""
     from earshot_models.generators.private_training import PrivateTraining
     from earshot_simulations.auditing import noisy_steps
 

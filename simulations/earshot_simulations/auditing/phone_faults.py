@@ -32,7 +32,7 @@ _POINTS, _SECURE_SUMS = _KINDS[:2]
 
 
 def phone_faults() -> Iterator[Result]:
-    """Every one of them."""
+    """Plant every one of them."""
     for name in _KINDS:
         yield from noise_for_everybody(name)
     yield second_sums_noise()
@@ -41,7 +41,7 @@ def phone_faults() -> Iterator[Result]:
 
 
 def noise_for_everybody(name: str) -> Iterator[Check]:
-    """Shares of noise for n phones, where n' of them are counted on: of every sum of a phase."""
+    """Make shares of noise for n phones where n' are counted on, in every sum of a phase."""
     parameters = PHASES[name]
     sums: dict[str, Any] = {
         part.name: part.mechanism
@@ -55,7 +55,7 @@ def noise_for_everybody(name: str) -> Iterator[Check]:
 
 
 def second_sums_noise() -> Check:
-    """A phone's noise is that of its first sum ever after: a server that subtracts sees the rest.
+    """Use the noise of a phone's first sum ever after: a server that subtracts sees the rest.
 
     It has the law that it should have in each sum.
     """
@@ -64,7 +64,7 @@ def second_sums_noise() -> Check:
 
 
 def one_stream() -> Iterator[Check]:
-    """A stream of random bytes that begins anew for every sum; and one that two phones share."""
+    """Draw noise from a stream that begins anew for every sum; and from one that phones share."""
     for words, random, check in (
         ("one stream for all sums", _anew, sums_apart),
         ("one stream for two phones", lambda number: _anew(number // 4), phones_apart),
@@ -75,14 +75,14 @@ def one_stream() -> Iterator[Check]:
 
 
 def forgetful_ledger() -> Finding:
-    """A phone that holds three times what the phase says, and pays for as many as it says."""
+    """Hold three times what the phase says, and pay for as many as it says."""
     parameters = small(PHASES[_POINTS])
 
     class Nominal(MemoryStore):
         """Keeps all that a phone hears, and counts less."""
 
         def count(self) -> int:
-            """As many as the phase says."""
+            """Count what the phase says, at most."""
             return min(super().count(), getattr(parameters, "recordings", 0))
 
     *_, of_phone = ledger(
@@ -92,7 +92,7 @@ def forgetful_ledger() -> Finding:
 
 
 def _anew(number: int) -> RandomBytes:
-    """The same bytes from the beginning, whenever some are asked for."""
+    """Give the same bytes from the beginning, whenever some are asked for."""
 
     def random(size: int) -> bytes:
         return keyed(bytes(KEY_BYTES), number)(size)

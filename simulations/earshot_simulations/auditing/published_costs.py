@@ -75,7 +75,7 @@ CASES: dict[str, tuple[Cost, Mechanism]] = {
 
 
 def audit_published_costs(draws: int, seed: int) -> Iterator[Result]:
-    """Every way to publish a cost.
+    """Audit every way to publish a cost.
 
     Args:
         draws: of what is published.
@@ -87,7 +87,7 @@ def audit_published_costs(draws: int, seed: int) -> Iterator[Result]:
 
 
 def published_cost(name: str, role: Role = Role.PRODUCT, subject: str = PUBLISHED_COSTS) -> Finding:
-    """What publishing is said to cost at its order, beside the largest divergence of neighbours."""
+    """Set the cost of publishing, at its order, beside the largest divergence of neighbours."""
     cost, mechanism = CASES[name]
     seen = {votes: _publish(cost, mechanism, votes) for votes in _all(mechanism.classes)}
     release = next(iter(seen.values())).release
@@ -112,7 +112,7 @@ def published_cost(name: str, role: Role = Role.PRODUCT, subject: str = PUBLISHE
 
 
 def divergence(one: Published, other: Published, order: float) -> float:
-    """Rényi's, of two normal laws; infinite where the first is so much wider that it has none."""
+    """Work out Rényi's divergence of two normal laws; infinite if the first is too wide."""
     s, t = one.release.noise, other.release.noise
     between = order * t**2 + (1 - order) * s**2
     if not s and not t:
@@ -124,7 +124,7 @@ def divergence(one: Published, other: Published, order: float) -> float:
 
 
 def drawn(draws: int, seed: int) -> Check:
-    """Whether what is published has the noise that was worked out, rounded up."""
+    """Check that a published cost has the noise that was worked out, and is rounded up."""
     from scipy.stats import kstest
 
     release = Release(8.0, 0.1, 3.0, 0.5, 0.0)
@@ -143,7 +143,7 @@ def drawn(draws: int, seed: int) -> Check:
 
 
 def _all(classes: int) -> Iterator[tuple[int, ...]]:
-    """Every way for the teachers to vote, each for one class, or one label."""
+    """Yield every way for the teachers to vote, each for one class, or one label."""
     for votes in itertools.product(range(_TEACHERS + 1), repeat=classes):
         if sum(votes) == _TEACHERS:
             yield votes

@@ -53,7 +53,7 @@ def audit_phases() -> Iterator[Finding]:
 
 
 def phase_losses(parameters: Parameters, unit: Unit, step: float, recordings: int = 0) -> Losses:
-    """The loss of all steps together, on a grid.
+    """Work out the loss of all steps together, on a grid.
 
     Args:
         parameters: of the phase.

@@ -38,7 +38,7 @@ def sampled_epsilon(losses: Numbers, neighbours: Numbers, delta: float) -> Brack
 
 
 def fit(law: Law, drawn: Integers) -> tuple[float, int]:
-    """Whether numbers can be of a law: the p-value of a χ² test, and over how many cells it is.
+    """Return the p-value of a χ² test of numbers against a law, and the count of its cells.
 
     Cells are as equal in probability as values allow, so that some hundred numbers are enough.
     """
@@ -52,7 +52,7 @@ def fit(law: Law, drawn: Integers) -> tuple[float, int]:
     expected = np.diff([0.0, *below[ends], 1.0])
     places = np.searchsorted(ends, (drawn - law.first).clip(0, len(below) - 1))
     observed = np.bincount(places, minlength=len(expected))
-    if expected[-1] < 1 / _CELLS:  # too few to be a cell of its own
+    if expected[-1] < 1 / _CELLS and len(expected) > 2:  # too few to be a cell of its own
         expected, observed = (
             np.append(each[:-2], each[-2:].sum()) for each in (expected, observed)
         )

@@ -51,7 +51,7 @@ class Randomness:
     locks: list[bytes] = field(default_factory=list)
 
     def add(self, other: Randomness) -> None:
-        """Take what another sum asked for, too."""
+        """Take in the randomness of another sum."""
         for name, found in vars(other).items():
             getattr(self, name).extend(found)
 

@@ -25,7 +25,7 @@ from earshot_simulations.auditing.findings import SAMPLED, Check, Method, Result
 from earshot_simulations.auditing.laws import Law, Numbers
 from earshot_simulations.auditing.neighbours import Vector
 from earshot_simulations.auditing.proofs import DELTA, composed_finding
-from earshot_simulations.auditing.sampling import CONFIDENCE, sampled_epsilon
+from earshot_simulations.auditing.sampling import CONFIDENCE, fit, sampled_epsilon
 from earshot_simulations.pate.federated import Federated
 from earshot_simulations.pate.interface import Kind, Purchase, Whole
 from earshot_simulations.pate.mechanisms import UNITS, Mechanism, Name
@@ -35,7 +35,6 @@ TALLIES = "teachers-votes"
 QUERIES = 200
 _STEP = 2e-4
 _AT_ONCE = 2**14
-_LEAST_EXPECTED = 20
 _FIT = 1e-6
 """Below which p a fit is refused: one audit in a million is wrong for each."""
 _DEVIATIONS = 5.0
@@ -174,18 +173,7 @@ def _log(law: Law, values: Whole) -> Numbers:
 
 
 def _fits(case: str, law: Law, noise: Whole) -> Check:
-    """A χ² test, values pooled until twenty are expected."""
-    from scipy import stats
-
-    expected = law.masses * len(noise)
-    inner = np.flatnonzero(expected >= _LEAST_EXPECTED)
-    low, high = int(inner[0]), int(inner[-1])
-    pooled = np.clip(noise - law.first, low, high) - low
-    observed = np.bincount(pooled, minlength=high - low + 1)
-    cells = expected[low : high + 1].copy()
-    cells[0] += expected[:low].sum()
-    cells[-1] += expected[high + 1 :].sum()
-    found = float(stats.chisquare(observed, cells * len(noise) / cells.sum()).pvalue)
+    found, cells = fit(law, noise)
     return Check(
         TALLIES,
         case,
@@ -193,14 +181,14 @@ def _fits(case: str, law: Law, noise: Whole) -> Check:
         f"p = {found:.2g}",
         found >= _FIT,
         f"χ² test of {len(noise)} entries",
-        power.of_fit(high - low + 1, len(noise), _FIT),
+        power.of_fit(cells, len(noise), _FIT),
     )
 
 
 def reused_noise(
     draws: int, seed: int, noise: Source, role: Role, whose: str = "their own noise"
 ) -> Check:
-    """Whether a sum's noise is one that the sum before it had, as all sums are published.
+    """Check that no sum's noise is one that another sum had, as all sums are published.
 
     Args:
         draws: queries, in two sums of votes and two of a check.
@@ -236,7 +224,7 @@ def one_stream(key: bytes, *names: object) -> RandomBytes:
 
 
 def same_blocks(key: bytes, *names: object) -> RandomBytes:
-    """A planted fault: what a teacher draws does not depend on which queries a sum is of."""
+    """Plant a fault: a teacher draws the same whatever queries a sum is about."""
     return keyed(key, names[0], *names[2:])
 
 

@@ -1,6 +1,6 @@
 """Whole phones through whole phases: the noise of all their sums, and what their ledgers say.
 
-Phones as they come, with their own randomness, take part in real phases with real cryptography, one
+Phones with their own randomness take part in real phases with real cryptography, one
 after the other. Every other phone has heard nothing, so what it adds to a sum is noise and no more:
 that must have the law which is accounted for, and no two sums or phones may have it in common, or a
 server that subtracts knows the rest. The other phones hold more recordings than the phase says, and
@@ -51,16 +51,17 @@ from earshot_simulations.auditing.sampling import fit
 from earshot_simulations.engine.interface import AGREES, HeardPoints
 
 WHOLE_PHONES = "whole-phones"
-REPEATED = 2
+_REPEATED = 2
 """Phases that the same phones take part in."""
 _PHONES, _DROPOUT = 12, 0.25
+_QUIET, _HOLDING = range(0, _PHONES, 2), range(1, _PHONES, 2)
 _ENTRIES = 400
-"""Of a sum, where a phase may have as many as it likes: two phones' noise is told apart by them."""
+"""Numbers of a sum, where a phase has a choice: the more, the better noise is told apart."""
 _MORE = 3
 """Times the recordings that a phase says a phone holds."""
 _SOME = 12
 _CELLS = 2**14
-"""Of a grid of losses, to the ε that a ledger has."""
+"""Cells of a grid of losses, up to the ε that a ledger has."""
 _UNLIKELY = 1e-9
 _DEVIATIONS = 6.0
 _ALARM = 2e-9
@@ -72,7 +73,7 @@ Whole = npt.NDArray[np.int64]
 
 @dataclass(frozen=True)
 class Crowd:
-    """Phones as they come; what planted faults change of them.
+    """Phones as apps open them; what planted faults change of them.
 
     Attributes:
         store: keeps what a phone hears.
@@ -87,7 +88,7 @@ class Crowd:
 
 @dataclass
 class Played:
-    """What was seen of phones in phases of one kind.
+    """Phones in phases of one kind, as they were seen.
 
     Attributes:
         parameters: of the phases.
@@ -105,15 +106,12 @@ class Played:
 
     @property
     def noise(self) -> list[Whole]:
-        """Of the phones that heard nothing in each sum, (phones, entries)."""
+        """In each sum, what the phones add that heard nothing: int64 (phones, entries)."""
         return [np.stack([given[each] for each in _QUIET]) for given in self.inputs.values()]
 
 
-_QUIET, _HOLDING = range(0, _PHONES, 2), range(1, _PHONES, 2)
-
-
 def audit_whole_phones(names: Iterable[str] = PHASES) -> Iterator[Result]:
-    """Phases of every kind.
+    """Audit phases of every kind.
 
     Args:
         names: of the phases.
@@ -127,7 +125,7 @@ def audit_whole_phones(names: Iterable[str] = PHASES) -> Iterator[Result]:
 
 
 def small(parameters: Parameters) -> Parameters:
-    """A phase like this of few phones, whose sums have many entries, and whose ε is measurable."""
+    """Make a phase like this of few phones, many entries to a sum, and an ε that is measurable."""
     names = tuple(f"place {number}" for number in range(min(_ENTRIES, LARGEST_LABELS)))
     noise = noises(2.0, DELTA, samples=_ENTRIES)
     many: dict[str, dict[str, Any]] = {
@@ -162,7 +160,7 @@ def play(parameters: Parameters, crowd: Crowd | None = None) -> Played:
     summation = _watched(seen, crowd.reuses)
     for number in range(_PHONES):
         seen.phones[number] = _phone(seen, number, crowd, summation)
-    for _ in range(REPEATED):
+    for _ in range(_REPEATED):
         coordinator = Coordinator.start(
             MemoryPhaseStore(), _Found(), parameters, 0.0, summation=summation
         )
@@ -179,11 +177,11 @@ def play(parameters: Parameters, crowd: Crowd | None = None) -> Played:
 
 
 def noise_law(name: str, seen: Played, role: Role = Role.PRODUCT) -> Check:
-    """Whether quiet phones add what n' phones make the declared noise of: n' by the audit."""
+    """Check that quiet phones add their share of the declared noise, n' being the audit's own."""
     shares, plan = shares_of(seen.parameters), seen.parameters.plan()
     sums = [part.mechanism for part in plan.parts if isinstance(part, SecureSum)]
     drawn: dict[Any, list[Whole]] = defaultdict(list)
-    for mechanism, noise in zip(REPEATED * sums, seen.noise, strict=True):
+    for mechanism, noise in zip(_REPEATED * sums, seen.noise, strict=True):
         drawn[replace(mechanism, honest_survivors=shares)].append(noise.ravel())  # type: ignore[type-var]
     fits = [fit(share_law(each.noise_share), np.concatenate(drawn[each])) for each in drawn]
     worst, least = min(fits), min(sum(map(len, each)) for each in drawn.values())
@@ -193,14 +191,14 @@ def noise_law(name: str, seen: Played, role: Role = Role.PRODUCT) -> Check:
         f"noise of one of n' = {shares} phones (p ≥ {_UNLIKELY:g})",
         f"p = {worst[0]:.2g}",
         worst[0] >= _UNLIKELY,
-        f"χ² tests, {REPEATED} phases of {_PHONES} real phones, {least} numbers or more",
+        f"χ² tests, {_REPEATED} phases of {_PHONES} real phones, {least} numbers or more",
         power.of_fit(worst[1], least, _UNLIKELY),
         role,
     )
 
 
 def sums_apart(name: str, seen: Played, role: Role = Role.PRODUCT) -> Check:
-    """Whether a phone's noise in one sum tells anything of its noise in another."""
+    """Check that a phone's noise in one sum tells nothing of its noise in another."""
     pairs = [
         _together(one[:, :entries], other[:, :entries])
         for one, other in itertools.combinations(seen.noise, 2)
@@ -210,7 +208,7 @@ def sums_apart(name: str, seen: Played, role: Role = Role.PRODUCT) -> Check:
 
 
 def phones_apart(name: str, seen: Played, role: Role = Role.PRODUCT) -> Check:
-    """Whether a phone's noise tells anything of another's in the same sum."""
+    """Check that a phone's noise tells nothing of another's in the same sum."""
     pairs = [
         _together(noise[[one]], noise[[other]])
         for noise in seen.noise
@@ -220,7 +218,7 @@ def phones_apart(name: str, seen: Played, role: Role = Role.PRODUCT) -> Check:
 
 
 def ledger(name: str, seen: Played, role: Role = Role.PRODUCT) -> Iterator[Finding]:
-    """What a phone's ledger has of one phase, beside what the phase tells of all that it holds."""
+    """Set what a phase tells of all that a phone holds beside what the ledger has of the phase."""
     kept = seen.phones[_HOLDING[0]].ledger
     for unit in LEDGER_UNITS:
         expenses = kept.expenses_of(unit, phase=seen.phases[-1])
@@ -239,7 +237,7 @@ def ledger(name: str, seen: Played, role: Role = Role.PRODUCT) -> Iterator[Findi
 
 
 def _together(one: Whole, other: Whole) -> tuple[float, int]:
-    """Spearman's correlation in deviations, over all rows; and of how many numbers it is."""
+    """Return Spearman's correlation over all rows, in deviations; and the count of its numbers."""
     from scipy.stats import rankdata
 
     scores = [rankdata(each, axis=1) - (each.shape[1] + 1) / 2 for each in (one, other)]
@@ -265,7 +263,7 @@ def _apart(case: str, pairs: list[tuple[float, int]], role: Role) -> Check:
 
 
 def _phone(seen: Played, number: int, crowd: Crowd, summation: Summation) -> Phone:
-    """One that has heard nothing, or more than the phase says."""
+    """Make a phone that has heard nothing, or more than the phase says."""
     parameters = seen.parameters
     dimensions = 2 if parameters.reads is None else parameters.reads.dimensions
     generator = np.random.default_rng(number)
@@ -283,7 +281,7 @@ def _phone(seen: Played, number: int, crowd: Crowd, summation: Summation) -> Pho
 
 
 def _watched(seen: Played, reuses: bool) -> Summation:
-    """The summation of all phones, which notes what they put in."""
+    """Make the summation of all phones, which notes what they put in."""
     first: dict[int, Whole] = {}
 
     class Noting(Participant):
