@@ -129,7 +129,7 @@ def test_a_planted_fault_that_is_not_seen_fails() -> None:
     assert not finding(role=Role.FAULT).passed
     assert finding(role=Role.FAULT).verdict == "MISSED"
     assert finding(role=Role.FAULT, measured=Bracket(1.01, 1.02)).verdict == "caught"
-    check = Check("secure-sum", "seeds", "32 bytes", "32", True, "", Role.FAULT)
+    check = Check("secure-sum", "seeds", "32 bytes", "32", True, "", "", Role.FAULT)
     assert not check.passed
     assert replace(check, held=bool(np.False_)).passed
 
@@ -279,7 +279,7 @@ def test_a_narrow_terminal_cuts_no_number_and_no_verdict(
 ) -> None:
     monkeypatch.setenv("COLUMNS", "80")
     shown = finding(claimed=12345.6, proven=12345.6, measured=Bracket(9876.5, 9876.5))
-    check = Check("secure-sum", "seeds", "32 bytes of everything", "4 bytes", False, "")
+    check = Check("secure-sum", "seeds", "32 bytes of everything", "4 bytes", False, "", "")
     writing.show([shown, finding(role=Role.PRINTED, unit="replaced teacher"), check])
     printed = capsys.readouterr().out
     assert max(map(len, printed.splitlines())) <= 80

@@ -14,6 +14,7 @@ from dataclasses import replace
 
 import numpy as np
 
+from earshot_simulations.auditing import power
 from earshot_simulations.auditing.attacked_pate_gans import Recipe, pate_gan, warmed_up
 from earshot_simulations.auditing.findings import (
     FAULTS,
@@ -71,6 +72,7 @@ def audit_generators(seed: int) -> Iterator[Result]:
         f"ε ≥ {report.power:.2f} in the same {_TRIALS} trials",
         report.power > EPSILON,
         f"{len(ATTACKS)} attacks, {report.coins} coins guessed",
+        power.EXACTLY,
     )
 
 
@@ -150,6 +152,7 @@ def attack_finding(words: str, report: Report, role: Role = Role.PRODUCT) -> Fin
             f"attacks on samples alone, {report.coins} coins guessed of generators",
             report.trials,
             report.confidence,
+            "a generator that gives every clip away",
         ),
         role,
     )

@@ -7,9 +7,12 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.privacy.mechanisms import BallotSum, SumMechanism, Unit
+from earshot_simulations.auditing import power
+from earshot_simulations.auditing.crowds import audit_crowds, shares_of
 from earshot_simulations.auditing.findings import EXACT, Check, Finding, Method, Result, Role
-from earshot_simulations.auditing.laws import Law, Sampler, share_law
+from earshot_simulations.auditing.laws import Law, share_law
 from earshot_simulations.auditing.losses import Losses, composed, shifted
 from earshot_simulations.auditing.neighbours import Differences, Vector
 from earshot_simulations.auditing.proofs import DELTA, finding
@@ -23,14 +26,9 @@ CONVOLVED = Method(EXACT, "exact: shares as their sampler draws them, convolved"
 @functools.lru_cache(maxsize=32)
 def noise_law(mechanism: SumMechanism, shares: int) -> Law:
     """The law of the noise that so many phones add to one entry, read from their sampler."""
-    law = share_law(sampler_of(mechanism)).times(shares)
+    law = share_law(mechanism.noise_share).times(shares)
     # Behind that, a law that was convolved by Fourier transforms holds their rounding errors alone.
     return law if law.doubt < _DOUBT else law.trimmed(law.doubt)
-
-
-def sampler_of(mechanism: SumMechanism) -> Sampler:
-    """What draws a phone's share for one entry."""
-    return mechanism.noise_share
 
 
 def difference_loss(law: Law, difference: Vector, step: float = STEP) -> Losses:
@@ -43,7 +41,7 @@ def difference_loss(law: Law, difference: Vector, step: float = STEP) -> Losses:
 
 
 def audit_ballots(
-    step: str, mechanism: BallotSum, differences: Differences, phones: int
+    step: str, mechanism: BallotSum, differences: Differences, parameters: Parameters
 ) -> Iterator[Result]:
     """One vote or histogram: with exactly n' shares of noise, and with those of all phones.
 
@@ -51,8 +49,9 @@ def audit_ballots(
         step: the private step.
         mechanism: of the vote.
         differences: of neighbours, as phones' own code makes them.
-        phones: n.
+        parameters: of the phase.
     """
+    yield audit_crowds(BALLOT_SUM, step, parameters)
     case = f"{step}, ε = {mechanism.epsilon:g}, v = {mechanism.votes}"
     for unit, difference in differences.items():
         found, declared = int(np.abs(difference).sum()), mechanism.sensitivity(unit)
@@ -63,9 +62,9 @@ def audit_ballots(
             f"{found}",
             found <= declared,
             "ballots of small data sets and their neighbours",
+            power.EXACTLY,
         )
-    survivors = mechanism.honest_survivors
-    for shares in dict.fromkeys((survivors, phones)):
+    for shares in dict.fromkeys((shares_of(parameters), parameters.phones)):
         law = noise_law(mechanism, shares)
         for unit, difference in differences.items():
             yield vote_finding(

@@ -43,6 +43,7 @@ from earshot_simulations.auditing.plans import (
 )
 from earshot_simulations.auditing.printed import audit_printed
 from earshot_simulations.auditing.printed_scale import audit_printed_scale
+from earshot_simulations.auditing.published_costs import PUBLISHED_COSTS, audit_published_costs
 from earshot_simulations.auditing.routes import WHOLE_PHASES, audit_phases
 from earshot_simulations.auditing.runs import PRIVATE_RUNS
 from earshot_simulations.auditing.samplers import SAMPLERS, audit_samplers
@@ -52,6 +53,7 @@ from earshot_simulations.auditing.sum_secrets import SECURE_SUM, audit_secrets
 from earshot_simulations.auditing.tallies import TALLIES, audit_tallies
 from earshot_simulations.auditing.vectors import VECTOR_SUM
 from earshot_simulations.auditing.votes import VOTE_SUM
+from earshot_simulations.auditing.whole_phones import WHOLE_PHONES, audit_whole_phones
 
 USUAL = Effort(trials=4000, draws=20_000, seed=0)
 THOROUGH = Effort(trials=100_000, draws=1_000_000, seed=0)
@@ -118,7 +120,9 @@ SUBJECTS: dict[str, Callable[[Effort], Iterator[Result]]] = {
     CURATOR: lambda effort: audit_curator(effort.trials, effort.seed),
     TRAINING: lambda effort: audit_training(5 * effort.draws, effort.seed),
     ATTACKED: lambda effort: audit_generators(effort.seed),
+    PUBLISHED_COSTS: lambda effort: audit_published_costs(effort.draws, effort.seed),
     WHOLE_PHASES: lambda effort: audit_phases(),
+    WHOLE_PHONES: lambda effort: audit_whole_phones(),
     SAMPLERS: lambda effort: audit_samplers(effort.draws, effort.seed),
     SECURE_SUM: lambda effort: audit_secrets(),
     PRINTED: _printed,

@@ -22,6 +22,7 @@ from earshot_server.accounting.votes.costs import query_divergences as divergenc
 from earshot_server.accounting.votes.outcomes import log_winning
 from earshot_server.accounting.votes.owners import OwnersAccount
 from earshot_server.accounting.votes.personal import Group, weights
+from earshot_simulations.auditing import power
 from earshot_simulations.auditing.findings import EXACT, Check, Finding, Role
 from earshot_simulations.auditing.findings import Method as How
 from earshot_simulations.auditing.laws import Numbers
@@ -259,5 +260,6 @@ def budget_check(
         f"{worst:.3g} of it at most",
         worst <= 1.001,  # a grid of orders against the best of all
         "every query's check and answer by the weights that were cast, composed anew",
+        f"{power.EXACTLY} beyond .1 %",
         role,
     )

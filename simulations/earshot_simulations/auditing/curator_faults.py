@@ -15,6 +15,7 @@ from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.privacy.noisy_counts import with_normal
 from earshot_protocol.randomness import RandomBytes
 from earshot_protocol.voting.winners import NONE, ConfidentGNMax
+from earshot_server.accounting.votes import releases
 from earshot_server.accounting.votes.costs import Method, event, query_divergences, spent_epsilon
 from earshot_server.accounting.votes.personal import (
     Group,
@@ -23,12 +24,12 @@ from earshot_server.accounting.votes.personal import (
     weights,
 )
 from earshot_simulations.auditing.curator import HOW, budget_check, drawn, measure
-from earshot_simulations.auditing.findings import EXACT, Check, Finding, Role
+from earshot_simulations.auditing.findings import EXACT, FAULTS, Check, Finding, Role
 from earshot_simulations.auditing.findings import Method as How
 from earshot_simulations.auditing.losses import Bracket
 from earshot_simulations.auditing.proofs import DELTA, composed_finding
-
-FAULTS = "faults"
+from earshot_simulations.auditing.published_costs import published_cost
+from earshot_simulations.auditing.watching import replaced
 
 
 def curator_faults(trials: int, seed: int) -> Iterator[Finding | Check]:
@@ -41,6 +42,7 @@ def curator_faults(trials: int, seed: int) -> Iterator[Finding | Check]:
     yield reused_noise(trials, seed)
     yield unpaid_check()
     yield raw_cost()
+    yield local_sensitivity()
     yield rounded_weights()
 
 
@@ -101,6 +103,12 @@ def raw_cost() -> Finding:
         How(EXACT, "exact: one output of each, which the other never gives"),
         Role.FAULT,
     )
+
+
+def local_sensitivity() -> Finding:
+    """Publish a cost with noise for the votes that there were, and none for those nearby."""
+    with replaced(releases, smooth_sensitivity=lambda local, beta: float(local[0])):
+        return published_cost("exact, two classes", Role.FAULT, FAULTS)
 
 
 def rounded_weights() -> Check:

@@ -6,6 +6,7 @@ functions.
 
 from __future__ import annotations
 
+import itertools
 import os
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -40,9 +41,10 @@ from earshot_simulations.auditing.lloyd import (
     sampled_clustering,
 )
 from earshot_simulations.auditing.losses import discrete_laplace_loss
+from earshot_simulations.auditing.phone_faults import phone_faults
 from earshot_simulations.auditing.printed import laplace_shares_epsilon
 from earshot_simulations.auditing.proofs import DELTA, finding
-from earshot_simulations.auditing.sum_secrets import audit_secrets
+from earshot_simulations.auditing.sum_secrets import KEY_BYTES, PHONES, audit_secrets
 from earshot_simulations.auditing.vectors import STEP
 from earshot_simulations.auditing.vote_faults import audit_vote_faults
 from earshot_simulations.auditing.watching import replaced
@@ -68,6 +70,8 @@ def audit_faults(trials: int, seed: int) -> Iterator[Result]:
     yield half_the_sampled_noise(trials, seed)
     yield raw_counts(seed)
     yield from short_seeds()
+    yield same_secrets()
+    yield from phone_faults()
     yield from audit_vote_faults(5 * trials, seed)
 
 
@@ -220,6 +224,22 @@ def short_seeds() -> Iterator[Result]:
 
     with replaced(masks, agree=short):
         yield from _broken("a 32-bit pairwise key", slice(3, 4))
+
+
+def same_secrets() -> Result:
+    """Use the secrets of one sum again in the next: two totals under the same masks tell all."""
+    drawn: list[bytes] = []
+    count = itertools.count()
+
+    def again() -> bytes:
+        of_phones = 2 * PHONES  # a seed and a lock of each
+        if len(drawn) < of_phones:
+            drawn.append(os.urandom(KEY_BYTES))
+        return drawn[next(count) % of_phones]
+
+    with replaced(participant, _fresh_secret=again):
+        (found,) = _broken("secrets of the sum before", slice(1))
+    return found
 
 
 def _broken(fault: str, which: slice) -> Iterator[Result]:

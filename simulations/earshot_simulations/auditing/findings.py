@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import enum
+import math
 from dataclasses import dataclass
 
+from earshot_simulations.auditing import power
 from earshot_simulations.auditing.losses import Bracket
 
 EXACT = "exact"
@@ -37,12 +39,14 @@ class Method:
         words: what was done.
         trials: of a sampled one, on each of the two data sets.
         confidence: of a sampled one, that ε is not below the bound.
+        power: of one whose trials are no independent transcripts; see `Finding.power`.
     """
 
     kind: str
     words: str
     trials: int = 0
     confidence: float = 1.0
+    power: str = ""
 
 
 @dataclass(frozen=True)
@@ -74,10 +78,35 @@ class Finding:
     library: float | None = None
 
     @property
+    def _limit(self) -> float:
+        """The smaller figure of both accountants, which may not be exceeded."""
+        bounds = [bound for bound in (self.proven, self.library) if bound is not None]
+        return min(bounds, default=math.inf) * (1 + _ROUNDING) + _ROUNDING
+
+    @property
     def exceeds(self) -> bool:
         """Whether more was measured than was proven, by either accountant."""
-        bounds = [bound for bound in (self.proven, self.library) if bound is not None]
-        return any(self.measured.low > bound * (1 + _ROUNDING) + _ROUNDING for bound in bounds)
+        return self.measured.low > self._limit
+
+    @property
+    def power(self) -> str:
+        """The smallest true ε that would be seen with a probability of at least .99.
+
+        What is exact sees every ε that is above the proven one by the width of its bracket, unless
+        the measurement itself has no upper end.
+        """
+        if self.method.power or math.isinf(self._limit):
+            return self.method.power or "nothing is proven"
+        if self.method.kind == SAMPLED:
+            return power.of_trials(
+                self.method.trials, self.method.confidence, self.delta, self._limit
+            )
+        width = self.measured.high - self.measured.low
+        return (
+            f"any ε from {self._limit + width:.4g}"
+            if math.isfinite(width)
+            else "what was measured has no upper end"
+        )
 
     @property
     def passed(self) -> bool:
@@ -108,6 +137,7 @@ class Check:
         found: what is.
         held: whether that is what must be.
         words: how it was found out.
+        power: the smallest error that would be seen with a probability of at least .99.
         role: why.
     """
 
@@ -117,6 +147,7 @@ class Check:
     found: str
     held: bool
     words: str
+    power: str
     role: Role = Role.PRODUCT
 
     @property

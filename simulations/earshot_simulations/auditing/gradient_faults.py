@@ -13,11 +13,12 @@ from typing import Any
 
 import numpy as np
 
-from earshot_simulations.auditing.findings import FAULTS, Finding, Result, Role
+from earshot_simulations.auditing.findings import FAULTS, Check, Finding, Result, Role
 from earshot_simulations.auditing.noisy_gradients import (
     Tried,
     alone,
     laws,
+    rate_check,
     really,
 )
 from earshot_simulations.auditing.watching import replaced
@@ -43,6 +44,7 @@ def gradient_faults(trials: int, seed: int) -> Iterator[Result]:
     yield noise_without_norm(trials, seed)
     yield batches_in_order(trials, seed)
     yield from shuffled_batches(seed)
+    yield frequent_batches(seed)
     yield from noise_again(seed)
     yield from clips_past_gradients(seed)
 
@@ -121,6 +123,12 @@ def shuffled_batches(seed: int) -> Iterator[Result]:
 
     with replaced(NoisyGradients, batches=shuffled):
         yield from _broken("shuffled batches", list(laws(seed, Role.FAULT))[:2])
+
+
+def frequent_batches(seed: int) -> Check:
+    """Sample clips 5 % more often than is accounted for."""
+    found = rate_check(seed, Role.FAULT, 0.105)
+    return replace(found, subject=FAULTS, case="clips sampled 5 % too often")
 
 
 def noise_again(seed: int) -> Iterator[Result]:

@@ -7,6 +7,7 @@ doubt, and whoever measures with such a law counts it against the measurement.
 
 from __future__ import annotations
 
+import functools
 import itertools
 import math
 from collections.abc import Callable
@@ -122,6 +123,7 @@ class Law:
         return Law(self.first + low, self.masses[low:high], self.doubt + 2 * mass)
 
 
+@functools.lru_cache(maxsize=64)
 def share_law(sampler: Sampler, most: int = 2**22) -> Law:
     """The law of a noise share, read from its sampler.
 

@@ -82,6 +82,7 @@ _LIMITS: tuple[tuple[str, ThresholdVoting, tuple[float, ...]], ...] = (
 _SUMMED = (("votes", 1, 30.0, 40), ("probabilities", STEPS, 3.0, 4))
 """What is summed, its steps, σ in votes, and queries."""
 _STEP = 2e-4
+_SHARES = 45
 
 
 def audit_thresholds(draws: int, seed: int) -> Iterator[Result]:
@@ -153,8 +154,8 @@ def limit_law(voting: ThresholdVoting, votes: tuple[float, ...]) -> Numbers:
 def servers() -> Iterator[Finding]:
     """Noisy counts: whatever is made of them, thresholds and checks included, tells no more."""
     for what, steps, deviation, queries in _SUMMED:
-        summed = VoteSum(Outputs(20, 3, steps), queries, deviation, DELTA, 45)
-        law = noise_law(summed, summed.honest_survivors)
+        summed = VoteSum(Outputs(20, 3, steps), queries, deviation, DELTA, _SHARES)
+        law = noise_law(summed, _SHARES)
         for unit in UNITS:
             moved = [steps] * 3 if unit is Unit.PHONE else [steps] * 3 + [-steps] * 3
             losses = difference_loss(law, np.tile(moved, queries), _STEP)

@@ -14,6 +14,7 @@ from earshot_client.clustering import GRID, LocalClustering, box_grid, sphere_gr
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.privacy.local_mechanisms import GaussianLloyd, LaplaceLloyd
 from earshot_protocol.privacy.mechanisms import Unit
+from earshot_simulations.auditing import power
 from earshot_simulations.auditing.findings import (
     EXACT,
     SAMPLED,
@@ -164,6 +165,7 @@ def longest_point(audited: Clustering, seed: int) -> Check:
         f"{float(np.sqrt(norm.max())):.2f}",
         bool(norm.max() <= GRID**2),
         f"{len(points)} points as the clustering rounds them",
+        power.of_tries(len(points)),
     )
 
 
@@ -179,6 +181,7 @@ def noisy_numbers(audited: Clustering, seed: int, role: Role = Role.PRODUCT) -> 
         "those alone" if alone else "something else of the points, too",
         alone,
         "a second run on other points, with noise that makes all noisy numbers those of the first",
+        power.EXACTLY,
         role,
     )
 

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from earshot_simulations.auditing import power
 from earshot_simulations.auditing.findings import (
     EXACT,
     SAMPLED,
@@ -38,6 +39,8 @@ _DELTA = 1e-5
 _CLIPS = 1000
 _TRIED_STEPS = 4
 _LAW_STEPS = 600
+_RATE, _MANY_CLIPS = 0.1, 5000
+"""Rate and clips of the batches that are counted."""
 _BLOCK = 20
 """Steps of which it is counted how often a clip is in their batches."""
 _FIT = 1e-6
@@ -108,6 +111,7 @@ def audit_training(trials: int, seed: int) -> Iterator[Result]:
     for tried in TRIED:
         yield really(tried, trials, seed)
     yield from laws(seed)
+    yield rate_check(seed)
     from earshot_simulations.auditing.training_transcripts import SYSTEMS
 
     for system in SYSTEMS:
@@ -191,6 +195,22 @@ def laws(seed: int, role: Role = Role.PRODUCT) -> Iterator[Check]:
     yield from _noise(seen / few.noise, role)
 
 
+def rate_check(seed: int, role: Role = Role.PRODUCT, sampled: float = _RATE) -> Check:
+    """Check that clips are sampled as often as is accounted for, no more and no less."""
+    from earshot_models.generators.private_training import PrivateTraining
+    from earshot_simulations.auditing import noisy_steps
+
+    training = PrivateTraining(1.3, sampled, 2.0, _LAW_STEPS)
+    batches = noisy_steps.batches(training, _MANY_CLIPS, seed)
+    off = (float(batches.mean()) - _RATE) * math.sqrt(batches.size / (_RATE * (1 - _RATE)))
+    return Check(
+        TRAINING, "how often clips are in batches",
+        f"a rate of {_RATE:g}, within {_DEVIATIONS:g} deviations", f"{off:+.1f} deviations",
+        abs(off) <= _DEVIATIONS, f"{_LAW_STEPS} batches of {_MANY_CLIPS} clips",
+        power.of_rate(_RATE, batches.size, _DEVIATIONS), role,
+    )  # fmt: skip
+
+
 def longest(system: System, seed: int, role: Role = Role.PRODUCT) -> Check:
     """That no clip's gradients move a sum by more than the norm that noise is made for."""
     from earshot_simulations.auditing import training_transcripts
@@ -200,6 +220,7 @@ def longest(system: System, seed: int, role: Role = Role.PRODUCT) -> Check:
     return Check(
         TRAINING, f"{system.name}: the longest gradient of a clip", f"at most {norm:g}",
         f"{found:.6g}", found <= norm * (1 + _SINGLE), "each clip alone in a batch of real steps",
+        power.EXACTLY,
         role,
     )  # fmt: skip
 
@@ -212,7 +233,8 @@ def alone(system: System, seed: int, role: Role = Role.PRODUCT) -> Check:
     return Check(
         TRAINING, f"{system.name}: what a generator depends on", "noisy gradients alone",
         "those alone" if held else "something else of the clips, too", held,
-        "a second training on other clips, which gets the noisy gradients of the first", role,
+        "a second training on other clips, which gets the noisy gradients of the first",
+        power.EXACTLY, role,
     )  # fmt: skip
 
 
@@ -239,12 +261,14 @@ def _noise(noise: Numbers, role: Role) -> Iterator[Check]:
     fit = float(kstest(noise.ravel(), "norm").pvalue)
     yield Check(
         TRAINING, "noise of real steps", f"N(0, (noise · norm)²) (p ≥ {_FIT:g})", f"p = {fit:.2g}",
-        fit >= _FIT, f"Kolmogorov and Smirnov's test of {noise.size:,} numbers", role,
+        fit >= _FIT, f"Kolmogorov and Smirnov's test of {noise.size:,} numbers",
+        power.of_kolmogorov(noise.size, _FIT), role,
     )  # fmt: skip
     together = np.asarray(np.corrcoef(noise))[np.triu_indices(len(noise), 1)]
     found = float(np.abs(together).max()) * math.sqrt(noise.shape[1])
     yield Check(
         TRAINING, "noise of different steps",
         f"no correlation beyond {_DEVIATIONS:g} deviations", f"{found:.1f} deviations",
-        found <= _DEVIATIONS, f"each of {len(noise)} steps with each", role,
+        found <= _DEVIATIONS, f"each of {len(noise)} steps with each",
+        power.of_correlation(noise.shape[1], _DEVIATIONS), role,
     )  # fmt: skip

@@ -9,14 +9,14 @@ from typing import Any
 
 from earshot_protocol import distribution
 from earshot_simulations.auditing.findings import SAMPLED, Finding, Result, Role
-from earshot_simulations.auditing.writing import ROLES, TITLES, number, row, summary
+from earshot_simulations.auditing.writing import ROLES, TITLES, check_row, number, row, summary
 from earshot_simulations.learning.files import replace_file
 from earshot_simulations.learning.markup import details, document, escaped, lead, section, table
 
 FILES = ("audit.json", "audit.html")
 _COLUMNS = (
     *("Parameters and neighbours", "Unit", "#δ"),
-    *("#Claimed", "#Proven", "#dp-accounting", "#Measured", "Verdict"),
+    *("#Claimed", "#Proven", "#dp-accounting", "#Measured", "Would see", "Verdict"),
 )
 _WORDS = {
     Role.PRODUCT: (
@@ -26,7 +26,8 @@ _WORDS = {
         "by the factor e^ε at most, except with probability δ. Claimed is the mechanism's own "
         "formula, proven is what a phone's accounting makes of it (beside it what Google's "
         "dp-accounting library does), and measured is what the noise that is really drawn allows. "
-        "Measured may never exceed proven."
+        "Measured may never exceed proven. Would see says how large an error must be for its line "
+        "to show it with a probability of at least .99."
     ),
     Role.PRINTED: (
         "These claims stand in papers and in another library. Where more is measured than is "
@@ -76,11 +77,8 @@ def _section(role: Role, results: Sequence[Result]) -> str:
     if checks:
         content += table(
             "What must be so for the proofs to hold.",
-            ("What", "Must be", "Is", "Verdict"),
-            [
-                [f"{TITLES[each.subject]}: {each.case}", each.required, each.found, each.verdict]
-                for each in checks
-            ],
+            ("What", "Must be", "Is", "Would see", "Verdict"),
+            [[f"{TITLES[each.subject]}: {each.case}", *check_row(each)[1:]] for each in checks],
         )
     methods = dict.fromkeys(f"{TITLES[each.subject]}: {_how(each)}" for each in results)
     listed = "".join(f"<li>{escaped(words)}</li>" for words in methods)
@@ -88,10 +86,10 @@ def _section(role: Role, results: Sequence[Result]) -> str:
 
 
 def _cells(finding: Finding) -> list[str]:
-    case, unit, claimed, proven, found, verdict = row(finding)
+    case, unit, claimed, proven, found, seen, verdict = row(finding)
     delta = f"{finding.delta:.0e}" if finding.delta else "0"
     library = "–" if finding.library is None else number(finding.library)
-    return [case, unit, delta, claimed, proven, library, found, verdict]
+    return [case, unit, delta, claimed, proven, library, found, seen, verdict]
 
 
 def _how(result: Result) -> str:

@@ -172,9 +172,7 @@ def audit_mechanism(
     """
     match mechanism:
         case BallotSum():
-            yield from audit_ballots(
-                step, mechanism, differences_of(step, parameters), parameters.phones
-            )
+            yield from audit_ballots(step, mechanism, differences_of(step, parameters), parameters)
         case VectorSum():
             part = parameters.plan().part(step)
             assert isinstance(part, SecureSum) and isinstance(parameters, DiscoveryParameters)  # noqa: S101, PT018

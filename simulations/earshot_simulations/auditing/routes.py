@@ -21,13 +21,14 @@ from earshot_protocol.privacy.local_mechanisms import (
 from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, BallotSum, Mechanism, Unit, VectorSum
 from earshot_protocol.voting.vote_sums import VoteSum
 from earshot_simulations.auditing.ballots import difference_loss, noise_law
+from earshot_simulations.auditing.crowds import shares_of
 from earshot_simulations.auditing.findings import EXACT, Finding, Method
 from earshot_simulations.auditing.lloyd import clustering_loss
 from earshot_simulations.auditing.losses import Losses, composed, loss
 from earshot_simulations.auditing.plans import PHASES, clustering_of, differences_of
 from earshot_simulations.auditing.proofs import DELTA, composed_finding
 from earshot_simulations.auditing.runs import worst_runs
-from earshot_simulations.auditing.selection import selection_law, units_of, worst_selection
+from earshot_simulations.auditing.selection import selection_law, worst_selection
 from earshot_simulations.auditing.vectors import spread
 from earshot_simulations.auditing.votes import worst
 
@@ -43,10 +44,7 @@ def audit_phases() -> Iterator[Finding]:
         for unit in LEDGER_UNITS:
             events = tuple(each.event(unit) for each in plan.mechanisms.values())
             step = composed_epsilon(events, DELTA) / _CELLS
-            losses = composed(
-                _loss(private_step, mechanism, parameters, unit, step)
-                for private_step, mechanism in plan.mechanisms.items()
-            )
+            losses = phase_losses(parameters, unit, step)
             case = f"{name}: {', '.join(plan.mechanisms)}"
             claimed = total(plan.releases())[unit].epsilon
             yield composed_finding(
@@ -54,27 +52,48 @@ def audit_phases() -> Iterator[Finding]:
             )
 
 
+def phase_losses(parameters: Parameters, unit: Unit, step: float, recordings: int = 0) -> Losses:
+    """Work out the loss of all steps together, on a grid.
+
+    Args:
+        parameters: of the phase.
+        unit: what neighbours differ in.
+        step: of the grid.
+        recordings: that the phone holds, where they are more than the phase says.
+    """
+    return composed(
+        _loss(name, mechanism, parameters, unit, step, recordings)
+        for name, mechanism in parameters.plan().mechanisms.items()
+    )
+
+
 def _loss(
-    name: str, mechanism: Mechanism, parameters: Parameters, unit: Unit, step: float
+    name: str,
+    mechanism: Mechanism,
+    parameters: Parameters,
+    unit: Unit,
+    step: float,
+    recordings: int,
 ) -> Losses:
+    shares = shares_of(parameters)
+    nominal = getattr(parameters, "recordings", 0)
+    differ = 1 if unit is Unit.RECORDING else max(nominal, recordings)
     match mechanism:
         case BallotSum():
-            law = noise_law(mechanism, mechanism.honest_survivors)
+            law = noise_law(mechanism, shares)
             return difference_loss(law, differences_of(name, parameters)[unit], step)
         case VectorSum():
-            law = noise_law(mechanism, mechanism.honest_survivors)
+            law = noise_law(mechanism, shares)
             return difference_loss(law, spread(mechanism, unit, 1), step)
         case VoteSum():
-            law = noise_law(mechanism, mechanism.honest_survivors)
+            law = noise_law(mechanism, shares)
             return difference_loss(law, worst(mechanism, unit), step)
         case LaplaceLloyd() | GaussianLloyd():
-            count = 1 if unit is Unit.RECORDING else mechanism.recordings
-            return clustering_loss(clustering_of(mechanism, parameters), count, 0, step)
+            return clustering_loss(clustering_of(mechanism, parameters), differ, 0, step)
         case BestLaplaceLloyd() | BestGaussianLloyd():
-            count = 1 if unit is Unit.RECORDING else mechanism.recordings
-            return loss(*worst_runs(mechanism, count), step)
+            return loss(*worst_runs(mechanism, differ), step)
         case Selection():
             law_of = selection_law(mechanism.method, mechanism.epsilon, mechanism.repeats)
-            few, recordings = mechanism.repeats + 1, dict(units_of(mechanism))[unit]
-            return loss(*worst_selection(law_of, few, recordings, 1 / mechanism.epsilon), step)
+            few = mechanism.repeats + 1
+            return loss(*worst_selection(law_of, few, differ, 1 / mechanism.epsilon), step)
     raise TypeError(f"no worst losses are known of {type(mechanism).__name__}: say them here")

@@ -17,6 +17,7 @@ from earshot_protocol.privacy.noise import (
     skellam_share,
 )
 from earshot_protocol.randomness import RandomBytes
+from earshot_simulations.auditing import power
 from earshot_simulations.auditing.findings import Check
 from earshot_simulations.auditing.laws import Law, Sampler, share_law
 from earshot_simulations.auditing.selection import Outcome, OutcomeLaw, law_check
@@ -146,4 +147,5 @@ def sum_check(name: str, share: Law, law: Law) -> Check:
         f"{distance:.1g}",
         distance <= _RESOLUTION,
         "total variation; shares as their sampler draws them, convolved",
+        f"{power.EXACTLY} beyond {_RESOLUTION + total.doubt:.1g}",
     )

@@ -16,6 +16,7 @@ import numpy as np
 from earshot_client.selection import top_centroids
 from earshot_protocol.privacy.local_mechanisms import Selection, SelectionMethod
 from earshot_protocol.privacy.mechanisms import Unit
+from earshot_simulations.auditing import power
 from earshot_simulations.auditing.findings import EXACT, Check, Method, Result, Role
 from earshot_simulations.auditing.laws import Numbers
 from earshot_simulations.auditing.losses import outcome_epsilon
@@ -136,6 +137,7 @@ def law_check(
         f"p = {p_value:.2g}" + (f", {impossible} impossible" if impossible else ""),
         p_value >= UNLIKELY and not impossible,
         f"χ² test over {len(expected)} outcomes of {trials} draws",
+        power.of_fit(len(expected), trials, UNLIKELY),
         role,
     )
 

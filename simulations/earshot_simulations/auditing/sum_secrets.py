@@ -1,7 +1,8 @@
-"""The secrets of a secure sum, audited in a real one whose randomness is watched.
+"""The secrets of secure sums, audited in two real ones whose randomness is watched.
 
 A sum hides inputs as well as its masks cannot be guessed. Every secret must be asked of the
-operating system in full, and reach the cipher in full: a seed of 32 bits looks like any other.
+operating system in full, and reach the cipher in full: a seed of 32 bits looks like any other. No
+sum may have a secret of the one before it: of two totals under the same masks all can be told.
 """
 
 from __future__ import annotations
@@ -18,21 +19,23 @@ from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from earshot_protocol.secure_sum import masks, participant
 from earshot_protocol.secure_sum.aggregator import Aggregator
 from earshot_protocol.secure_sum.messages import AdvertiseKeys
-from earshot_protocol.secure_sum.parameters import choose
+from earshot_protocol.secure_sum.parameters import SumParameters, choose
 from earshot_protocol.secure_sum.participant import Participant
+from earshot_simulations.auditing import power
 from earshot_simulations.auditing.findings import Check, Role
 from earshot_simulations.auditing.watching import replaced
 
 SECURE_SUM = "secure-sum"
 KEY_BYTES = 32
-_PHONES = 24
+PHONES, _SUMS = 12, 2
+_ALL = PHONES * _SUMS
 _COMMON = 0.2
 """A byte of all keys that has one value in more than this share of them is no random byte."""
 
 
 @dataclass
 class Randomness:
-    """What was asked of the operating system during a sum, and what masks were made of.
+    """What was asked of the operating system during sums, and what masks were made of.
 
     Attributes:
         answers: of the operating system, each to one request.
@@ -47,25 +50,31 @@ class Randomness:
     seeds: list[list[bytes]] = field(default_factory=list)
     locks: list[bytes] = field(default_factory=list)
 
+    def add(self, other: Randomness) -> None:
+        """Take in the randomness of another sum."""
+        for name, found in vars(other).items():
+            getattr(self, name).extend(found)
+
 
 def audit_secrets(role: Role = Role.PRODUCT) -> Iterator[Check]:
-    """Run one sum and look at all of its secrets."""
-    randomness, sharing_bytes = watched_sum()
+    """Run two sums of the same phones and look at all of their secrets."""
+    randomness, sharing_bytes = watched_sums()
     added, removed = randomness.seeds[0::2], randomness.seeds[1::2]
     own, locks = [seeds[0] for seeds in added], randomness.locks
     pairwise = [seed for seeds in added for seed in seeds[1:]]
     pairwise += [seed for seeds in removed for seed in seeds]
     whole = {answer for answer in randomness.answers if len(answer) == KEY_BYTES}
-    words = f"a real sum of {_PHONES} phones, its randomness watched"
+    words = f"{_SUMS} real sums of {PHONES} phones, their randomness watched"
     for what, secrets in (("self-mask seeds", own), ("locks of lists of masks", locks)):
         asked = sum(secret in whole for secret in secrets)
         yield Check(
             SECURE_SUM,
             what,
-            f"{_PHONES} times {KEY_BYTES} bytes of the operating system, all different",
+            f"{_ALL} times {KEY_BYTES} bytes of the operating system, all different",
             f"{asked}",
-            asked == len(set(secrets)) == len(secrets) == _PHONES,
+            asked == len(set(secrets)) == len(secrets) == _ALL,
             words,
+            power.EXACTLY,
             role,
         )
     yield _full_keys("keys that self-masks are expanded from", own, words, role)
@@ -74,10 +83,11 @@ def audit_secrets(role: Role = Role.PRODUCT) -> Iterator[Check]:
     yield Check(
         SECURE_SUM,
         "X25519 keys",
-        f"one of each phone, {KEY_BYTES} bytes, all different",
+        f"one of each phone in each sum, {KEY_BYTES} bytes, all different",
         f"{len(set(keys))}",
-        len(set(keys)) == len(keys) == _PHONES and all(len(key) == KEY_BYTES for key in keys),
+        len(set(keys)) == len(keys) == _ALL and all(len(key) == KEY_BYTES for key in keys),
         words,
+        power.EXACTLY,
         role,
     )
     drawn = sum(len(answer) == sharing_bytes for answer in randomness.answers)
@@ -85,21 +95,29 @@ def audit_secrets(role: Role = Role.PRODUCT) -> Iterator[Check]:
         SECURE_SUM,
         "coefficients of secret sharing",
         f"each phone asks for {sharing_bytes} random bytes, {KEY_BYTES} a coefficient",
-        f"{drawn} phones",
-        drawn == _PHONES,
+        f"{drawn} times",
+        drawn == _ALL,
         words,
+        power.EXACTLY,
         role,
     )
 
 
-def watched_sum() -> tuple[Randomness, int]:
-    """One sum of real participants; and the bytes that one phone's two sharings need."""
-    parameters = choose(_PHONES, (3,), 100, 0.0, 0.05)
+def watched_sums() -> tuple[Randomness, int]:
+    """Sums of real participants; and the bytes that one phone's two sharings in one need."""
+    parameters = choose(PHONES, (3,), 100, 0.0, 0.05)
+    together = Randomness()
+    for _ in range(_SUMS):
+        together.add(_watched_sum(parameters))
+    return together, 2 * KEY_BYTES * (parameters.threshold - 1)
+
+
+def _watched_sum(parameters: SumParameters) -> Randomness:
     aggregator = Aggregator(os.urandom(16), parameters)
     phones: dict[int, Participant] = {}
     with _watched() as randomness:
         while not aggregator.done:
-            for phone in range(_PHONES):
+            for phone in range(PHONES):
                 task: Any = aggregator.task_for(phone)
                 if task is None:  # enough others reveal their shares
                     continue
@@ -107,7 +125,7 @@ def watched_sum() -> tuple[Randomness, int]:
                     phones[phone] = Participant(task, np.ones(3, dtype=np.int64))
                 aggregator.accept(phone, phones[phone].answer(task))
             aggregator.advance()
-    return randomness, 2 * KEY_BYTES * (parameters.threshold - 1)
+    return randomness
 
 
 def _full_keys(what: str, keys: list[bytes], words: str, role: Role) -> Check:
@@ -124,6 +142,7 @@ def _full_keys(what: str, keys: list[bytes], words: str, role: Role) -> Check:
         f"{random} such bytes in {len(distinct)} keys",
         full and random == KEY_BYTES,
         words,
+        power.of_repeats(len(distinct), int(_COMMON * len(distinct))),
         role,
     )
 
@@ -140,7 +159,7 @@ def _watched() -> Iterator[Randomness]:
 
     def expanded(seeds: Any, *given: Any) -> Any:
         seeds = list(seeds)
-        if len(randomness.seeds) < 2 * _PHONES:  # later ones are the server's
+        if len(randomness.seeds) < 2 * PHONES:  # later ones are the server's
             randomness.seeds.append(seeds)
         return expand(seeds, *given)
 

@@ -18,12 +18,14 @@ from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.randomness import RandomBytes
 from earshot_protocol.voting.confident_check import Check as Agreed
 from earshot_protocol.voting.teacher_ballots import NONE
+from earshot_simulations.auditing import power
 from earshot_simulations.auditing.ballots import difference_loss, noise_law, vote_finding
+from earshot_simulations.auditing.crowds import least_shares, noise_check
 from earshot_simulations.auditing.findings import SAMPLED, Check, Method, Result, Role
 from earshot_simulations.auditing.laws import Law, Numbers
 from earshot_simulations.auditing.neighbours import Vector
 from earshot_simulations.auditing.proofs import DELTA, composed_finding
-from earshot_simulations.auditing.sampling import CONFIDENCE, sampled_epsilon
+from earshot_simulations.auditing.sampling import CONFIDENCE, fit, sampled_epsilon
 from earshot_simulations.pate.federated import Federated
 from earshot_simulations.pate.interface import Kind, Purchase, Whole
 from earshot_simulations.pate.mechanisms import UNITS, Mechanism, Name
@@ -33,7 +35,6 @@ TALLIES = "teachers-votes"
 QUERIES = 200
 _STEP = 2e-4
 _AT_ONCE = 2**14
-_LEAST_EXPECTED = 20
 _FIT = 1e-6
 """Below which p a fit is refused: one audit in a million is wrong for each."""
 _DEVIATIONS = 5.0
@@ -55,15 +56,18 @@ def audit_tallies(draws: int, seed: int) -> Iterator[Result]:
     yield from _exactly(PUBLISHED)
     yield from _really(draws, seed)
     yield reused_noise(draws, seed, keyed, Role.PRODUCT)
-    yield reused_noise(draws, seed, one_stream, Role.FAULT)
+    yield reused_noise(draws, seed, one_stream, Role.FAULT, "the noise of the votes")
+    yield reused_noise(draws, seed, same_blocks, Role.FAULT, "the noise of the sum before")
 
 
 def _exactly(mechanism: Mechanism) -> Iterator[Result]:
     """A sum of votes and one of a check, against a teacher that answers all queries otherwise."""
     made = _tally(mechanism, np.full((250, 1), NONE), bytes(32))
+    shares = _shares(made.sums.crowd)
     for bought in made.worst(QUERIES):
         summed = made.mechanism_of(bought, 1)
-        law = noise_law(summed, summed.honest_survivors)
+        yield noise_check(TALLIES, f"{mechanism.name}, {bought.kind}", {shares: summed})
+        law = noise_law(summed, shares)
         for unit in UNITS:
             losses = difference_loss(law, np.tile(_worst(bought.kind, unit), QUERIES), _STEP)
             case = f"{mechanism.name}, {bought.kind} of {QUERIES} queries, 250 teachers"
@@ -88,7 +92,14 @@ class _RealSums:
     crowd = Crowd(6, dropout=0.0, corrupted=0.17)
     others = (0, 1, 2, 0, 0)
 
-    def __init__(self, vote: int, queries: int, key: bytes, noise: Source = keyed) -> None:
+    def __init__(
+        self,
+        vote: int,
+        queries: int,
+        key: bytes,
+        noise: Source = keyed,
+        at_once: int = _AT_ONCE,
+    ) -> None:
         self.counts = np.zeros((queries, self.mechanism.classes), dtype=np.int64)
         """Noisy counts less the votes and the noise that are known."""
         self.agreeing = np.zeros(queries, dtype=np.int64)
@@ -96,8 +107,8 @@ class _RealSums:
         self.proposed = np.zeros(queries, dtype=np.int64)
         predictions = np.tile(np.array([[vote], *([each] for each in self.others)]), queries)
         made = _tally(self.mechanism, predictions, key, self.crowd, noise)
-        for first in range(0, queries, _AT_ONCE):
-            block = range(first, min(queries, first + _AT_ONCE))
+        for first in range(0, queries, at_once):
+            block = range(first, min(queries, first + at_once))
             votes, check = made.ask(block).sights
             known, own = np.array(self.others), slice(block.start, block.stop)
             proposed = votes.total.argmax(axis=1)
@@ -124,8 +135,11 @@ def _really(draws: int, seed: int) -> Iterator[Result]:
     one = _RealSums(0, draws, key)
     sums = _tally(_RealSums.mechanism, np.zeros((6, 1), np.int64), key, _RealSums.crowd)
     parts = [sums.mechanism_of(Purchase(kind, 1), 1) for kind in (Kind.VOTES, Kind.CHECK)]
-    laws = [noise_law(each, each.honest_survivors) for each in parts]
-    for kind, law, noise in zip((Kind.VOTES, Kind.CHECK), laws, one.noise(0), strict=True):
+    laws = [noise_law(each, _shares(_RealSums.crowd)) for each in parts]
+    for kind, part, law, noise in zip(
+        (Kind.VOTES, Kind.CHECK), parts, laws, one.noise(0), strict=True
+    ):
+        yield noise_check(TALLIES, f"{kind} of real sums", {_shares(_RealSums.crowd): part})
         yield _fits(f"{kind}: the noise of real sums", law, noise.ravel())
     for unit, other in ((Unit.PHONE, NONE), (Unit.REPLACED_PHONE, 1)):
         two = _RealSums(other, draws, keyed(key, "neighbour")(32))
@@ -148,6 +162,10 @@ def _really(draws: int, seed: int) -> Iterator[Result]:
         )
 
 
+def _shares(crowd: Crowd) -> int:
+    return least_shares(crowd.teachers, crowd.dropout, crowd.corrupted)
+
+
 def _log(law: Law, values: Whole) -> Numbers:
     """Ln of the probability of each value; where the law is cut off, that of its end."""
     places = np.clip(values - law.first, 0, len(law.masses) - 1)
@@ -155,51 +173,47 @@ def _log(law: Law, values: Whole) -> Numbers:
 
 
 def _fits(case: str, law: Law, noise: Whole) -> Check:
-    """A χ² test, values pooled until twenty are expected."""
-    from scipy import stats
-
-    expected = law.masses * len(noise)
-    inner = np.flatnonzero(expected >= _LEAST_EXPECTED)
-    low, high = int(inner[0]), int(inner[-1])
-    pooled = np.clip(noise - law.first, low, high) - low
-    observed = np.bincount(pooled, minlength=high - low + 1)
-    cells = expected[low : high + 1].copy()
-    cells[0] += expected[:low].sum()
-    cells[-1] += expected[high + 1 :].sum()
-    found = float(stats.chisquare(observed, cells * len(noise) / cells.sum()).pvalue)
+    found, cells = fit(law, noise)
     return Check(
         TALLIES,
         case,
-        f"the law of {_RealSums.crowd.honest_survivors} shares, p ≥ {_FIT:g}",
+        f"the law of {_shares(_RealSums.crowd)} shares, p ≥ {_FIT:g}",
         f"p = {found:.2g}",
         found >= _FIT,
         f"χ² test of {len(noise)} entries",
+        power.of_fit(cells, len(noise), _FIT),
     )
 
 
-def reused_noise(draws: int, seed: int, noise: Source, role: Role) -> Check:
-    """Whether the noise of the check is one that the votes had, as the votes' noise is published.
+def reused_noise(
+    draws: int, seed: int, noise: Source, role: Role, whose: str = "their own noise"
+) -> Check:
+    """Check that no sum's noise is one that another sum had, as all sums are published.
 
     Args:
-        draws: queries.
+        draws: queries, in two sums of votes and two of a check.
         seed: of the noise.
         noise: random bytes by a key and the names of kind, sum and teacher.
         role: why this is looked at.
+        whose: the noise is, in words.
     """
-    queries = min(draws, _AT_ONCE)
-    seen = _RealSums(0, queries, np.random.default_rng(seed).bytes(32), noise)
-    counts, agreeing = seen.noise(0)
+    queries = min(draws, _AT_ONCE) // 2
+    key = np.random.default_rng(seed).bytes(32)
+    seen = _RealSums(0, 2 * queries, key, noise, queries)
     # Teachers draw in the order of entries, so what is drawn twice stands in the first of them.
-    correlation = float(np.corrcoef(counts.ravel()[:queries], agreeing)[0, 1])
-    found = abs(correlation) * math.sqrt(queries)
-    whose = "their own noise" if role is Role.PRODUCT else "the noise of the votes"
+    first, second, third, fourth = (
+        each.reshape(2, -1)[block, :queries] for block in (0, 1) for each in seen.noise(0)
+    )
+    pairs = ((first, second), (first, third), (second, fourth), (third, fourth))
+    found = max(abs(float(np.corrcoef(*pair)[0, 1])) for pair in pairs) * math.sqrt(queries)
     return Check(
         TALLIES,
-        f"checks with {whose}, real sums",
-        f"no correlation with the noise of the votes beyond {_DEVIATIONS:g} deviations",
+        f"sums with {whose}, real sums",
+        f"no correlation with the noise of another beyond {_DEVIATIONS:g} deviations",
         f"{found:.1f} deviations",
         found <= _DEVIATIONS,
-        f"{queries} queries of real sums",
+        f"{queries} queries in each of four real sums",
+        power.of_correlation(queries, _DEVIATIONS),
         role,
     )
 
@@ -207,6 +221,11 @@ def reused_noise(draws: int, seed: int, noise: Source, role: Role) -> Check:
 def one_stream(key: bytes, *names: object) -> RandomBytes:
     """A planted fault: what a teacher draws does not depend on the kind of the sum."""
     return keyed(key, *names[1:])
+
+
+def same_blocks(key: bytes, *names: object) -> RandomBytes:
+    """Plant a fault: a teacher draws the same whatever queries a sum is about."""
+    return keyed(key, names[0], *names[2:])
 
 
 def _tally(

@@ -19,7 +19,9 @@ from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.privacy.mechanisms import GRID, Unit, VectorSum
 from earshot_protocol.secure_sum.messages import AdvertiseKeys
 from earshot_protocol.voting.vectors import quantized
+from earshot_simulations.auditing import power
 from earshot_simulations.auditing.ballots import difference_loss, noise_law, vote_finding
+from earshot_simulations.auditing.crowds import audit_crowds, shares_of
 from earshot_simulations.auditing.findings import Check, Result
 from earshot_simulations.auditing.laws import Numbers
 from earshot_simulations.auditing.neighbours import Vector
@@ -43,10 +45,11 @@ def audit_vectors(
         parameters: of the phase.
         seed: of the data sets that are tried.
     """
+    yield audit_crowds(VECTOR_SUM, part.name, parameters)
     yield _too_long(part, mechanism)
     yield from _distances(part, mechanism, parameters, seed)
     case = f"{part.name}, noise {mechanism.noise_multiplier:.3g}, {mechanism.length} entries"
-    survivors = mechanism.honest_survivors
+    survivors = shares_of(parameters)
     alone, apart = 1, min(16, mechanism.length)
     for shares, unit, entries in (
         (survivors, Unit.RECORDING, alone),
@@ -94,6 +97,7 @@ def _distances(
             f"{length:.2f}",
             length <= declared,
             f"{_DATA_SETS} small data sets as phones add them up",
+            power.of_tries(_DATA_SETS),
         )
 
 
@@ -144,4 +148,5 @@ def _too_long(part: SecureSum, mechanism: VectorSum) -> Check:
         found,
         found == _REFUSED,
         "given to phones' code",
+        power.EXACTLY,
     )

@@ -23,7 +23,9 @@ from earshot_protocol.phases.plan import SecureSum, SumPartTask
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.secure_sum.messages import AdvertiseKeys, MaskInput, ShareKeys
 from earshot_protocol.voting.vote_sums import VoteSum
+from earshot_simulations.auditing import power
 from earshot_simulations.auditing.ballots import CONVOLVED, difference_loss, noise_law
+from earshot_simulations.auditing.crowds import audit_crowds, shares_of
 from earshot_simulations.auditing.findings import Check, Finding, Result
 from earshot_simulations.auditing.neighbours import Vector
 from earshot_simulations.auditing.proofs import DELTA, composed_finding
@@ -59,6 +61,7 @@ def audit_votes(
         parameters: of the phase.
         seed: of the ballots that are tried.
     """
+    yield audit_crowds(VOTE_SUM, part.name, parameters)
     yield from _distances(part, mechanism, parameters, seed)
     for weight in parameters.weights[:-1]:
         yield from _costs(part, mechanism, parameters, weight)
@@ -88,7 +91,7 @@ def _costs(
     if weight == parameters.largest_weight:
         unit = Unit.REPLACED_PHONE
         paid[unit] = (mechanism.cost(unit).epsilon, mechanism.event(unit))
-    runs = [(mechanism.honest_survivors, unit) for unit in paid]
+    runs = [(shares_of(parameters), unit) for unit in paid]
     if weight == parameters.largest_weight:
         runs.append((parameters.phones, Unit.PHONE))
     for shares, unit in runs:
@@ -134,6 +137,7 @@ def _distances(
             f"{l1}, and {l2:.4f}",
             l1 <= event.l1 and l2 <= event.l2 * (1 + 1e-12),
             f"{len(cast)} ballots as phones cast them, each against each",
+            power.of_tries(len(cast)),
         )
 
 
@@ -150,6 +154,7 @@ def _silence(part: SecureSum, parameters: LabellingParameters) -> Check:
         "the same, and nothing" if len(sent) == 1 else "different inputs",
         len(sent) == 1,
         "two phones with the same noise, and all votes apart",
+        power.EXACTLY,
     )
 
 

@@ -33,7 +33,9 @@ TITLES = {
     "curator-votes": "Votes with one winner, by a curator, and owners' budgets",
     "noisy-gradients": "Generators trained by noisy gradients",
     "attacked-generators": "Generators, attacked from their samples alone",
+    "published-costs": "Costs that look at votes, as they are published",
     "phases": "Whole phases, all of their steps together",
+    "whole-phones": "Whole phones through whole phases: their noise, and their ledgers",
     "samplers": "The samplers of noise",
     "secure-sum": "The secrets of the secure sum",
     "printed": "As printed",
@@ -79,15 +81,21 @@ def summary(results: Sequence[Result]) -> str:
 
 
 def row(finding: Finding) -> tuple[str, ...]:
-    """Case, unit, claimed, proven, measured, verdict."""
+    """Case, unit, claimed, proven, measured, power, verdict."""
     return (
         finding.case,
         finding.unit,
         number(finding.claimed),
         "–" if finding.proven is None else number(finding.proven),
         measured(finding),
+        finding.power,
         finding.verdict,
     )
+
+
+def check_row(check: Check) -> tuple[str, ...]:
+    """Case, what must be, what is, power, verdict."""
+    return check.case, check.required, check.found, check.power, check.verdict
 
 
 def measured(finding: Finding) -> str:
@@ -113,14 +121,12 @@ def show(results: Sequence[Result]) -> None:
         chosen = [result for result in results if result.role is role]
         findings = [(each.subject, row(each), each) for each in chosen if isinstance(each, Finding)]
         checks = [
-            (each.subject, (each.case, each.required, each.found, each.verdict), each)
-            for each in chosen
-            if isinstance(each, Check)
+            (each.subject, check_row(each), each) for each in chosen if isinstance(each, Check)
         ]
-        numbers = ("unit", "claimed ε", "proven ε", "measured ε", "verdict")
+        numbers = ("unit", "claimed ε", "proven ε", "measured ε", "would see", "verdict")
         for words, columns, rows in (
             (title, numbers, findings),
-            (f"{title}: checks", ("must be", "is", "verdict"), checks),
+            (f"{title}: checks", ("must be", "is", "would see", "verdict"), checks),
         ):
             if rows:
                 console.print(_table(words, columns, rows))
@@ -144,8 +150,8 @@ def _table(
     )
     table.add_column("", ratio=2, min_width=16)
     for column in columns:
-        if column in ("must be", "is"):
-            table.add_column(column, ratio=1, min_width=10)
+        if column in ("must be", "is", "would see"):
+            table.add_column(column, ratio=1, min_width=9)
         else:
             justify: Literal["left", "right"] = "right" if "ε" in column else "left"
             table.add_column(
@@ -176,6 +182,7 @@ def _finding(finding: Finding) -> dict[str, Any]:
         "how": finding.method.words,
         "trials": finding.method.trials or None,
         "confidence": finding.method.confidence if finding.method.trials else None,
+        "power": finding.power,
         "verdict": finding.verdict,
         "passed": finding.passed,
     }
@@ -189,6 +196,7 @@ def _check(check: Check) -> dict[str, Any]:
         "required": check.required,
         "found": check.found,
         "how": check.words,
+        "power": check.power,
         "verdict": check.verdict,
         "passed": check.passed,
     }

@@ -1,0 +1,108 @@
+"""Power of an audit: the smallest error that a line sees with a probability of at least .99.
+
+Whatever has a law has a power that follows from its test: that of the number of draws, of cells and
+of the level at which the test refuses. What is exact sees everything beyond its bracket.
+"""
+
+from __future__ import annotations
+
+import functools
+import math
+
+from earshot_simulations.membership.proportions import clopper_pearson
+
+POWER = 0.99
+EXACTLY = "exact: any"
+_BISECTIONS = 40
+_LARGEST = 50.0
+"""An ε that no trials tell from a larger one."""
+
+
+def of_tries(tries: int) -> str:
+    """Say how rare an error may be among inputs at random, of which this many are tried."""
+    return f"an error on {_percent(1 - (1 - POWER) ** (1 / tries))} of such inputs"
+
+
+def of_repeats(keys: int, most: int) -> str:
+    """Say how often a byte must repeat among keys, if more than `most` of one value are refused."""
+    from scipy.stats import beta
+
+    share = float(beta.ppf(POWER, most + 1, keys - most))
+    return f"a byte that has one value in {_percent(share)} of the keys"
+
+
+@functools.lru_cache(maxsize=256)
+def of_fit(cells: int, draws: int, level: float) -> str:
+    """Say how far away a law must be for Pearson's χ² test: in total variation, between cells.
+
+    With p and q on the cells, N Σ (p − q)²/q is the noncentrality, and Σ (p − q)²/q is at least
+    the square of twice the total variation (Cauchy and Schwarz).
+
+    Args:
+        cells: into which draws are counted.
+        draws: N.
+        level: below which p-value a law is refused.
+    """
+    from scipy.stats import chi2, ncx2
+
+    limit = chi2.isf(level, cells - 1)
+    low, high = 0.0, 2 * limit + 100
+    for _ in range(_BISECTIONS):
+        middle = (low + high) / 2
+        low, high = (low, middle) if ncx2.sf(limit, cells - 1, middle) >= POWER else (middle, high)
+    return f"a law {math.sqrt(high / draws) / 2:.2g} away (total variation)"
+
+
+def of_kolmogorov(draws: int, level: float) -> str:
+    """Say how far away a law must be for Kolmogorov and Smirnov's test, by Massart's bound."""
+    away = sum(math.sqrt(math.log(2 / each) / (2 * draws)) for each in (level, 1 - POWER))
+    return f"a law {away:.2g} away (largest difference of distribution functions)"
+
+
+def of_correlation(numbers: int, deviations: float) -> str:
+    """Say how strong a correlation must be, if one is refused beyond these deviations."""
+    least = (deviations + _normal()) / math.sqrt(numbers)
+    return f"a correlation of {least:.2g}" if least < 1 else "none"
+
+
+def of_rate(rate: float, draws: int, deviations: float) -> str:
+    """Say how far off the rate of coins must be, if it is refused beyond these deviations."""
+    off = (deviations + _normal()) * math.sqrt((1 - rate) / rate / draws)
+    return f"a rate {_percent(off)} off"
+
+
+@functools.lru_cache(maxsize=64)
+def of_trials(trials: int, confidence: float, delta: float, limit: float) -> str:
+    """Say how large an ε must be for `sampling.sampled_epsilon`, of which half the trials measure.
+
+    No ε shows better than where one event has all of it, P = e^ε/(1 + e^ε) on one data set and
+    1 − P on its neighbour: what a mechanism hides more deeply must be larger to be seen.
+
+    Args:
+        trials: on each of two data sets.
+        confidence: of the bound.
+        delta: δ.
+        limit: the ε that is proven.
+    """
+    from scipy.stats import binom
+
+    half, error, miss = trials // 2, (1 - confidence) / 2, (1 - POWER) / 2
+    low, high = limit, _LARGEST
+    for _ in range(_BISECTIONS):
+        middle = (low + high) / 2
+        chance = 1 / (1 + math.exp(-middle))
+        least, _ = clopper_pearson(int(binom.ppf(miss, half, chance)), half, error)
+        _, most = clopper_pearson(int(binom.isf(miss, half, 1 - chance)), half, error)
+        seen = least > delta and math.log((least - delta) / most) > limit
+        low, high = (low, middle) if seen else (middle, high)
+    return f"ε from {high:.3g}, where one event shows it" if high < _LARGEST else "none"
+
+
+def _normal() -> float:
+    from scipy.stats import norm
+
+    return float(norm.ppf(POWER))
+
+
+def _percent(share: float) -> str:
+    return f"{100 * share:.2g} %"

@@ -1,0 +1,177 @@
+"""Costs that look at votes, as they are published: all votes of a few teachers, all neighbours.
+
+Such a cost is published with noise in proportion to its smooth sensitivity. How much noise there
+is depends on the votes, too: where it is another by more than e^β on a neighbour, the noise tells
+what the cost hides. Both are taken from `pate.dependent.publish` itself as it publishes.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from earshot_protocol.privacy.mechanisms import Unit
+from earshot_protocol.voting.confident_check import Check as Agreement
+from earshot_server.accounting.votes import releases
+from earshot_server.accounting.votes.releases import Release
+from earshot_simulations.auditing import power
+from earshot_simulations.auditing.curator import neighbours
+from earshot_simulations.auditing.findings import EXACT, Check, Finding, Method, Result, Role
+from earshot_simulations.auditing.losses import Bracket
+from earshot_simulations.auditing.watching import replaced
+from earshot_simulations.pate.budgets import Budget
+from earshot_simulations.pate.central import Central
+from earshot_simulations.pate.dependent import Cost, publish
+from earshot_simulations.pate.labelling import End, Labelled
+from earshot_simulations.pate.mechanisms import Mechanism, Name
+from earshot_simulations.pate.votes import Electorate
+
+PUBLISHED_COSTS = "published-costs"
+_BUDGET = Budget(8.0, 1e-5, Unit.REPLACED_PHONE, 100)
+_TEACHERS = 16
+_QUERIES = 20
+_ROUNDING = 1e-9
+_FIT = 1e-9
+_EXACT = Method(
+    EXACT, "exact: the normal laws of all votes and all their neighbours, before they are rounded"
+)
+
+
+@dataclass(frozen=True)
+class Published:
+    """How a cost is published.
+
+    Attributes:
+        mean: of what is published, before it is rounded: the cost itself.
+        release: by which order, and with how much noise.
+    """
+
+    mean: float
+    release: Release
+
+
+CASES: dict[str, tuple[Cost, Mechanism]] = {
+    "exact, two classes": (Cost.EXACT, Mechanism(Name.GNMAX, 2, 4.0)),
+    "exact, two classes, with a check": (
+        Cost.EXACT,
+        Mechanism(Name.CONFIDENT, 2, 4.0, Agreement(10, 5.0)),
+    ),
+    "data-dependent, three classes": (Cost.DEPENDENT, Mechanism(Name.GNMAX, 3, 4.0)),
+    "data-dependent, three classes, with a check": (
+        Cost.DEPENDENT,
+        Mechanism(Name.CONFIDENT, 3, 4.0, Agreement(10, 4.0)),
+    ),
+    "data-dependent, two labels against a threshold": (
+        Cost.DEPENDENT,
+        Mechanism(Name.THRESHOLD, 2, 3.0, most=1),
+    ),
+}
+
+
+def audit_published_costs(draws: int, seed: int) -> Iterator[Result]:
+    """Audit every way to publish a cost.
+
+    Args:
+        draws: of what is published.
+        seed: of these.
+    """
+    for name in CASES:
+        yield published_cost(name)
+    yield drawn(draws, seed)
+
+
+def published_cost(name: str, role: Role = Role.PRODUCT, subject: str = PUBLISHED_COSTS) -> Finding:
+    """Set the cost of publishing, at its order, beside the largest divergence of neighbours."""
+    cost, mechanism = CASES[name]
+    seen = {votes: _publish(cost, mechanism, votes) for votes in _all(mechanism.classes)}
+    release = next(iter(seen.values())).release
+    measured, worst = max(
+        (divergence(seen[votes], seen[other], release.order), votes)
+        for votes in seen
+        for other in neighbours(votes)
+    )
+    votes = "/".join(map(str, worst))
+    return Finding(
+        subject,
+        f"{name}: {_TEACHERS} teachers, {_QUERIES} queries, worst votes {votes}; divergence at "
+        f"λ = {release.order:.3g}",
+        Unit.REPLACED_PHONE,
+        0.0,
+        release.divergence,
+        release.divergence,
+        Bracket(measured - _ROUNDING, measured),
+        _EXACT,
+        role,
+    )
+
+
+def divergence(one: Published, other: Published, order: float) -> float:
+    """Work out Rényi's divergence of two normal laws; infinite if the first is too wide."""
+    s, t = one.release.noise, other.release.noise
+    between = order * t**2 + (1 - order) * s**2
+    if not s and not t:
+        return 0.0 if one.mean == other.mean else math.inf
+    if not s or between <= 0:
+        return math.inf
+    apart = order * (one.mean - other.mean) ** 2 / (2 * between)
+    return apart + math.log(t / s) + math.log(t**2 / between) / (2 * (order - 1))
+
+
+def drawn(draws: int, seed: int) -> Check:
+    """Check that a published cost has the noise that was worked out, and is rounded up."""
+    from scipy.stats import kstest
+
+    release = Release(8.0, 0.1, 3.0, 0.5, 0.0)
+    random = np.random.default_rng(seed).bytes
+    found = np.array([releases.published(2.0, release, random) for _ in range(draws)])
+    value = float(kstest(found - 0.5 / 1024, "norm", args=(2.0, release.noise)).pvalue)
+    return Check(
+        PUBLISHED_COSTS,
+        "the noise on a cost",
+        f"normal, of the deviation that is said (p ≥ {_FIT:g})",
+        f"p = {value:.2g}",
+        value >= _FIT,
+        f"Kolmogorov and Smirnov's test of {draws} costs",
+        power.of_kolmogorov(draws, _FIT),
+    )
+
+
+def _all(classes: int) -> Iterator[tuple[int, ...]]:
+    """Yield every way for the teachers to vote, each for one class, or one label."""
+    for votes in itertools.product(range(_TEACHERS + 1), repeat=classes):
+        if sum(votes) == _TEACHERS:
+            yield votes
+
+
+def _publish(cost: Cost, mechanism: Mechanism, votes: tuple[int, ...]) -> Published:
+    """Publish the cost of queries that got these votes, all answered."""
+    voted = np.repeat(np.arange(len(votes)), votes)
+    answers = np.full(_QUERIES, int(np.argmax(votes)))
+    if mechanism.several:
+        voted, answers = (np.eye(len(votes), dtype=np.int64)[each] for each in (voted, answers))
+    predictions = np.repeat(voted[:, None], _QUERIES, axis=1)
+    electorate = Electorate(predictions, mechanism.classes)
+    tally = Central(mechanism, electorate, np.ones(_TEACHERS, dtype=np.int64))
+    with _watched() as seen:
+        publish(cost, tally, Labelled(answers, (), (), End.QUERIES), _BUDGET)
+    return seen[0]
+
+
+@contextlib.contextmanager
+def _watched() -> Iterator[list[Published]]:
+    """Note how costs are published."""
+    seen: list[Published] = []
+    before = releases.published
+
+    def noting(mean: float, release: Release, *given: Any) -> float:
+        seen.append(Published(mean, release))
+        return before(mean, release, *given)
+
+    with replaced(releases, published=noting):
+        yield seen
