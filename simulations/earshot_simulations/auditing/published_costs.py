@@ -159,7 +159,7 @@ def _publish(cost: Cost, mechanism: Mechanism, votes: tuple[int, ...]) -> Publis
     electorate = Electorate(predictions, mechanism.classes)
     tally = Central(mechanism, electorate, np.ones(_TEACHERS, dtype=np.int64))
     with _watched() as seen:
-        publish(cost, tally, Labelled(answers, (), (), End.QUERIES), _BUDGET)
+        publish(cost, tally, Labelled(answers, (), (), End.QUERIES, _QUERIES), _BUDGET)
     return seen[0]
 
 
