@@ -166,7 +166,11 @@ class Results:
 def _run(
     runner: Runner, results: Results, tried: list[Mutant], jobs: int, until: float
 ) -> Iterator[tuple[Mutant, str, bool]]:
-    """Each mutant of which nothing is known, with what killed it."""
+    """Each mutant of which nothing is known, with what killed it.
+
+    What must die and lives gets a second look, by every test that reaches it. A test that fails
+    where nothing is broken kills nothing: the mutant is tried again without it.
+    """
     waiting = [each for each in reversed(tried) if results.of(each) is None]
     for path in sorted({each.path for each in waiting})[:_CONTROLS]:
         runner.check(next(each for each in waiting if each.path == path))
@@ -184,8 +188,12 @@ def _run(
             running.remove(each)
             killer = outcome["failed"]
             if "::" in killer and not runner.is_sound(killer):
-                raise SystemExit(f"{killer} fails by itself, without any mutant")
-            yield mutant, killer, capped and not killer
+                print(f"fails by itself, without any mutant: {killer}", flush=True)
+                running.append((mutant, *runner.start(mutant)))
+            elif capped and not killer and mutant.kind is not Kind.ORDINARY:
+                running.append((mutant, *runner.start(mutant, float("inf"))))
+            else:
+                yield mutant, killer, capped and not killer
 
 
 def _said(mutant: Mutant) -> str:

@@ -135,7 +135,7 @@ def _measure(settings: Settings, folder: Path, times: Path, data: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     command = (
         *(sys.executable, "-m", "pytest", "-n", "2", "--dist", "loadfile", "-m", "not slow"),
-        *(f"--cov={package}" for package in settings.packages),
+        *(f"--cov={package}" for package in sorted({Path(f).parts[1] for f in settings.files})),
         *("--cov-context=test", "--cov-report=", "-q", "-p", "no:cacheprovider"),
         *("--hypothesis-profile=quick", "-p", "mutation.timing", *settings.tests),
     )
@@ -181,18 +181,28 @@ class Runner:
                 continue
         assert ours.isdisjoint(sys.modules.keys() - {"__main__"})
 
-    def start(self, mutant: Mutant) -> tuple[Child, bool]:
-        """Begin to run on a mutant the tests that reach it; whether there are more of them."""
+    def start(self, mutant: Mutant, most: float = SURVIVES_AFTER) -> tuple[Child, bool]:
+        """Begin to run on a mutant the tests that reach it.
+
+        Args:
+            mutant: the mutant.
+            most: seconds of tests, as they were measured, that run.
+
+        Returns:
+            The process, and whether more tests reach the mutant than run.
+        """
         tests: list[str] = []
         spent = 0.0
         for test in (reached := self._reach.of(mutant)):
+            if not self._sound.get(test, True):
+                continue
             spent += self._reach.seconds[test]
-            if spent > SURVIVES_AFTER and tests:
+            if spent > most and tests:
                 break
             tests.append(test)
         edges = [0, *(edge for edge in _BATCHES if edge < len(tests)), len(tests)]
         batches = [tests[a:b] for a, b in pairwise(edges)] if tests else []
-        until = time.monotonic() + 60.0 + 6 * min(spent, SURVIVES_AFTER)
+        until = time.monotonic() + 60.0 + 6 * spent
         return Child(mutant, batches, until), len(tests) < len(reached)
 
     def is_sound(self, test: str) -> bool:
