@@ -19,6 +19,8 @@ from mutation.running import OVER, Child, Reach, Runner, Settings, digest, sourc
 
 REACH = 0.95
 KEPT = Path("out/mutants")
+_SECOND_LOOK = 60.0
+"""Seconds of tests."""
 _CONTROLS = 3
 """Files of which nothing is broken at first, to see that no test fails for that."""
 EQUIVALENT = Path("tests/mutation/equivalent.toml")
@@ -168,7 +170,7 @@ def _run(
 ) -> Iterator[tuple[Mutant, str, bool]]:
     """Each mutant of which nothing is known, with what killed it.
 
-    What must die and lives gets a second look, by every test that reaches it. A test that fails
+    What must die and lives gets a second look, by more tests. A test that fails
     where nothing is broken kills nothing: the mutant is tried again without it.
     """
     waiting = [each for each in reversed(tried) if results.of(each) is None]
@@ -191,7 +193,7 @@ def _run(
                 print(f"fails by itself, without any mutant: {killer}", flush=True)
                 running.append((mutant, *runner.start(mutant)))
             elif capped and not killer and mutant.kind is not Kind.ORDINARY:
-                running.append((mutant, *runner.start(mutant, float("inf"))))
+                running.append((mutant, runner.start(mutant, _SECOND_LOOK)[0], False))
             else:
                 yield mutant, killer, capped and not killer
 
