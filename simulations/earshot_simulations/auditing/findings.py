@@ -105,7 +105,7 @@ class Finding:
         return (
             f"any ε from {self._limit + width:.4g}"
             if math.isfinite(width)
-            else "what was measured has no upper end"
+            else "unknown: no upper end"
         )
 
     @property

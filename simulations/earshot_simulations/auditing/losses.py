@@ -233,7 +233,7 @@ def discrete_gaussian_loss(shift: float, sigma: float, step: float) -> Losses:
         sigma: σ.
         step: of the grid.
     """
-    cell = max(1, int(_DEVIATIONS * sigma) // 2**20)
+    cell = max(1, int(_DEVIATIONS * sigma) // 2**17)
     reach = math.ceil(_DEVIATIONS * sigma / cell) * cell
     # Noise in cells of equal width; each is given the smallest loss in it.
     noise = np.arange(-reach, reach, cell, dtype=np.float64)
