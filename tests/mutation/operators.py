@@ -21,7 +21,7 @@ ARITHMETIC = {
     ast.RShift: ast.LShift, ast.BitAnd: ast.BitOr, ast.BitOr: ast.BitAnd, ast.BitXor: ast.BitAnd,
 }  # fmt: skip
 LOOSER = (
-    (re.compile("_?(largest|longest|most)_", re.I), lambda limit: 2 * limit),
+    (re.compile("_?(largest|longest)_|most_", re.I), lambda limit: 2 * limit),
     (re.compile("_?(least|smallest|shortest)_", re.I), lambda limit: type(limit)(limit / 2)),
 )
 """The names of limits, and how much more each lets pass."""

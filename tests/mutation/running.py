@@ -55,12 +55,14 @@ class Settings:
         packages: that tests import; nothing of them may be imported before it is broken.
         files: files and folders whose lines are broken.
         tests: that may notice. None that needs a server: it would be started for every mutant.
+        walkers: those that look at all code without running it: at defaults, say.
         sampled: percent of the mutants that are neither randomness, nor checks, nor limits.
     """
 
     packages: tuple[str, ...]
     files: tuple[str, ...]
     tests: tuple[str, ...]
+    walkers: tuple[str, ...]
     sampled: int
 
     @classmethod
@@ -68,7 +70,7 @@ class Settings:
         """Those of the project in the present folder."""
         project = tomllib.loads(Path("pyproject.toml").read_text(encoding="utf-8"))
         given = project["tool"]["earshot-mutants"]
-        lists = {name: tuple(given[name]) for name in ("packages", "files", "tests")}
+        lists = {name: tuple(given[name]) for name in ("packages", "files", "tests", "walkers")}
         return cls(**lists, sampled=given["sampled"])
 
 
@@ -81,6 +83,7 @@ class Reach:
     """
 
     def __init__(self, settings: Settings, folder: Path) -> None:
+        self._walkers = settings.walkers
         times, data = folder / "times.json", folder / "coverage"
         if not times.exists():
             _measure(settings, folder, times, data)
@@ -113,9 +116,15 @@ class Reach:
                 others = [path for path in self._by_file if named.search(self._texts[path])]
                 found = found.union(*map(self._running, others))
                 found |= {test for test in self.seconds if named.search(self._test(test))}
+        if not mutant.function or mutant.around == mutant.lines:
+            found |= {test for test in self.seconds if test.startswith(self._walkers)}
         own = f"_{Path(mutant.path).stem}"
         return sorted(
-            found, key=lambda test: (own not in test.partition("::")[0], self.seconds[test])
+            found,
+            key=lambda test: (
+                own not in test.partition("::")[0] and not test.startswith(self._walkers),
+                self.seconds[test],
+            ),
         )
 
     def _test(self, test: str) -> str:

@@ -108,6 +108,7 @@ addopts = ["--import-mode=importlib"]
 packages = ["tiny"]
 files = ["lib/tiny"]
 tests = ["tests/test_tiny.py"]
+walkers = []
 sampled = 100
 """,
     "lib/tiny/__init__.py": "",
