@@ -1,1 +1,1 @@
-"""`make mutants`: does a test fail for every mistake that could be put into what protects people?"""
+"""`make mutants`: does a test fail for every mistake in what protects people?"""

@@ -5,10 +5,11 @@ from __future__ import annotations
 import functools
 import gc
 import json
+import site
 import sys
 import time
 from collections import defaultdict
-from collections.abc import Generator
+from collections.abc import Generator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -17,9 +18,13 @@ import pytest
 
 
 def third_party() -> list[str]:
-    """Modules that are imported by now, but for what is ours, may be mutated or tests it."""
-    ours = ("earshot_", "tests", "support", "conftest", "__main__", "test_")
-    return [name for name in sys.modules if not name.startswith(ours)]
+    """Modules that are imported by now, but for ours: those may be mutated, or import what is."""
+    theirs = (sys.base_prefix, *site.getsitepackages())
+    return [
+        name
+        for name, module in sys.modules.items()
+        if (getattr(module, "__file__", None) or theirs[0]).startswith(theirs)
+    ]
 
 
 class Baseline:
@@ -29,7 +34,7 @@ class Baseline:
     test file runs when it is imported for every test in it.
     """
 
-    def __init__(self, scratch: Path, into: Path) -> None:
+    def __init__(self, scratch: Path, into: Mapping[str, Path]) -> None:
         self._coverage = coverage.Coverage(
             data_file=None, config_file=False, source=[str(scratch)], messages=False
         )
@@ -92,19 +97,22 @@ class Baseline:
 
     def pytest_sessionfinish(self) -> None:
         self._coverage.stop()
-        passed = [test for test in self._seconds if test not in self._failed]
-        number = {test: at for at, test in enumerate(passed)}
         data = self._coverage.get_data()
-        lines: dict[str, dict[int, list[int]]] = {}
+        lines: defaultdict[str, dict[str, dict[int, list[str]]]]
+        lines = defaultdict(lambda: defaultdict(dict))
         for name in data.measured_files():
-            touched = lines.setdefault(Path(name).relative_to(self._scratch).as_posix(), {})
+            path = Path(name).relative_to(self._scratch).as_posix()
             for line, contexts in data.contexts_by_lineno(name).items():
                 tests = {one for each in contexts for one in self._users.get(each, {each})}
-                touched[line] = sorted(number[one] for one in tests & number.keys())
-        found = {
-            "tests": [(test, self._seconds[test]) for test in passed],
-            "lines": lines,
-            "failed": sorted(self._failed),
-            "modules": self._modules,
-        }
-        self._into.write_text(json.dumps(found), "utf-8")
+                for test in sorted(tests & self._seconds.keys() - self._failed):
+                    touched = lines[test.partition("::")[0]][path]
+                    touched.setdefault(line, []).append(test.partition("::")[2])
+        for file, into in self._into.items():
+            seconds = {
+                test.partition("::")[2]: taken
+                for test, taken in self._seconds.items()
+                if test.partition("::")[0] == file and test not in self._failed
+            }
+            failed = sorted(test for test in self._failed if test.partition("::")[0] == file)
+            found = {"seconds": seconds, "lines": lines[file], "failed": failed}
+            into.write_text(json.dumps(found | {"modules": self._modules}), "utf-8")

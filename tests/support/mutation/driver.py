@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import hashlib
 import json
 import os
@@ -75,8 +76,11 @@ class Mutation:
             for path in sorted((root / place).rglob("*.py") if "." not in place else [root / place])
         }
         tests = sorted(one for place in places.tests for one in (root / place).rglob("*.py"))
-        tests += sorted((root / "tests").glob("*.py")) + sorted((root / "tests/support").glob("*.py"))
+        tests += sorted((root / "tests").glob("*.py")) + sorted(
+            (root / "tests/support").glob("*.py")
+        )
         self._tests = {one.relative_to(root).as_posix(): one.read_bytes() for one in tests}
+        self._killers: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self._results = self._out / "results.jsonl"
 
     def run(self, minutes: float | None, count: int, only: str = "", kinds: str = "") -> int:
@@ -102,7 +106,9 @@ class Mutation:
         self._judge([each for each in chosen if each.key not in known], end)
         known = self._known(chosen)
         stale += [key for key in listed & known.keys() if known[key] in _DEAD]
-        ok = self._print(chosen, known, listed, stale, judge_reach=minutes is None and not only + kinds)
+        ok = self._print(
+            chosen, known, listed, stale, judge_reach=minutes is None and not only + kinds
+        )
         print(f"{time.monotonic() - start:.0f} s, of which the last line of {self._results} tells")
         return 0 if ok else 1
 
@@ -129,8 +135,8 @@ class Mutation:
         return [mutant for mutant in ordered if mutant.kind in NAMED or mutant.key in kept]
 
     def _git(self, *words: str) -> str:
-        # S603, S607: git, in the repository that one works in.
-        run = subprocess.run(["git", *words], capture_output=True, text=True, cwd=self._root)  # noqa: S603, S607
+        command = ["git", *words]  # in the repository that one works in
+        run = subprocess.run(command, check=False, capture_output=True, text=True, cwd=self._root)  # noqa: S603
         return run.stdout if run.returncode == 0 else ""
 
     def _changed_lines(self) -> dict[str, set[int]]:
@@ -148,8 +154,12 @@ class Mutation:
 
     def _state(self, mutant: Mutant, killer: str) -> str:
         """The text that a result holds for: that of a test that killed, or of all."""
-        tests = [self._tests.get(killer.partition("::")[0], b"")] if killer else self._tests.values()
-        return hashlib.sha256(b"".join((self._texts[mutant.path].encode(), *tests))).hexdigest()[:16]
+        tests = (
+            [self._tests.get(killer.partition("::")[0], b"")] if killer else self._tests.values()
+        )
+        return hashlib.sha256(b"".join((self._texts[mutant.path].encode(), *tests))).hexdigest()[
+            :16
+        ]
 
     def _known(self, mutants: Sequence[Mutant]) -> dict[str, str]:
         """Verdicts by key, of those that still hold."""
@@ -188,7 +198,10 @@ class Mutation:
             print(name.ljust(52), *(str(row[each]).rjust(len(each)) for each in columns), share)
         named = [mutant for mutant in living if mutant.kind in NAMED]
         for mutant in sorted(living, key=lambda each: (each.kind, each.path, each.lines)):
-            print(f"lives, {mutant.kind}: {mutant.path}:{mutant.lines[0]} in {mutant.function}: ", end="")
+            print(
+                f"lives, {mutant.kind}: {mutant.path}:{mutant.lines[0]} in {mutant.function}: ",
+                end="",
+            )
             print(f"{mutant.line} | {mutant.change} #{mutant.nth}")
         for key in stale:
             print(f"listed, and is not there or dies: {key}")
@@ -224,51 +237,66 @@ class Mutation:
                 finally:
                     os._exit(code)
             children.append(pid)
-        if any([os.waitpid(pid, 0)[1] for pid in children]):  # all of them, before any is judged
+        statuses = [os.waitpid(pid, 0)[1] for pid in children]
+        if any(statuses):
             raise SystemExit("mutants: a process of ours failed")
 
     def _baseline(self) -> None:
-        everything = "".join(self._texts.values()).encode() + b"".join(self._tests.values())
-        name = f"baseline-{hashlib.sha256(everything).hexdigest()[:16]}"
-        parts = [self._out / f"{name}.{slot}.json" for slot in range(self._slots)]
-        files = [path for path in self._tests if Path(path).name.startswith("test_")]
-        files = [path for path in files if path.startswith(tuple(self._places.tests))]
-        if not all(part.exists() for part in parts):
+        """Run the tests of every file that was not run as it is now."""
+        package_texts = [
+            path.read_bytes()
+            for package in self._places.packages
+            for path in sorted((self._root / package).rglob("*.py"))
+        ]
+        shared = [text for path, text in self._tests.items() if not _is_test(path)]
+        common = hashlib.sha256(b"".join([*package_texts, *shared])).digest()
+        into = {
+            path: self._out / f"baseline-{hashlib.sha256(common + text).hexdigest()[:16]}.json"
+            for path, text in self._tests.items()
+            if _is_test(path)
+        }
+        new = [path for path, found in into.items() if not found.exists()]
 
-            def run(slot: int) -> None:
-                baseline = Baseline(self._scratch(slot), parts[slot])
-                mine = files[slot :: self._slots]
-                if mine:
-                    pytest.main([*judge.QUIETER, *mine], plugins=[baseline])
+        def run(slot: int) -> None:
+            mine = new[slot :: self._slots]
+            baseline = Baseline(self._scratch(slot), {path: into[path] for path in mine})
+            if mine:
+                pytest.main([*judge.QUIETER, *mine], plugins=[baseline])
 
+        if new:
             self._fork_slots(run)
         self._seconds: dict[str, float] = {}
         self._lines: defaultdict[str, defaultdict[int, set[str]]]
         self._lines = defaultdict(lambda: defaultdict(set))
-        modules: list[str] = []
-        for part in parts:
-            found = json.loads(part.read_text("utf-8"))
-            self._seconds |= dict(found["tests"])
+        modules: dict[str, None] = {}
+        for file, found in (
+            (file, json.loads(path.read_text("utf-8"))) for file, path in into.items()
+        ):
+            self._seconds |= {f"{file}::{test}": taken for test, taken in found["seconds"].items()}
             for path, lines in found["lines"].items():
                 for line, tests in lines.items():
-                    self._lines[path][int(line)] |= {found["tests"][test][0] for test in tests}
-            modules += [one for one in found["modules"] if one not in modules]
+                    self._lines[path][int(line)] |= {f"{file}::{test}" for test in tests}
+            modules |= dict.fromkeys(found["modules"])
             if found["failed"]:
                 print("fail without a mutant and count for nothing:", *found["failed"], sep="\n  ")
         for module in modules:
             try:
                 import_module(module)
-            except Exception:  # noqa: BLE001, S112 - it is only meant to be there already
+            except Exception:  # noqa: S112 - it is only meant to be there already
                 continue
 
     def _covering(self, mutant: Mutant) -> dict[str, float]:
         """Tests that meet a mutant, the fastest first, and the seconds that they take."""
         lines = self._lines[mutant.path]
-        if mutant.at_import:  # in force for whatever runs in the module or imports from it
+        if mutant.at_import and mutant.kind in NAMED:  # some tests look at what modules hold
+            found = set(self._seconds)
+        elif mutant.at_import:  # in force for whatever runs in the module or imports from it
             found = {test for tests in lines.values() for test in tests}
             module = mutant.path.removesuffix(".py").replace("/", ".").partition(".")[2]
             for path, text in self._importers():
-                if re.search(rf"\b{re.escape(module)}\b|import .*\b{module.rpartition('.')[2]}\b", text):
+                if re.search(
+                    rf"\b{re.escape(module)}\b|import .*\b{module.rpartition('.')[2]}\b", text
+                ):
                     found |= {test for tests in self._lines[path].values() for test in tests}
         else:
             first, last = mutant.lines
@@ -327,30 +355,42 @@ class Mutation:
             if not mutant.at_import:
                 warm.send((str(path), before, after, judge.Chosen(tests, cap, note)))
                 verdict = warm.recv()
-            for files in self._stages(mutant, tests) if verdict == "fresh" else ():
-                mine = {test: taken for test, taken in tests.items() if _file(test) in files}
+            for mine in self._stages(mutant, tests) if verdict == "fresh" else ():
                 chosen = judge.Chosen(mine, cap, note)
-                verdict = judge.in_a_fork(lambda chosen=chosen, files=files: judge.run_fresh(chosen, files))
+                files = sorted({_file(test) for test in mine})
+                verdict = judge.in_a_fork(functools.partial(judge.run_fresh, chosen, files))
                 if verdict in _DEAD:
                     break
         finally:
             path.write_text(before, "utf-8")
             for compiled in (path.parent / "__pycache__").glob(f"{path.stem}.*"):
                 compiled.unlink()
-        return verdict, note.read_text("utf-8") if note.exists() else ""
+        killer = note.read_text("utf-8") if note.exists() else ""
+        if killer and mutant.at_import and verdict in _DEAD:
+            self._killers[mutant.kind][killer] += 1
+        return verdict, killer
 
-    def _stages(self, mutant: Mutant, tests: dict[str, float]) -> Iterator[list[str]]:
-        """Test files, those first that touch most of the module: importing all takes seconds."""
-        touched: Counter[str] = Counter({_file(test): 0 for test in tests})
+    def _stages(self, mutant: Mutant, tests: dict[str, float]) -> Iterator[dict[str, float]]:
+        """Tests by how likely they see it, because importing all takes seconds.
+
+        What saw most of the same kind; then the files that touch most of the module; then the rest.
+        """
+        first = [test for test, _ in self._killers[mutant.kind].most_common(1) if test in tests]
+        touched = Counter({_file(test): 0 for test in tests})
         for found in self._lines[mutant.path].values():
             touched.update({_file(test) for test in found})
-        files = [name for name, _ in touched.most_common()]
-        yield files[:3]
-        if files[3:]:
-            yield files[3:]
+        near = {file for file, _ in touched.most_common(3)}
+        yield from ({test: tests[test]} for test in first)
+        yield {test: taken for test, taken in tests.items() if _file(test) in near}
+        if len(touched) > len(near):
+            yield {test: taken for test, taken in tests.items() if _file(test) not in near}
 
 
 _DEAD = {judge.KILLED, judge.TIMED_OUT}
+
+
+def _is_test(path: str) -> bool:
+    return Path(path).name.startswith("test_")
 
 
 def _file(test: str) -> str:

@@ -11,13 +11,13 @@ RANDOMNESS, CHECK, LIMIT = "zeroed randomness", "dropped check", "loosened limit
 NAMED = (RANDOMNESS, CHECK, LIMIT)
 """The kinds of which none may live unlisted; a dropped raise is a dropped check."""
 
-_SWAPPED: dict[type[ast.AST], str] = {
-    **{ast.Lt: "<=", ast.LtE: "<", ast.Gt: ">=", ast.GtE: ">", ast.Eq: "!=", ast.NotEq: "=="},
-    **{ast.In: "not in", ast.NotIn: "in", ast.Is: "is not", ast.IsNot: "is"},
-    **{ast.Add: "-", ast.Sub: "+", ast.Mult: "/", ast.Div: "*", ast.FloorDiv: "*", ast.Mod: "*"},
-    **{ast.Pow: "*", ast.LShift: ">>", ast.RShift: "<<", ast.BitAnd: "|", ast.BitXor: "&"},
-    **{ast.BitOr: "&", ast.MatMult: "*"},
-}
+_SIGNS = """
+    Lt:<= LtE:< Gt:>= GtE:> Eq:!= NotEq:== Is:is_not IsNot:is In:not_in NotIn:in
+    Add:- Sub:+ Mult:/ Div:* FloorDiv:* Mod:* Pow:* MatMult:* LShift:>> RShift:<<
+    BitAnd:| BitOr:& BitXor:&
+"""
+_SWAPPED = {getattr(ast, each.split(":")[0]): each.split(":")[1] for each in _SIGNS.split()}
+"""What a sign becomes."""
 _LIMITS = {"acceptance.py": "Limits", "policy.py": "Policy", "budgets.py": "Budget"}
 """Files whose classes of this name hold published limits."""
 _CHECKING = ("check", "_check")
@@ -82,7 +82,9 @@ def mutants_of(path: str, text: str) -> list[Mutant]:
     for line in lines:
         starts.append(starts[-1] + len(line))
     alike: dict[str, int] = {}
-    for kind, function, at_import, start, end, put in _Finder(Path(path).name, data, starts).found(text):
+    for kind, function, at_import, start, end, put in _Finder(Path(path).name, data, starts).found(
+        text
+    ):
         first, last = data.count(b"\n", 0, start) + 1, data.count(b"\n", 0, end) + 1
         old = " ".join(data[start:end].decode().split())
         place = (path, function, lines[first - 1].decode().strip(), f"{old} → {put}")
@@ -128,7 +130,7 @@ class _Finder:
             yield from self._statement(node)
         if isinstance(node, ast.expr):
             yield from self._expression(node)
-        if isinstance(node, ast.JoinedStr) or (isinstance(node, ast.Raise)):
+        if isinstance(node, ast.JoinedStr | ast.Raise):
             return  # what an error says is no promise
         for child in ast.iter_child_nodes(node):
             yield from self._walk(child)
@@ -160,9 +162,9 @@ class _Finder:
         yield self._change(kind, node, "pass")
 
     def _statement(self, node: ast.stmt) -> Iterator[_Change]:
-        if isinstance(node, ast.If) and not node.orelse and isinstance(node.body[-1], ast.Raise):
-            if len(node.body) == 1:
-                yield from self._deleted(node, CHECK)
+        is_alone = isinstance(node, ast.If) and not node.orelse and len(node.body) == 1
+        if is_alone and isinstance(node.body[0], ast.Raise):
+            yield from self._deleted(node, CHECK)
         if isinstance(node, ast.Raise):
             yield from self._deleted(node, CHECK)
         elif isinstance(node, ast.Expr) and isinstance(node.value, ast.Call):
@@ -170,7 +172,8 @@ class _Finder:
             is_check = called.startswith(_CHECKING) or called in _CHECKS
             yield from self._deleted(node, CHECK if is_check else "deleted statement")
         elif isinstance(node, ast.Delete | ast.AugAssign) or (
-            isinstance(node, ast.Assign) and not any(isinstance(t, ast.Name) for t in node.targets)
+            isinstance(node, ast.Assign)
+            and not any(isinstance(t, ast.Name) for t in node.targets)
             and not isinstance(node.targets[0], ast.Tuple)
         ):
             yield from self._deleted(node)
@@ -181,11 +184,11 @@ class _Finder:
         self, left: ast.expr, operator: ast.AST, right: ast.expr, after: str = ""
     ) -> Iterator[_Change]:
         """The sign between two operands becomes another."""
-        put = _SWAPPED.get(type(operator))
+        put = _SWAPPED.get(type(operator), "").replace("_", " ")
         start, end = self._at(left)[1], self._at(right)[0]
         between = self._data[start:end].decode()
         sign = between.strip(" ()\n\\")
-        if put is None or not sign or "#" in between:
+        if not put or not sign or "#" in between:
             return
         at = start + len(between[: between.index(sign)].encode())
         kind = "comparison" if isinstance(operator, ast.cmpop) else "arithmetic"
@@ -210,7 +213,9 @@ class _Finder:
         elif isinstance(node, ast.UnaryOp) and isinstance(node.op, ast.Not):
             yield self._change("dropped not", node, f"({ast.unparse(node.operand)})")
         elif isinstance(node, ast.Constant) and isinstance(node.value, bool | int | float):
-            put = str(not node.value) if isinstance(node.value, bool) else f"({self._text(node)} + 1)"
+            put = (
+                str(not node.value) if isinstance(node.value, bool) else f"({self._text(node)} + 1)"
+            )
             yield self._change("constant", node, put)
         elif isinstance(node, ast.Name | ast.Attribute) and isinstance(node.ctx, ast.Load):
             text = ast.unparse(node)
@@ -226,7 +231,10 @@ def _is_type(node: ast.BinOp) -> bool:
     sides = (node.left, node.right)
     return isinstance(node.op, ast.BitOr) and any(
         (isinstance(each, ast.Constant) and each.value is None)
-        or (isinstance(each, ast.Name | ast.Attribute) and ast.unparse(each).rpartition(".")[2][0].isupper())
+        or (
+            isinstance(each, ast.Name | ast.Attribute)
+            and ast.unparse(each).rpartition(".")[2][0].isupper()
+        )
         or ast.unparse(each) in {"int", "float", "str", "bytes", "bool"}
         for each in sides
     )

@@ -1,0 +1,238 @@
+"""The driver of `make mutants` over a package of a few lines, whose weak test we know."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from support.mutation.operators import CHECK, LIMIT, RANDOMNESS, Mutant, mutants_of
+
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = """\
+import functools
+import os
+import subprocess
+import sys
+
+LARGEST = 3
+
+
+@functools.cache
+def cached(n: int) -> int:
+    return n + 1
+
+
+def token(random=os.urandom) -> bytes:
+    return random(8)
+
+
+def checked(n: int) -> int:
+    if n > LARGEST:
+        raise ValueError(n)
+    return n
+
+
+def weak(n: int) -> int:
+    if n < 0:
+        raise ValueError(n)
+    return n
+
+
+def told() -> int:
+    program = "import small.code; print(small.code.inner())"
+    return int(subprocess.check_output([sys.executable, "-c", program]))
+
+
+def inner() -> int:
+    return 4 * 2
+"""
+TESTS = """\
+import pytest
+from small import code
+
+
+@pytest.fixture(scope="module")
+def made():
+    return code.weak(2)
+
+
+def test_made(made):
+    assert made == 2
+
+
+def test_cached_first():
+    assert code.cached(2) > 0
+
+
+def test_cached():
+    assert code.cached(2) == 3
+
+
+def test_token():
+    assert code.token() != bytes(8) and len(code.token()) == 8
+
+
+def test_checked():
+    assert code.checked(3) == 3
+    with pytest.raises(ValueError):
+        code.checked(4)
+
+
+def test_told():
+    assert code.told() == 8
+    assert code.inner() > 0
+
+
+def test_broken():
+    assert code.weak(0) == 1
+"""
+PROFILE = """\
+from hypothesis import settings
+
+settings.register_profile("quick", max_examples=5)
+"""
+LISTED = """
+[[mutant]]
+path = "product/small/code.py"
+function = "weak"
+line = "if n < 0:"
+change = "if n < 0: raise ValueError(n) → pass"
+reason = "nobody asks"
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A repository of one module and one test file."""
+    folder = tmp_path_factory.mktemp("mutation")
+    for path, text in {
+        "product/small/__init__.py": "",
+        "product/small/code.py": SOURCE,
+        "tests/small/test_code.py": TESTS,
+        "equivalent.toml": "",
+        "tests/conftest.py": PROFILE,
+        "pyproject.toml": '[tool.pytest.ini_options]\naddopts = ["--import-mode=importlib"]\n',
+    }.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text, "utf-8")
+    return folder
+
+
+def run(folder: Path, *arguments: object) -> tuple[int, str]:
+    """The exit status, and what is printed."""
+    program = (
+        "import sys; from pathlib import Path\n"
+        "from support.mutation.driver import Mutation, Places\n"
+        "places = Places(['product'], ['product/small'], ['tests/small'], 'equivalent.toml')\n"
+        f"sys.exit(Mutation(Path.cwd(), places, Path('out'), 1).run{arguments!r})"
+    )
+    paths = os.pathsep.join([str(ROOT / "tests"), str(folder / "product")])
+    environment = os.environ | {"PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1"}
+    # S603: the program is written a few lines from here.
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", program],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert "Traceback" not in done.stderr, done.stderr
+    return done.returncode, done.stdout
+
+
+@pytest.mark.slow
+def test_it_finds_what_no_test_notices_and_nothing_else(folder: Path) -> None:
+    status, printed = run(folder, None, 1000)
+    living = [line for line in printed.splitlines() if line.startswith("lives")]
+    assert status == 1
+    assert {line.partition(" in ")[2].partition(":")[0] for line in living} == {"weak"}, printed
+    assert "dropped check: product/small/code.py:24 in weak" in printed
+    assert "tests/small/test_code.py::test_broken" in printed
+    results = [json.loads(line) for line in (folder / "out/results.jsonl").open(encoding="utf-8")]
+    killers = {line["key"].split("\t")[1]: line["killer"] for line in results if line["killer"]}
+    assert killers["inner"] == "tests/small/test_code.py::test_told"  # in a process of its own
+    assert killers["cached"] == "tests/small/test_code.py::test_cached"  # not the first to call it
+    assert "tests/small/test_code.py::test_broken" not in killers.values()
+
+
+@pytest.mark.slow
+def test_results_resume_until_a_test_changes(folder: Path) -> None:
+    before = (folder / "out/results.jsonl").read_text("utf-8")
+    (folder / "equivalent.toml").write_text(LISTED, "utf-8")
+    run(folder, None, 1000)
+    assert (folder / "out/results.jsonl").read_text("utf-8") == before
+    tests = folder / "tests/small/test_code.py"
+    raises = "\n\ndef test_weak():\n    with pytest.raises(ValueError):\n        code.weak(-1)\n"
+    tests.write_text(TESTS + raises, "utf-8")
+    status, printed = run(folder, None, 1000)
+    assert status == 1, "an equivalent mutant that dies is stale"
+    assert "listed, and is not there or dies: product/small/code.py\tweak" in printed
+
+
+@pytest.mark.slow
+def test_an_entry_for_what_is_not_there_is_stale(folder: Path) -> None:
+    (folder / "equivalent.toml").write_text(LISTED.replace("n < 0", "n < 7"), "utf-8")
+    status, printed = run(folder, None, 1000)
+    assert status == 1
+    assert "listed, and is not there or dies" in printed
+
+
+def changes(text: str, path: str = "code.py") -> list[tuple[str, str]]:
+    return [(each.kind, each.change) for each in mutants_of(path, text)]
+
+
+@pytest.mark.parametrize(
+    ("line", "kind", "mutated"),
+    [
+        ("def f(random=os.urandom): pass", RANDOMNESS, "def f(random=bytes): pass"),
+        ("nonce = os.urandom(12)", RANDOMNESS, "nonce = bytes(12)"),
+        ("noise = draw(self._random)", RANDOMNESS, "noise = draw(bytes)"),
+        ("k = Key.generate()", RANDOMNESS, "k = Key.from_private_bytes(bytes(32))"),
+        ("checks.whole('n', n)", CHECK, "pass"),
+        ("self._check_window(a)", CHECK, "pass"),
+        ("if n:\n    raise E", CHECK, "pass\n"),
+        ("try: f()\nexcept E: raise G", CHECK, "try: f()\nexcept E: pass"),
+        ("f('ε', a <= b)", "comparison", "f('ε', a < b)"),
+        ("a = b is not c", "comparison", "a = b is c"),
+        ("a = (b) + c", "arithmetic", "a = (b) - c"),
+        ("a += b", "arithmetic", "a -= b"),
+        ("a = b and c", "dropped operand", "a = ((c))"),
+        ("a = not b", "dropped not", "a = (b)"),
+        ("N = 3", "constant", "N = (3 + 1)"),
+        ("def f(n=3): pass", "constant", "def f(n=(3 + 1)): pass"),
+        ("store.delete(n)", "deleted statement", "pass"),
+        ("self.n = m", "deleted statement", "pass"),
+        ("del held[n]", "deleted statement", "pass"),
+    ],
+)
+def test_every_kind_of_mistake_is_made(line: str, kind: str, mutated: str) -> None:
+    made = [each.applied(line) for each in mutants_of("code.py", line) if each.kind == kind]
+    assert mutated in made
+
+
+@pytest.mark.parametrize(
+    ("line", "loosened"),
+    [
+        ("largest_epsilon: float = 3.0", "(2 * 3.0)"),
+        ("least_threshold: int = 2", "(2 // 2)"),
+        ("least_corrupted: float = 0.05", "(0.05 / 2)"),
+        ("any_delta: bool = False", "True"),
+    ],
+)
+def test_limits_are_loosened_and_not_tightened(line: str, loosened: str) -> None:
+    text = f"class Limits:\n    {line}\n"
+    found: list[Mutant] = mutants_of("phases/acceptance.py", text)
+    assert [each.put for each in found if each.kind == LIMIT] == [loosened]
+    assert all(each.at_import for each in found)
+
+
+def test_lines_stay_where_they_were_and_types_are_left_alone() -> None:
+    text = "a: int | None = f(\n    b\n    + c,\n)\nstore.put(\n    d,\n)\nlast()\n"
+    for each in mutants_of("code.py", text):
+        assert each.applied(text).splitlines()[7] == ("pass" if each.line == "last()" else "last()")
+    assert not [kind for kind, change in changes("def f(a: int | None) -> str | None: pass")]
