@@ -64,7 +64,7 @@ unit: browser
 # MINUTES=10 tries what was changed last, then what matters most, then a part of the rest.
 mutants: .venv/.installed ## break the code that decides on privacy, and see whether tests notice
 	PYTHONPATH=tests OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 \
-		$(V)/python -m mutation $(if $(MINUTES),--minutes $(MINUTES)) $(FILES)
+		$(V)/python -m support.mutation $(if $(MINUTES),--minutes $(MINUTES)) $(if $(ONLY),--only $(ONLY))
 
 format: .venv/.installed ## let ruff rewrite what it can
 	$(V)/ruff format .

@@ -1,208 +1,238 @@
-"""The mutants of `make mutants`, and what its command makes of a small project."""
+"""The driver of `make mutants` over a package of a few lines, whose weak test we know."""
 
 from __future__ import annotations
 
-import ast
 import json
 import os
 import subprocess
 import sys
-from collections import Counter
 from pathlib import Path
 
 import pytest
-from mutation.operators import Kind, Mutant, mutants
+from support.mutation.operators import CHECK, LIMIT, RANDOMNESS, Mutant, mutants_of
 
-SOURCE = '''
-"""A text, in which 1 + 1 stays."""
+ROOT = Path(__file__).resolve().parents[2]
+SOURCE = """\
+import functools
 import os
+import subprocess
+import sys
 
-LARGEST_CROWD = 100
-LEAST_CROWD = 10
-_CROWD = 7
-
-def draw(count: int = 2, random=os.urandom) -> bytes:
-    """1 < 2."""
-    if count < 1 or count > LARGEST_CROWD:
-        raise ValueError(f"{count + 1} is wrong")
-    check_crowd(count)
-    drawn = {"bytes": random(count)}
-    drawn["more"] = [each for each in range(count) if each != 3]
-    if not drawn:
-        raise ValueError
-    return b"name" + drawn["bytes"]
-'''
+LARGEST = 3
 
 
-def made(source: str = SOURCE) -> dict[tuple[str, str], Mutant]:
-    return {(each.text.strip(), each.change): each for each in mutants("a/b/c.py", source)}
+@functools.cache
+def cached(n: int) -> int:
+    return n + 1
 
 
-def test_every_mutant_is_another_program_in_one_place() -> None:
-    original = ast.unparse(ast.parse(SOURCE))
-    every = list(mutants("a/b/c.py", SOURCE))
-    assert len({each.key for each in every}) == len(every)
-    written = Counter(each.source(SOURCE) for each in every)
-    assert original not in written
-    for source in written:
-        compile(source, "c.py", "exec")
-        changed = set(source.splitlines()) - set(original.splitlines())
-        assert len(changed) <= 1 or "pass" in source
+def token(random=os.urandom) -> bytes:
+    return random(8)
 
 
-@pytest.mark.parametrize(
-    ("text", "change", "kind", "left"),
-    [
-        ("LARGEST_CROWD = 100", "100 → 200", Kind.LIMIT, "LARGEST_CROWD = 200"),
-        ("LEAST_CROWD = 10", "10 → 5", Kind.LIMIT, "LEAST_CROWD = 5"),
-        ("_CROWD = 7", "7 → 8", Kind.ORDINARY, "_CROWD = 8"),
-        ("if count < 1 or count > LARGEST_CROWD:", "no check", Kind.CHECK, None),
-        ("if count < 1 or count > LARGEST_CROWD:", "Lt → LtE", Kind.ORDINARY, "count <= 1 or"),
-        (
-            *("if count < 1 or count > LARGEST_CROWD:", "without count < 1", Kind.ORDINARY),
-            "if count > LARGEST_CROWD:",
-        ),
-        ("check_crowd(count)", "deleted", Kind.CHECK, None),
-        ('drawn = {"bytes": random(count)}', "zeros", Kind.RANDOMNESS, "{'bytes': bytes(count)}"),
-        (
-            *("def draw(count: int = 2, random=os.urandom) -> bytes:", "zeros", Kind.RANDOMNESS),
-            "random=bytes)",
-        ),
-        (
-            *("def draw(count: int = 2, random=os.urandom) -> bytes:", "2 → 3", Kind.ORDINARY),
-            "count: int=3,",
-        ),
-        (
-            *('drawn["more"] = [each for each in range(count) if each != 3]', "unfiltered"),
-            *(Kind.ORDINARY, "[each for each in range(count)]"),
-        ),
-        ('return b"name" + drawn["bytes"]', "other bytes", Kind.ORDINARY, "b'!name'"),
-    ],
-)
-def test_what_is_broken(text: str, change: str, kind: Kind, left: str | None) -> None:
-    mutant = made()[text, change]
-    assert mutant.kind is kind
-    source = mutant.source(SOURCE)
-    if left is None:
-        assert text.rstrip(":") not in source
-    else:
-        assert left in source
+def checked(n: int) -> int:
+    if n > LARGEST:
+        raise ValueError(n)
+    return n
 
 
-def test_what_is_said_and_what_is_text_is_left_alone() -> None:
-    assert not any("wrong" in each.text and "Add" in each.change for each in made().values())
-    for mutant in made().values():
-        source = mutant.source(SOURCE)
-        assert "in which 1 + 1 stays" in source
-        assert "1 < 2." in source
+def weak(n: int) -> int:
+    if n < 0:
+        raise ValueError(n)
+    return n
 
 
-# ------------------------------------------------------------------------------ the command
-
-PROJECT = {
-    "pyproject.toml": """
-[tool.pytest.ini_options]
-addopts = ["--import-mode=importlib"]
-
-[tool.earshot-mutants]
-packages = ["tiny"]
-files = ["lib/tiny"]
-tests = ["tests/test_tiny.py"]
-walkers = []
-sampled = 100
-""",
-    "lib/tiny/__init__.py": "",
-    "lib/tiny/doors.py": """
-import os
-
-LARGEST_PARTY = 4
+def told() -> int:
+    program = "import small.code; print(small.code.inner())"
+    return int(subprocess.check_output([sys.executable, "-c", program]))
 
 
-def admit(party: int) -> int:
-    if party > LARGEST_PARTY:
-        raise ValueError("too many")
-    return party
+def inner() -> int:
+    return 4 * 2
+"""
+TESTS = """\
+import pytest
+from small import code
 
 
-def ticket() -> bytes:
-    return os.urandom(8)
-""",
-    "tests/conftest.py": """
+@pytest.fixture(scope="module")
+def made():
+    return code.weak(2)
+
+
+def test_made(made):
+    assert made == 2
+
+
+def test_cached_first():
+    assert code.cached(2) > 0
+
+
+def test_cached():
+    assert code.cached(2) == 3
+
+
+def test_token():
+    assert code.token() != bytes(8) and len(code.token()) == 8
+
+
+def test_checked():
+    assert code.checked(3) == 3
+    with pytest.raises(ValueError):
+        code.checked(4)
+
+
+def test_told():
+    assert code.told() == 8
+    assert code.inner() > 0
+
+
+def test_broken():
+    assert code.weak(0) == 1
+"""
+PROFILE = """\
 from hypothesis import settings
 
 settings.register_profile("quick", max_examples=5)
-""",
-    "tests/test_tiny.py": """
-import pytest
-from tiny.doors import LARGEST_PARTY, admit, ticket
-
-
-def test_a_party_is_admitted():
-    assert admit(LARGEST_PARTY) == LARGEST_PARTY
-    with pytest.raises(ValueError):
-        admit(LARGEST_PARTY + 1)
-
-
-def test_a_ticket_has_a_length():
-    assert len(ticket()) == 8
-""",
-    "tests/mutation/equivalent.toml": "",
-}
-STRONGER = """
-
-def test_a_party_of_four_at_most():
-    assert LARGEST_PARTY == 4
-
-
-def test_no_two_tickets_are_alike():
-    assert ticket() != ticket()
+"""
+LISTED = """
+[[mutant]]
+path = "product/small/code.py"
+function = "weak"
+line = "if n < 0:"
+change = "if n < 0: raise ValueError(n) → pass"
+reason = "nobody asks"
 """
 
 
-def run(folder: Path) -> tuple[int, str]:
-    path = os.pathsep.join([str(Path(__file__).parents[1]), str(folder / "lib")])
-    done = subprocess.run(
-        [sys.executable, "-m", "mutation"],
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A repository of one module and one test file."""
+    folder = tmp_path_factory.mktemp("mutation")
+    for path, text in {
+        "product/small/__init__.py": "",
+        "product/small/code.py": SOURCE,
+        "tests/small/test_code.py": TESTS,
+        "equivalent.toml": "",
+        "tests/conftest.py": PROFILE,
+        "pyproject.toml": '[tool.pytest.ini_options]\naddopts = ["--import-mode=importlib"]\n',
+    }.items():
+        (folder / path).parent.mkdir(parents=True, exist_ok=True)
+        (folder / path).write_text(text, "utf-8")
+    return folder
+
+
+def run(folder: Path, *arguments: object) -> tuple[int, str]:
+    """The exit status, and what is printed."""
+    program = (
+        "import sys; from pathlib import Path\n"
+        "from support.mutation.driver import Mutation, Places\n"
+        "places = Places(['product'], ['product/small'], ['tests/small'], 'equivalent.toml')\n"
+        f"sys.exit(Mutation(Path.cwd(), places, Path('out'), 1).run{arguments!r})"
+    )
+    paths = os.pathsep.join([str(ROOT / "tests"), str(folder / "product")])
+    environment = os.environ | {"PYTHONPATH": paths, "PYTHONDONTWRITEBYTECODE": "1"}
+    # S603: the program is written a few lines from here.
+    done = subprocess.run(  # noqa: S603
+        [sys.executable, "-c", program],
         cwd=folder,
-        env=os.environ | {"PYTHONPATH": path},
+        env=environment,
         capture_output=True,
         text=True,
         check=False,
-        timeout=300,
     )
-    return done.returncode, done.stdout + done.stderr
+    assert "Traceback" not in done.stderr, done.stderr
+    return done.returncode, done.stdout
 
 
 @pytest.mark.slow
-def test_a_weak_test_is_found_and_a_stronger_one_kills(tmp_path: Path) -> None:
-    for name, text in PROJECT.items():
-        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
-        (tmp_path / name).write_text(text)
-    status, said = run(tmp_path)
-    assert status == 1, said
-    alive = {line.partition("| ")[2] for line in said.splitlines() if line.startswith("alive")}
-    assert alive == {
-        "LARGEST_PARTY = 4 | 4 → 8",
-        "LARGEST_PARTY = 4 | 4 → 5",
-        "return os.urandom(8) | zeros",
-    }
+def test_it_finds_what_no_test_notices_and_nothing_else(folder: Path) -> None:
+    status, printed = run(folder, None, 1000)
+    living = [line for line in printed.splitlines() if line.startswith("lives")]
+    assert status == 1
+    assert {line.partition(" in ")[2].partition(":")[0] for line in living} == {"weak"}, printed
+    assert "dropped check: product/small/code.py:24 in weak" in printed
+    assert "tests/small/test_code.py::test_broken" in printed
+    results = [json.loads(line) for line in (folder / "out/results.jsonl").open(encoding="utf-8")]
+    killers = {line["key"].split("\t")[1]: line["killer"] for line in results if line["killer"]}
+    assert killers["inner"] == "tests/small/test_code.py::test_told"  # in a process of its own
+    assert killers["cached"] == "tests/small/test_code.py::test_cached"  # not the first to call it
+    assert "tests/small/test_code.py::test_broken" not in killers.values()
 
-    kept = tmp_path / "out/mutants/results.jsonl"
-    before = kept.read_text()
-    assert run(tmp_path)[0] == 1
-    assert kept.read_text() == before, "nothing was tried again"
 
-    with (tmp_path / "tests/test_tiny.py").open("a") as file:
-        file.write(STRONGER)
-    status, said = run(tmp_path)
-    assert status == 0, said
-    again = [json.loads(line) for line in kept.read_text().splitlines()]
-    assert all(each["killer"].startswith("tests/test_tiny.py::") for each in again[-3:])
+@pytest.mark.slow
+def test_results_resume_until_a_test_changes(folder: Path) -> None:
+    before = (folder / "out/results.jsonl").read_text("utf-8")
+    (folder / "equivalent.toml").write_text(LISTED, "utf-8")
+    run(folder, None, 1000)
+    assert (folder / "out/results.jsonl").read_text("utf-8") == before
+    tests = folder / "tests/small/test_code.py"
+    raises = "\n\ndef test_weak():\n    with pytest.raises(ValueError):\n        code.weak(-1)\n"
+    tests.write_text(TESTS + raises, "utf-8")
+    status, printed = run(folder, None, 1000)
+    assert status == 1, "an equivalent mutant that dies is stale"
+    assert "listed, and is not there or dies: product/small/code.py\tweak" in printed
 
-    entry = '[[mutant]]\npath = "lib/tiny/doors.py"\nfunction = "admit"\n'
-    (tmp_path / "tests/mutation/equivalent.toml").write_text(
-        f'{entry}line = "return party"\nchange = "deleted"\nreason = "gone"\n'
-    )
-    status, said = run(tmp_path)
-    assert status == 1, "what is listed has to be there"
-    assert "listed as equivalent, and not there: ('lib/tiny/doors.py', 'admit'" in said
+
+@pytest.mark.slow
+def test_an_entry_for_what_is_not_there_is_stale(folder: Path) -> None:
+    (folder / "equivalent.toml").write_text(LISTED.replace("n < 0", "n < 7"), "utf-8")
+    status, printed = run(folder, None, 1000)
+    assert status == 1
+    assert "listed, and is not there or dies" in printed
+
+
+def changes(text: str, path: str = "code.py") -> list[tuple[str, str]]:
+    return [(each.kind, each.change) for each in mutants_of(path, text)]
+
+
+@pytest.mark.parametrize(
+    ("line", "kind", "mutated"),
+    [
+        ("def f(random=os.urandom): pass", RANDOMNESS, "def f(random=bytes): pass"),
+        ("nonce = os.urandom(12)", RANDOMNESS, "nonce = bytes(12)"),
+        ("noise = draw(self._random)", RANDOMNESS, "noise = draw(bytes)"),
+        ("k = Key.generate()", RANDOMNESS, "k = Key.from_private_bytes(bytes(32))"),
+        ("checks.whole('n', n)", CHECK, "pass"),
+        ("self._check_window(a)", CHECK, "pass"),
+        ("if n:\n    raise E", CHECK, "pass\n"),
+        ("try: f()\nexcept E: raise G", CHECK, "try: f()\nexcept E: pass"),
+        ("f('ε', a <= b)", "comparison", "f('ε', a < b)"),
+        ("a = b is not c", "comparison", "a = b is c"),
+        ("a = (b) + c", "arithmetic", "a = (b) - c"),
+        ("a += b", "arithmetic", "a -= b"),
+        ("a = b and c", "dropped operand", "a = ((c))"),
+        ("a = not b", "dropped not", "a = (b)"),
+        ("N = 3", "constant", "N = (3 + 1)"),
+        ("def f(n=3): pass", "constant", "def f(n=(3 + 1)): pass"),
+        ("store.delete(n)", "deleted statement", "pass"),
+        ("self.n = m", "deleted statement", "pass"),
+        ("del held[n]", "deleted statement", "pass"),
+    ],
+)
+def test_every_kind_of_mistake_is_made(line: str, kind: str, mutated: str) -> None:
+    made = [each.applied(line) for each in mutants_of("code.py", line) if each.kind == kind]
+    assert mutated in made
+
+
+@pytest.mark.parametrize(
+    ("line", "loosened"),
+    [
+        ("largest_epsilon: float = 3.0", "(2 * 3.0)"),
+        ("least_threshold: int = 2", "(2 // 2)"),
+        ("least_corrupted: float = 0.05", "(0.05 / 2)"),
+        ("any_delta: bool = False", "True"),
+    ],
+)
+def test_limits_are_loosened_and_not_tightened(line: str, loosened: str) -> None:
+    text = f"class Limits:\n    {line}\n"
+    found: list[Mutant] = mutants_of("phases/acceptance.py", text)
+    assert [each.put for each in found if each.kind == LIMIT] == [loosened]
+    assert all(each.at_import for each in found)
+
+
+def test_lines_stay_where_they_were_and_types_are_left_alone() -> None:
+    text = "a: int | None = f(\n    b\n    + c,\n)\nstore.put(\n    d,\n)\nlast()\n"
+    for each in mutants_of("code.py", text):
+        assert each.applied(text).splitlines()[7] == ("pass" if each.line == "last()" else "last()")
+    assert not [kind for kind, change in changes("def f(a: int | None) -> str | None: pass")]

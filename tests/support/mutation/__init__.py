@@ -1,0 +1,1 @@
+"""`make mutants`: does a test fail for every mistake in what protects people?"""

@@ -1,0 +1,402 @@
+"""Chooses mutants, has them judged side by side, and says whether enough of them die."""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import json
+import os
+import re
+import shutil
+import struct
+import subprocess
+import sys
+import time
+import tomllib
+from collections import Counter, defaultdict
+from collections.abc import Iterator, Sequence
+from importlib import import_module
+from multiprocessing import Pipe
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from support.mutation import judge
+from support.mutation.baseline import Baseline
+from support.mutation.operators import NAMED, Mutant, mutants_of
+
+REACH = 0.95
+CAP, NAMED_CAP = 10.0, 60.0
+"""Seconds of tests for a survivor."""
+
+
+class Places(NamedTuple):
+    """Where things are, from the root.
+
+    Attributes:
+        packages: folders to import from, of which copies are mutated.
+        mutated: files and folders whose files are.
+        tests: folders of the tests.
+        listed: file of the equivalent mutants.
+    """
+
+    packages: Sequence[str]
+    mutated: Sequence[str]
+    tests: Sequence[str]
+    listed: str
+
+
+PLACES = Places(
+    packages=("protocol", "client"),
+    mutated=(
+        *(f"protocol/earshot_protocol/{room}" for room in ("privacy", "secure_sum", "phases")),
+        *(f"client/earshot_client/{room}" for room in ("phone.py", "policy.py", "phases", "store")),
+    ),
+    tests=("tests/protocol", "tests/client"),
+    listed="tests/support/mutation/equivalent.toml",
+)
+
+
+class Mutation:
+    """All of it.
+
+    Args:
+        root: of the repository, and the folder that one is in.
+        places: what is mutated, and what it is tested by.
+        out: folder of results and of the copies that are mutated.
+        slots: mutants that are judged at a time.
+    """
+
+    def __init__(self, root: Path, places: Places, out: Path, slots: int) -> None:
+        self._root, self._places, self._out, self._slots = root, places, out.absolute(), slots
+        self._texts = {
+            path.relative_to(root).as_posix(): path.read_text("utf-8")
+            for place in places.mutated
+            for path in sorted((root / place).rglob("*.py") if "." not in place else [root / place])
+        }
+        tests = sorted(one for place in places.tests for one in (root / place).rglob("*.py"))
+        tests += sorted((root / "tests").glob("*.py")) + sorted(
+            (root / "tests/support").glob("*.py")
+        )
+        self._tests = {one.relative_to(root).as_posix(): one.read_bytes() for one in tests}
+        self._killers: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        self._results = self._out / "results.jsonl"
+
+    def run(self, minutes: float | None, count: int, only: str = "", kinds: str = "") -> int:
+        """Judge and print; the exit status.
+
+        Args:
+            minutes: how long at most, and then what changed lately comes first.
+            count: mutants at most, of the named kinds all.
+            only: part of the paths to look at.
+            kinds: part of the names of kinds to look at.
+        """
+        start = time.monotonic()
+        end = start + 60 * (minutes or 1e6)
+        self._out.mkdir(parents=True, exist_ok=True)
+        self._baseline()
+        mutants = [each for path, text in self._texts.items() for each in mutants_of(path, text)]
+        entries = tomllib.loads((self._root / self._places.listed).read_text("utf-8"))
+        listed = {_key(entry) for entry in entries.get("mutant", ())}
+        stale = [key for key in listed if key not in {each.key for each in mutants}]
+        chosen = self._chosen(mutants, count, minutes is not None, listed)
+        chosen = [each for each in chosen if only in each.path and kinds in each.kind]
+        known = self._known(chosen)
+        self._judge([each for each in chosen if each.key not in known], end)
+        known = self._known(chosen)
+        stale += [key for key in listed & known.keys() if known[key] in _DEAD]
+        ok = self._print(
+            chosen, known, listed, stale, judge_reach=minutes is None and not only + kinds
+        )
+        print(f"{time.monotonic() - start:.0f} s, of which the last line of {self._results} tells")
+        return 0 if ok else 1
+
+    # ------------------------------------------------------------------ which, in which order
+
+    def _chosen(
+        self, mutants: Sequence[Mutant], count: int, hurried: bool, listed: set[str]
+    ) -> list[Mutant]:
+        changed = self._changed_lines() if hurried else {}
+        seed = self._git("rev-parse", "HEAD") if hurried else ""
+
+        def rank(mutant: Mutant) -> tuple[int, str]:
+            first, last = mutant.lines
+            if changed.get(mutant.path, set()) & set(range(first, last + 1)):
+                place = 0
+            else:
+                place = 1 if mutant.kind in NAMED else 2
+            return place, hashlib.sha256((seed + mutant.key).encode()).hexdigest()
+
+        ordered = sorted(mutants, key=rank)
+        left = count - sum(mutant.kind in NAMED for mutant in mutants)
+        ordinary = [mutant.key for mutant in ordered if mutant.kind not in NAMED][: max(0, left)]
+        kept = set(ordinary) | (set() if hurried else listed)
+        return [mutant for mutant in ordered if mutant.kind in NAMED or mutant.key in kept]
+
+    def _git(self, *words: str) -> str:
+        command = ["git", *words]  # in the repository that one works in
+        run = subprocess.run(command, check=False, capture_output=True, text=True, cwd=self._root)  # noqa: S603
+        return run.stdout if run.returncode == 0 else ""
+
+    def _changed_lines(self) -> dict[str, set[int]]:
+        changed: defaultdict[str, set[int]] = defaultdict(set)
+        path = ""
+        for line in self._git("diff", "--unified=0", "HEAD~1", "--", *self._texts).splitlines():
+            if line.startswith("+++ "):
+                path = line.removeprefix("+++ b/")
+            elif found := re.match(r"@@ -\S+ \+(\d+)(?:,(\d+))? @@", line):
+                first, lines = int(found[1]), int(found[2] or 1)
+                changed[path] |= set(range(first, first + lines))
+        return changed
+
+    # ------------------------------------------------------------------ results
+
+    def _state(self, mutant: Mutant, killer: str) -> str:
+        """The text that a result holds for: that of a test that killed, or of all."""
+        tests = (
+            [self._tests.get(killer.partition("::")[0], b"")] if killer else self._tests.values()
+        )
+        return hashlib.sha256(b"".join((self._texts[mutant.path].encode(), *tests))).hexdigest()[
+            :16
+        ]
+
+    def _known(self, mutants: Sequence[Mutant]) -> dict[str, str]:
+        """Verdicts by key, of those that still hold."""
+        by_key, known = {mutant.key: mutant for mutant in mutants}, {}
+        for line in self._results.read_text("utf-8").splitlines() if self._results.exists() else ():
+            result = json.loads(line)
+            mutant = by_key.get(result["key"])
+            if mutant and result["state"] == self._state(mutant, result["killer"]):
+                known[mutant.key] = result["verdict"]
+        return known
+
+    def _print(
+        self,
+        chosen: Sequence[Mutant],
+        known: dict[str, str],
+        listed: set[str],
+        stale: Sequence[str],
+        judge_reach: bool,
+    ) -> bool:
+        rows: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        living = []
+        for mutant in chosen:
+            verdict = known.get(mutant.key)
+            said = "not reached" if verdict is None else verdict
+            if verdict is not None and verdict not in _DEAD:
+                said = "listed" if mutant.key in listed else verdict
+                living += [mutant] if said != "listed" else []
+            for name in (str(Path(mutant.path).with_suffix("")), "in all"):
+                rows[name][said] += 1
+        columns = ("killed", "timed out", "listed", "capped", "survived", "untested", "not reached")
+        print("module".ljust(52), *columns, "reach")
+        for name, row in sorted(rows.items()):
+            dead = row["killed"] + row["timed out"]
+            judged = dead + row["survived"] + row["capped"] + row["untested"]
+            share = f"{dead / judged:.1%}" if judged else ""
+            print(name.ljust(52), *(str(row[each]).rjust(len(each)) for each in columns), share)
+        named = [mutant for mutant in living if mutant.kind in NAMED]
+        for mutant in sorted(living, key=lambda each: (each.kind, each.path, each.lines)):
+            print(
+                f"lives, {mutant.kind}: {mutant.path}:{mutant.lines[0]} in {mutant.function}: ",
+                end="",
+            )
+            print(f"{mutant.line} | {mutant.change} #{mutant.nth}")
+        for key in stale:
+            print(f"listed, and is not there or dies: {key}")
+        dead = rows["in all"]["killed"] + rows["in all"]["timed out"]
+        enough = not judge_reach or dead >= REACH * (dead + len(living))
+        return enough and not named and not stale
+
+    # ------------------------------------------------------------------ judging
+
+    def _scratch(self, slot: int) -> Path:
+        """A copy of the packages, which is what is imported from here on."""
+        scratch = self._out / f"copy{slot}"
+        shutil.rmtree(scratch, ignore_errors=True)
+        leave = shutil.ignore_patterns("__pycache__")
+        for package in self._places.packages:
+            shutil.copytree(self._root / package, scratch / package, ignore=leave)
+        paths = [str(scratch / package) for package in self._places.packages]
+        sys.path[:0] = paths
+        before = os.environ.get("PYTHONPATH")
+        os.environ["PYTHONPATH"] = os.pathsep.join([*paths, *([before] if before else [])])
+        return scratch
+
+    def _fork_slots(self, run: Any) -> None:
+        sys.stdout.flush()
+        children = []
+        for slot in range(self._slots):
+            pid = os.fork()
+            if pid == 0:
+                code = 1
+                try:
+                    run(slot)
+                    code = 0
+                finally:
+                    os._exit(code)
+            children.append(pid)
+        statuses = [os.waitpid(pid, 0)[1] for pid in children]
+        if any(statuses):
+            raise SystemExit("mutants: a process of ours failed")
+
+    def _baseline(self) -> None:
+        """Run the tests of every file that was not run as it is now."""
+        package_texts = [
+            path.read_bytes()
+            for package in self._places.packages
+            for path in sorted((self._root / package).rglob("*.py"))
+        ]
+        shared = [text for path, text in self._tests.items() if not _is_test(path)]
+        common = hashlib.sha256(b"".join([*package_texts, *shared])).digest()
+        into = {
+            path: self._out / f"baseline-{hashlib.sha256(common + text).hexdigest()[:16]}.json"
+            for path, text in self._tests.items()
+            if _is_test(path)
+        }
+        new = [path for path, found in into.items() if not found.exists()]
+
+        def run(slot: int) -> None:
+            mine = new[slot :: self._slots]
+            baseline = Baseline(self._scratch(slot), {path: into[path] for path in mine})
+            if mine:
+                pytest.main([*judge.QUIETER, *mine], plugins=[baseline])
+
+        if new:
+            self._fork_slots(run)
+        self._seconds: dict[str, float] = {}
+        self._lines: defaultdict[str, defaultdict[int, set[str]]]
+        self._lines = defaultdict(lambda: defaultdict(set))
+        modules: dict[str, None] = {}
+        for file, found in (
+            (file, json.loads(path.read_text("utf-8"))) for file, path in into.items()
+        ):
+            self._seconds |= {f"{file}::{test}": taken for test, taken in found["seconds"].items()}
+            for path, lines in found["lines"].items():
+                for line, tests in lines.items():
+                    self._lines[path][int(line)] |= {f"{file}::{test}" for test in tests}
+            modules |= dict.fromkeys(found["modules"])
+            if found["failed"]:
+                print("fail without a mutant and count for nothing:", *found["failed"], sep="\n  ")
+        for module in modules:
+            try:
+                import_module(module)
+            except Exception:  # noqa: S112 - it is only meant to be there already
+                continue
+
+    def _covering(self, mutant: Mutant) -> dict[str, float]:
+        """Tests that meet a mutant, the fastest first, and the seconds that they take."""
+        lines = self._lines[mutant.path]
+        if mutant.at_import and mutant.kind in NAMED:  # some tests look at what modules hold
+            found = set(self._seconds)
+        elif mutant.at_import:  # in force for whatever runs in the module or imports from it
+            found = {test for tests in lines.values() for test in tests}
+            module = mutant.path.removesuffix(".py").replace("/", ".").partition(".")[2]
+            for path, text in self._importers():
+                if re.search(
+                    rf"\b{re.escape(module)}\b|import .*\b{module.rpartition('.')[2]}\b", text
+                ):
+                    found |= {test for tests in self._lines[path].values() for test in tests}
+        else:
+            first, last = mutant.lines
+            found = {test for line in range(first, last + 1) for test in lines[line]}
+        return {test: self._seconds[test] for test in sorted(found, key=self._seconds.__getitem__)}
+
+    def _importers(self) -> Iterator[tuple[str, str]]:
+        for path in self._lines:
+            yield path, (self._root / path).read_text("utf-8")
+
+    def _judge(self, mutants: Sequence[Mutant], end: float) -> None:
+        """Judge them, each slot taking the next as soon as it is free."""
+        if not mutants:
+            return
+        take, put = os.pipe()
+        os.set_blocking(put, False)
+        os.write(put, b"".join(struct.pack("i", at) for at in range(len(mutants))))
+        os.close(put)
+
+        def run(slot: int) -> None:
+            scratch = self._scratch(slot)
+            ours, theirs = Pipe()
+            if os.fork() == 0:
+                judge.serve_warm(theirs, scratch, self._places.tests)
+                os._exit(0)
+            theirs.close()
+            ours.recv()
+            with self._results.open("a", encoding="utf-8") as results:
+                while time.monotonic() < end and (token := os.read(take, 4)):
+                    mutant = mutants[struct.unpack("i", token)[0]]
+                    begun = time.monotonic()
+                    verdict, killer = self._verdict(mutant, scratch, ours)
+                    state, took = self._state(mutant, killer), round(time.monotonic() - begun, 2)
+                    line = {"key": mutant.key, "verdict": verdict, "killer": killer, "state": state}
+                    results.write(json.dumps(line | {"seconds": took}) + "\n")
+                    results.flush()
+            ours.send(None)
+            os.wait()
+
+        self._fork_slots(run)
+
+    def _verdict(self, mutant: Mutant, scratch: Path, warm: Any) -> tuple[str, str]:
+        """What becomes of a mutant, and the test that killed it."""
+        tests = self._covering(mutant)
+        if not tests:
+            return "untested", ""
+        before = self._texts[mutant.path]
+        after, note, path = mutant.applied(before), scratch / "killer", scratch / mutant.path
+        note.unlink(missing_ok=True)
+        for compiled in (path.parent / "__pycache__").glob(f"{path.stem}.*"):
+            compiled.unlink()  # a change within a second may leave the size as it was
+        path.write_text(after, "utf-8")
+        verdict = "fresh"
+        try:
+            cap = NAMED_CAP if mutant.kind in NAMED else CAP
+            if not mutant.at_import:
+                warm.send((str(path), before, after, judge.Chosen(tests, cap, note)))
+                verdict = warm.recv()
+            for mine in self._stages(mutant, tests) if verdict == "fresh" else ():
+                chosen = judge.Chosen(mine, cap, note)
+                files = sorted({_file(test) for test in mine})
+                verdict = judge.in_a_fork(functools.partial(judge.run_fresh, chosen, files))
+                if verdict in _DEAD:
+                    break
+        finally:
+            path.write_text(before, "utf-8")
+            for compiled in (path.parent / "__pycache__").glob(f"{path.stem}.*"):
+                compiled.unlink()
+        killer = note.read_text("utf-8") if note.exists() else ""
+        if killer and mutant.at_import and verdict in _DEAD:
+            self._killers[mutant.kind][killer] += 1
+        return verdict, killer
+
+    def _stages(self, mutant: Mutant, tests: dict[str, float]) -> Iterator[dict[str, float]]:
+        """Tests by how likely they see it, because importing all takes seconds.
+
+        What saw most of the same kind; then the files that touch most of the module; then the rest.
+        """
+        first = [test for test, _ in self._killers[mutant.kind].most_common(1) if test in tests]
+        touched = Counter({_file(test): 0 for test in tests})
+        for found in self._lines[mutant.path].values():
+            touched.update({_file(test) for test in found})
+        near = {file for file, _ in touched.most_common(3)}
+        yield from ({test: tests[test]} for test in first)
+        yield {test: taken for test, taken in tests.items() if _file(test) in near}
+        if len(touched) > len(near):
+            yield {test: taken for test, taken in tests.items() if _file(test) not in near}
+
+
+_DEAD = {judge.KILLED, judge.TIMED_OUT}
+
+
+def _is_test(path: str) -> bool:
+    return Path(path).name.startswith("test_")
+
+
+def _file(test: str) -> str:
+    return test.partition("::")[0]
+
+
+def _key(entry: dict[str, Any]) -> str:
+    nth = str(entry.get("nth", 0))
+    return "\t".join((entry["path"], entry["function"], entry["line"], entry["change"], nth))

@@ -1,0 +1,152 @@
+"""Runs tests against mutants, each in a process of its own that begins warm."""
+
+from __future__ import annotations
+
+import gc
+import os
+import resource
+import signal
+import sys
+import time
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from multiprocessing.connection import Connection
+from pathlib import Path
+from types import CodeType, FunctionType
+from typing import Any
+
+import pytest
+
+SURVIVED, KILLED, CAPPED, TIMED_OUT = "survived", "killed", "capped", "timed out"
+_CODES = {0: SURVIVED, 1: KILLED, 2: CAPPED, 3: "fresh"}
+_PATIENCE, _LEAST_PATIENCE = 20, 5.0
+"""A test that takes so many times its usual time, in seconds of the processor, will not end."""
+_LONGEST_WAIT = 120.0
+"""Seconds after which a process that waits for ever is ended."""
+_MEMORY = 16 * 2**30
+QUIET = ("-q", "-p", "no:cacheprovider", "--hypothesis-profile=quick", "--tb=no", "-m", "not slow")
+QUIETER = (*QUIET, "-W", "ignore::pytest.PytestAssertRewriteWarning")
+
+
+def in_a_fork(run: Callable[[], int]) -> str:
+    """What a process of its own comes to: 0 is survived, 1 killed, 2 capped."""
+    pid = os.fork()
+    if pid == 0:
+        code = 1  # whatever breaks tests from outside of any breaks them
+        try:
+            os.setsid()
+            resource.setrlimit(resource.RLIMIT_AS, (_MEMORY, _MEMORY))
+            nothing = os.open(os.devnull, os.O_RDWR)
+            for each in range(3):
+                os.dup2(nothing, each)
+            code = run()
+        finally:
+            os._exit(code)
+    end = time.monotonic() + _LONGEST_WAIT
+    try:
+        while (status := os.waitid(os.P_PID, pid, os.WEXITED | os.WNOHANG | os.WNOWAIT)) is None:
+            if time.monotonic() > end:
+                return TIMED_OUT
+            time.sleep(0.005)
+    finally:
+        os.killpg(pid, signal.SIGKILL)  # with whatever its tests have started
+        os.waitpid(pid, 0)
+    if status.si_code == os.CLD_EXITED:
+        return _CODES.get(status.si_status, KILLED)
+    return TIMED_OUT if status.si_status == signal.SIGPROF else KILLED
+
+
+class Chosen:
+    """Runs these tests alone, in this order, until one fails or the time is up.
+
+    Args:
+        tests: and the seconds that each takes.
+        cap: seconds of the processor, after which no other test begins.
+        note: file into which the name of the test that failed is written.
+    """
+
+    def __init__(self, tests: Mapping[str, float], cap: float, note: Path) -> None:
+        self._tests, self._cap, self._note = tests, cap, note
+        self.code = 1
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        if report.failed:
+            self._note.write_text(report.nodeid, "utf-8")
+            raise pytest.exit.Exception("killed")
+
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        named = {item.nodeid: item for item in session.items}
+        items = [named[test] for test in self._tests if test in named]
+        start = time.process_time()
+        for item, following in zip(items, [*items[1:], None], strict=True):
+            if time.process_time() - start > self._cap:
+                self.code = 2
+                return True
+            patience = max(_LEAST_PATIENCE, _PATIENCE * self._tests[item.nodeid])
+            signal.setitimer(signal.ITIMER_PROF, patience)
+            item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
+        self.code = 0
+        return True
+
+
+def run_fresh(chosen: Chosen, files: Iterable[str]) -> int:
+    """Import everything anew and run the chosen tests of these files."""
+    pytest.main([*QUIETER, *files], plugins=[chosen])
+    return chosen.code
+
+
+class Warm:
+    """A process that has imported and collected everything, and forks for each mutant."""
+
+    def __init__(self, connection: Connection, scratch: Path) -> None:
+        self._connection, self._scratch = connection, scratch
+
+    @pytest.hookimpl(tryfirst=True)
+    def pytest_runtestloop(self, session: pytest.Session) -> bool:
+        gc.unfreeze()  # see tests/conftest.py
+        functions: dict[CodeType, list[FunctionType]] = {}
+        for each in gc.get_objects():
+            if isinstance(each, FunctionType) and each.__code__.co_filename.startswith(
+                str(self._scratch)
+            ):
+                functions.setdefault(each.__code__, []).append(each)
+        gc.freeze()
+        self._connection.send(True)
+        while (job := self._connection.recv()) is not None:
+            path, before, after, chosen = job
+            codes = dict(_changed(compile(before, path, "exec"), compile(after, path, "exec")))
+
+            def run(codes: Any = codes, chosen: Any = chosen) -> int:
+                swapped = [
+                    (function, codes[old])
+                    for old, all_of_it in functions.items()
+                    if old in codes
+                    for function in all_of_it
+                ]
+                if not swapped:
+                    return 3
+                for function, code in swapped:
+                    function.__code__ = code
+                session.config.pluginmanager.register(chosen)
+                try:
+                    chosen.pytest_runtestloop(session)
+                except pytest.exit.Exception:
+                    return 1
+                return int(chosen.code)
+
+            self._connection.send(in_a_fork(run))
+        return True
+
+
+def _changed(old: CodeType, new: CodeType) -> Iterator[tuple[CodeType, CodeType]]:
+    """All code in these that is not the same, with what it became."""
+    if old != new:
+        yield old, new
+    inner = ([c for c in code.co_consts if isinstance(c, CodeType)] for code in (old, new))
+    for one, other in zip(*inner, strict=False):
+        yield from _changed(one, other)
+
+
+def serve_warm(connection: Connection, scratch: Path, places: Iterable[str]) -> None:
+    """Be the process of `Warm`, until it is told to end."""
+    sys.stdout = sys.stderr = open(os.devnull, "w")  # noqa: SIM115 - as long as the process lives
+    pytest.main([*QUIETER, *places], plugins=[Warm(connection, scratch)])
