@@ -8,6 +8,7 @@ DEMO := simulate --discovery both --phones 500 --recordings 100 --data soundscap
 SELECT := not slow
 EXAMPLES := quick
 COUNT :=
+MINUTES :=
 comma := ,
 
 # Types are looked at beside the tests: alone, they leave all cores but one with nothing to do.
@@ -16,7 +17,7 @@ MAKEFLAGS += --jobs=2
 # Hundreds of processes of the tests import the same files: each is compiled once.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: help demo test test-all browser lint types imports unit format lock clean
+.PHONY: help demo test test-all browser lint types imports unit mutants format lock clean
 .DEFAULT_GOAL := help
 
 help: ## list the targets
@@ -36,6 +37,7 @@ test-all: COUNT := --cov --cov-report=
 test-all: test ## the same with the tests marked slow, all examples, and the lines counted
 	$(V)/coverage report --include='protocol/*' --fail-under=90
 	$(V)/coverage report --include='client/*' --fail-under=90
+	$(MAKE) mutants MINUTES=10
 
 lint: .venv/.installed
 	$(V)/ruff check .
@@ -60,6 +62,11 @@ unit: browser
 	$(V)/python -m compileall -q -j 0 protocol client server models simulations
 	$(V)/pytest -n 4 --dist loadfile --no-loadscope-reorder -m "$(SELECT)" \
 		--hypothesis-profile=$(EXAMPLES) $(COUNT)
+
+# All of them in about an hour. With MINUTES, in so many: lines that changed since the last commit, then
+# the kinds of which none may live, then others by chance. Results are kept in out/mutants.
+mutants: .venv/.installed ## put mistakes into what protects people, one at a time: a test must fail
+	PYTHONPATH=tests $(V)/python -m support.mutation $(if $(MINUTES),--minutes=$(MINUTES))
 
 format: .venv/.installed ## let ruff rewrite what it can
 	$(V)/ruff format .
