@@ -23,7 +23,8 @@ from earshot_protocol.errors import (
     UnexpectedMessageError,
     WrongStateError,
 )
-from earshot_protocol.phases.discovery_budget import cell_counts, usual_cells
+from earshot_protocol.phases.discovery import MOST_SUMS
+from earshot_protocol.phases.discovery_budget import cell_counts, noises, usual_cells
 from earshot_protocol.phases.learning import Cluster, LocalCentroids
 from earshot_protocol.phases.parameters import Parameters, parse_budget
 from earshot_protocol.phases.statistics import LARGEST_CONTACTS, LARGEST_WINDOW
@@ -46,6 +47,7 @@ WRONG: list[tuple[Callable[..., Parameters], str, tuple[Any, ...], str]] = [
     (labelling_parameters, "delta", DELTA, "delta"),
     (labelling_parameters, "largest_weight", (0, 17), "largest_weight"),
     (labelling_parameters, "threshold", (0.0, -1.0, 101.0, math.nan), "threshold"),
+    (learning_parameters, "clustering_runs", (0, 17), "clustering_runs"),
     (statistics_parameters, "contacts", (0, LARGEST_CONTACTS + 1), "contacts"),
     (statistics_parameters, "epsilon", (0.0, -1.0, math.inf, math.nan), "epsilon"),
 ]
@@ -101,8 +103,20 @@ def test_without_an_honest_survivor_there_is_no_phase(make: Callable[..., Parame
 
 
 def test_noise_that_cannot_be_shared_ends_a_phase_before_any_work() -> None:
-    with pytest.raises(InvalidParametersError, match="cannot be shared"):
+    with pytest.raises(InvalidParametersError, match=r"too large to be drawn.*cannot be shared"):
         statistics_parameters(epsilon=1e-6).check_feasible()
+
+
+def test_parameters_that_are_wrong_are_not_feasible_either() -> None:
+    with pytest.raises(InvalidParametersError, match="step_seconds"):
+        statistics_parameters(step_seconds=-1.0).check_feasible()
+
+
+@pytest.mark.parametrize("sums", [-1, MOST_SUMS + 1, 1.5])
+def test_noise_is_for_as_many_sums_as_a_phase_has(sums: int) -> None:
+    asked = {"label_share": 0.5, "cells": 20, "dimensions": 8, "labels": 2}
+    with pytest.raises(InvalidParametersError, match="sums"):
+        noises(2.0, 1e-6, sums=sums, **asked)
 
 
 def test_parameters_of_no_kind_have_no_plan() -> None:

@@ -24,6 +24,7 @@ from earshot_protocol.errors import (
 )
 from earshot_protocol.secure_sum.aggregator import Aggregator
 from earshot_protocol.secure_sum.decoding import UnrecoverableSecretError
+from earshot_protocol.secure_sum.graph import Graph
 from earshot_protocol.secure_sum.messages import AdvertiseKeys
 from earshot_protocol.secure_sum.neighbourhoods import Phones
 from earshot_protocol.secure_sum.parameters import SumParameters, choose
@@ -358,3 +359,11 @@ def test_neither_side_begins_a_sum_that_should_not_run(make_sum: MakeSum) -> Non
     for changes in ({"index": 4}, {"parameters": weak}):
         with pytest.raises(RefusedError, match="differ from those agreed to"):
             participant.answer(msgspec.structs.replace(task, **changes))
+
+
+def test_the_servers_source_decides_the_graph_and_no_two_of_the_systems_are_alike() -> None:
+    sources = (random.Random(1).randbytes, random.Random(1).randbytes, random.Random(2).randbytes)
+    drawn = [Aggregator(bytes(16), SPARSE, source)._state.graph for source in sources]
+    assert drawn[0] == drawn[1] == Graph.draw(SPARSE, random.Random(1).randbytes).to_bytes()
+    assert drawn[2] != drawn[0]
+    assert len({Aggregator(bytes(16), SPARSE)._state.graph for _ in range(3)}) == 3

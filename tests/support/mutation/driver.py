@@ -90,8 +90,8 @@ class Mutation:
         Args:
             minutes: how long at most, and then what changed lately comes first.
             count: mutants at most, of the named kinds all.
-            only: part of the paths to look at.
-            kinds: part of the names of kinds to look at.
+            only: pattern of the paths to look at.
+            kinds: pattern of the names of kinds to look at.
         """
         start = time.monotonic()
         end = start + 60 * (minutes or 1e6)
@@ -102,7 +102,9 @@ class Mutation:
         listed = {_key(entry) for entry in entries.get("mutant", ())}
         stale = [key for key in listed if key not in {each.key for each in mutants}]
         chosen = self._chosen(mutants, count, minutes is not None, listed)
-        chosen = [each for each in chosen if only in each.path and kinds in each.kind]
+        chosen = [
+            each for each in chosen if re.search(only, each.path) and re.search(kinds, each.kind)
+        ]
         known = self._known(chosen)
         self._judge([each for each in chosen if each.key not in known], end)
         known = self._known(chosen)
