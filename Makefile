@@ -8,6 +8,7 @@ DEMO := simulate --discovery both --phones 500 --recordings 100 --data soundscap
 SELECT := not slow
 EXAMPLES := quick
 COUNT :=
+MINUTES :=
 comma := ,
 
 # Types are looked at beside the tests: alone, they leave all cores but one with nothing to do.
@@ -36,6 +37,7 @@ test-all: COUNT := --cov --cov-report=
 test-all: test ## the same with the tests marked slow, all examples, and the lines counted
 	$(V)/coverage report --include='protocol/*' --fail-under=90
 	$(V)/coverage report --include='client/*' --fail-under=90
+	$(MAKE) mutants MINUTES=10
 
 lint: .venv/.installed
 	$(V)/ruff check .
@@ -61,10 +63,11 @@ unit: browser
 	$(V)/pytest -n 4 --dist loadfile --no-loadscope-reorder -m "$(SELECT)" \
 		--hypothesis-profile=$(EXAMPLES) $(COUNT)
 
-# MINUTES=10 tries what was changed last, then what matters most, then a part of the rest.
-mutants: .venv/.installed ## break the code that decides on privacy, and see whether tests notice
-	PYTHONPATH=tests OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 \
-		$(V)/python -m support.mutation $(if $(MINUTES),--minutes $(MINUTES)) $(if $(ONLY),--only $(ONLY))
+# All of them take about an hour. With MINUTES: first lines that the last commit changed, then the kinds
+# of which none may live, then others by chance. Results are kept in out/mutants.
+mutants: .venv/.installed ## put mistakes into what protects people, one at a time: a test must fail
+	PYTHONPATH=tests OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 $(V)/python -m support.mutation \
+		$(if $(MINUTES),--minutes=$(MINUTES)) $(if $(ONLY),--only=$(ONLY))
 
 format: .venv/.installed ## let ruff rewrite what it can
 	$(V)/ruff format .

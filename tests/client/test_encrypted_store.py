@@ -95,6 +95,22 @@ def test_embeddings_of_128_numbers_are_the_default(tmp_path: Path) -> None:
         open_file(tmp_path / "store")
 
 
+@pytest.mark.parametrize("dimensions", [-1, 0, 2**16])
+def test_rows_of_no_length_or_too_long_are_refused(tmp_path: Path, dimensions: int) -> None:
+    with pytest.raises(InvalidInputError, match=f"dimensions={dimensions}"):
+        EncryptedStore(tmp_path / "store", KEY, dimensions=dimensions)
+    assert not list(tmp_path.iterdir())
+
+
+def test_damage_that_sqlite_finds_is_named_before_anything_is_read(path: Path) -> None:
+    free_pages = 36  # where the file format counts them: one is claimed, and none is there
+    with path.open("r+b") as file:
+        file.seek(free_pages)
+        file.write((1).to_bytes(4, "big"))
+    with pytest.raises(DamagedStoreError, match="the file is damaged"):
+        open_file(path)
+
+
 def test_another_key_is_refused_and_changes_nothing(path: Path) -> None:
     before = path.read_bytes()
     for wrong in (bytes(32), KEY[:-1] + b"\0"):

@@ -23,7 +23,7 @@ from earshot_client.encoder import default_encoder
 from earshot_client.phone import Phone
 from earshot_client.policy import Policy
 from earshot_client.store.encrypted import EncryptedStore
-from earshot_client.store.interface import WrongKeyError
+from earshot_client.store.interface import StoreUnavailableError, WrongKeyError
 from earshot_client.store.recovery import LOST
 from earshot_protocol.errors import InvalidInputError, RefusedError
 from earshot_protocol.phases.plan import SecureSum
@@ -166,6 +166,22 @@ def test_what_was_never_released_and_where_nobody_lives(tmp_path: Path) -> None:
 
 
 # ------------------------------------------------------------------------------------- damaged
+
+
+def test_a_file_that_cannot_be_put_aside_stays(data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path, key = folder.existing(data)
+    path.write_bytes(b"")
+    link = os.link
+
+    def refuse(source: str | Path, target: str | Path) -> None:
+        if ".damaged-" in str(target):
+            raise PermissionError("no")
+        link(source, target)
+
+    monkeypatch.setattr(os, "link", refuse)
+    with pytest.raises(StoreUnavailableError, match="cannot be put aside"):
+        recover_ledger(path, key)
+    assert path.read_bytes() == b""
 
 
 @pytest.mark.parametrize("damage", DAMAGES)

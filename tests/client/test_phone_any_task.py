@@ -22,7 +22,7 @@ from earshot_client.policy import Policy
 from earshot_client.store.encrypted import EncryptedStore
 from earshot_client.store.interface import Store
 from earshot_client.store.memory import MemoryStore
-from earshot_protocol.errors import RefusedError, RemoteError
+from earshot_protocol.errors import RefusedError, RemoteError, UnexpectedMessageError
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.messages import decode_task
 from earshot_protocol.phases.learning import Cluster, GlobalCentroids, PhaseParameters, TopCentroids
@@ -220,3 +220,15 @@ def test_the_ledger_counts_the_recordings_that_were_clustered_not_those_the_serv
     assert paid["cluster", "recording"] == 1.0
     assert paid["cluster", "phone"] == pytest.approx(counted)
     assert paid["select", "phone"] == pytest.approx(2 * 0.25 * counted)
+
+
+class Dance(Task, frozen=True, tag="dance"):
+    """A task of which no phone has heard."""
+
+
+def test_a_task_of_no_kind_asks_nothing_of_a_phone() -> None:
+    with (
+        Phone(MemoryStore(POINTS), HeardPoints("points", 2), ANYTHING) as phone,
+        pytest.raises(UnexpectedMessageError, match="Dance asks nothing of a phone"),
+    ):
+        phone.answer(Dance())

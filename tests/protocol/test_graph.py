@@ -118,6 +118,12 @@ def test_damaged_graph_is_refused(ring: list[int]) -> None:
         Graph.from_bytes(np.array(ring, dtype="<u4").tobytes(), parameters(5, 2))
 
 
+def test_half_a_phone_is_no_graph() -> None:
+    told = parameters(5, 2)
+    with pytest.raises(InvalidInputError, match="20 bytes, not 19"):
+        Graph.from_bytes(Graph.draw(told).to_bytes()[:-1], told)
+
+
 @pytest.mark.parametrize("phone", [-1, 5, 10**9])
 @pytest.mark.parametrize("degree", [2, 10])
 def test_stranger_has_no_neighbours(phone: int, degree: int) -> None:

@@ -21,12 +21,15 @@ from earshot_protocol.privacy.conversions import (
 )
 from earshot_protocol.privacy.events import BoundedRange, Pure
 from earshot_protocol.privacy.local_mechanisms import (
+    BestGaussianLloyd,
+    BestLaplaceLloyd,
     GaussianLloyd,
     LaplaceLloyd,
     Selection,
     SelectionMethod,
 )
 from earshot_protocol.privacy.mechanisms import BallotSum, Cost, Mechanism, Unit
+from earshot_protocol.privacy.noise import LARGEST_SHARED_SCALE
 
 EPSILONS = [0.05, 0.5, 1.0, 2.0, 4.0, 8.0, 30.0]
 
@@ -191,6 +194,8 @@ ALL: list[Mechanism] = [
     GaussianLloyd(1.0, 1e-6, 2),
     Selection(1.0, 2, 3),
     Selection(1.0, 2, 3, SelectionMethod.PERMUTE_AND_FLIP),
+    BestLaplaceLloyd(1.0, 2, 3),
+    BestGaussianLloyd(1.0, 1e-6, 2, 3),
 ]
 
 
@@ -206,6 +211,21 @@ def test_bad_settings_are_named(mechanism: Mechanism) -> None:
         for value in bad.get(field.name, whole):
             with pytest.raises(InvalidParametersError, match=field.name):
                 dataclasses.replace(mechanism, **{field.name: value})
+
+
+@pytest.mark.parametrize(
+    "mechanism", [BestLaplaceLloyd(1.0, 2, 2), BestGaussianLloyd(1, 1e-6, 2, 2)]
+)
+def test_one_run_is_no_best_of_several(mechanism: Mechanism) -> None:
+    with pytest.raises(InvalidParametersError, match="runs"):
+        dataclasses.replace(mechanism, runs=1)  # type: ignore[call-arg]
+
+
+def test_noise_that_cannot_be_shared_is_named() -> None:
+    least = 2 / LARGEST_SHARED_SCALE
+    BallotSum(least, 1, 9).share_bound(1e-6)
+    with pytest.raises(InvalidParametersError, match="cannot be shared"):
+        BallotSum(least / 1.01, 1, 9).share_bound(1e-6)
 
 
 def test_mechanisms_are_values_with_names() -> None:

@@ -305,6 +305,8 @@ def test_refusal_names_fractions_that_are_accepted_and_near_the_edge() -> None:
 def test_more_than_254_neighbours_are_refused() -> None:
     with pytest.raises(InvalidParametersError, match="at most 254 neighbours"):
         choose(10**6, (1,), 1, 0.3, 0.3)
+    with pytest.raises(InvalidParametersError, match="at most 254 neighbours"):
+        choose(10**6, (1,), 1, 0.3, 0.3, neighbours=254)
 
 
 def test_too_few_phones_for_the_fractions_are_refused() -> None:

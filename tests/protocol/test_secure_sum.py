@@ -15,16 +15,21 @@ from support.examples import examples
 
 from earshot_protocol.errors import (
     InvalidInputError,
+    InvalidParametersError,
+    RefusedError,
     RemoteError,
     TooManyDropoutsError,
+    UnexpectedMessageError,
     WrongStateError,
 )
 from earshot_protocol.secure_sum.aggregator import Aggregator
 from earshot_protocol.secure_sum.decoding import UnrecoverableSecretError
+from earshot_protocol.secure_sum.graph import Graph
+from earshot_protocol.secure_sum.messages import AdvertiseKeys
 from earshot_protocol.secure_sum.neighbourhoods import Phones
 from earshot_protocol.secure_sum.parameters import SumParameters, choose
 from earshot_protocol.secure_sum.participant import _NONCE_BYTES, Participant
-from earshot_protocol.secure_sum.rounds import Round
+from earshot_protocol.secure_sum.rounds import VERSION, Round
 from earshot_protocol.secure_sum.unmasking import Unmasking
 
 MakeSum = Callable[..., "Sum"]  # type: ignore[name-defined] # noqa: F821
@@ -319,3 +324,46 @@ def test_what_was_not_saved_by_either_side_is_not_restored() -> None:
         for junk in (b"", b"\x00", b"\x80", b"junk"):
             with pytest.raises(InvalidInputError, match="not a saved"):
                 restore(junk)
+
+
+def test_a_sum_of_a_former_version_goes_on_on_neither_side(make_sum: MakeSum) -> None:
+    current = make_sum(COMPLETE)
+    current.until(Round.SHARE_KEYS)
+    participant = current.participants[3]
+    task = current.aggregator.task_for(3)
+    for side in (participant, current.aggregator):
+        assert side._state.version == VERSION
+        side._state.version = VERSION - 1
+    former = type(participant).restore(participant.save())
+    with pytest.raises(UnexpectedMessageError, match="former version"):
+        former.answer(task)
+    with pytest.raises(UnexpectedMessageError, match="former version"):
+        current.aggregator.check_version()
+    with pytest.raises(UnexpectedMessageError, match="former version"):
+        current.aggregator.advance()
+    assert current.aggregator.round is Round.FAILED
+
+
+def test_neither_side_begins_a_sum_that_should_not_run(make_sum: MakeSum) -> None:
+    weak = msgspec.structs.replace(COMPLETE, threshold=COMPLETE.threshold - 1)
+    task = make_sum(COMPLETE).aggregator.task_for(3)
+    assert isinstance(task, AdvertiseKeys)
+    values = np.zeros(COMPLETE.shape, dtype=np.int64)
+    with pytest.raises(InvalidParametersError, match="threshold"):
+        Aggregator(bytes(16), weak)
+    with pytest.raises(InvalidParametersError, match="threshold"):
+        Participant(msgspec.structs.replace(task, parameters=weak), values)
+    with pytest.raises(RefusedError, match=f"phone {COMPLETE.phones} in a sum"):
+        Participant(msgspec.structs.replace(task, index=COMPLETE.phones), values)
+    participant = Participant(task, values)
+    for changes in ({"index": 4}, {"parameters": weak}):
+        with pytest.raises(RefusedError, match="differ from those agreed to"):
+            participant.answer(msgspec.structs.replace(task, **changes))
+
+
+def test_the_servers_source_decides_the_graph_and_no_two_of_the_systems_are_alike() -> None:
+    sources = (random.Random(1).randbytes, random.Random(1).randbytes, random.Random(2).randbytes)
+    drawn = [Aggregator(bytes(16), SPARSE, source)._state.graph for source in sources]
+    assert drawn[0] == drawn[1] == Graph.draw(SPARSE, random.Random(1).randbytes).to_bytes()
+    assert drawn[2] != drawn[0]
+    assert len({Aggregator(bytes(16), SPARSE)._state.graph for _ in range(3)}) == 3

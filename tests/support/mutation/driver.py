@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import functools
 import hashlib
 import json
@@ -89,8 +90,8 @@ class Mutation:
         Args:
             minutes: how long at most, and then what changed lately comes first.
             count: mutants at most, of the named kinds all.
-            only: part of the paths to look at.
-            kinds: part of the names of kinds to look at.
+            only: pattern of the paths to look at.
+            kinds: pattern of the names of kinds to look at.
         """
         start = time.monotonic()
         end = start + 60 * (minutes or 1e6)
@@ -101,7 +102,9 @@ class Mutation:
         listed = {_key(entry) for entry in entries.get("mutant", ())}
         stale = [key for key in listed if key not in {each.key for each in mutants}]
         chosen = self._chosen(mutants, count, minutes is not None, listed)
-        chosen = [each for each in chosen if only in each.path and kinds in each.kind]
+        chosen = [
+            each for each in chosen if re.search(only, each.path) and re.search(kinds, each.kind)
+        ]
         known = self._known(chosen)
         self._judge([each for each in chosen if each.key not in known], end)
         known = self._known(chosen)
@@ -153,10 +156,13 @@ class Mutation:
     # ------------------------------------------------------------------ results
 
     def _state(self, mutant: Mutant, killer: str) -> str:
-        """The text that a result holds for: that of a test that killed, or of all."""
-        tests = (
-            [self._tests.get(killer.partition("::")[0], b"")] if killer else self._tests.values()
-        )
+        """The text that a result holds for: with a test that killed its own, or that of all."""
+        if killer:
+            file, _, name = killer.partition("::")
+            text = _functions(self._tests.get(file, b"")).get(name.partition("[")[0], "")
+            tests = [text.encode()]
+        else:
+            tests = list(self._tests.values())
         return hashlib.sha256(b"".join((self._texts[mutant.path].encode(), *tests))).hexdigest()[
             :16
         ]
@@ -365,8 +371,8 @@ class Mutation:
             path.write_text(before, "utf-8")
             for compiled in (path.parent / "__pycache__").glob(f"{path.stem}.*"):
                 compiled.unlink()
-        killer = note.read_text("utf-8") if note.exists() else ""
-        if killer and mutant.at_import and verdict in _DEAD:
+        killer = note.read_text("utf-8") if verdict in _DEAD and note.exists() else ""
+        if killer and mutant.at_import:
             self._killers[mutant.kind][killer] += 1
         return verdict, killer
 
@@ -387,6 +393,17 @@ class Mutation:
 
 
 _DEAD = {judge.KILLED, judge.TIMED_OUT}
+
+
+@functools.cache
+def _functions(source: bytes) -> dict[str, str]:
+    """The text of every test in a file, by its name."""
+    text = source.decode()
+    return {
+        node.name: ast.unparse(node)
+        for node in ast.parse(text).body
+        if isinstance(node, ast.FunctionDef)
+    }
 
 
 def _is_test(path: str) -> bool:

@@ -61,7 +61,7 @@ class Chosen:
     Args:
         tests: and the seconds that each takes.
         cap: seconds of the processor, after which no other test begins.
-        note: file into which the name of the test that failed is written.
+        note: file into which the name of the test that runs is written.
     """
 
     def __init__(self, tests: Mapping[str, float], cap: float, note: Path) -> None:
@@ -70,7 +70,6 @@ class Chosen:
 
     def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
         if report.failed:
-            self._note.write_text(report.nodeid, "utf-8")
             raise pytest.exit.Exception("killed")
 
     def pytest_runtestloop(self, session: pytest.Session) -> bool:
@@ -82,6 +81,7 @@ class Chosen:
                 self.code = 2
                 return True
             patience = max(_LEAST_PATIENCE, _PATIENCE * self._tests[item.nodeid])
+            self._note.write_text(item.nodeid, "utf-8")
             signal.setitimer(signal.ITIMER_PROF, patience)
             item.config.hook.pytest_runtest_protocol(item=item, nextitem=following)
         self.code = 0
