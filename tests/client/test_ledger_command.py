@@ -204,6 +204,7 @@ def test_damage_is_found_and_recovery_frees_nothing(damage: str, data: Path) -> 
     ]
     with Phone.open(path, key=key) as phone, pytest.raises(RefusedError, match="_epsilon"):
         phone.answer(count_contacts())
+    assert {each["phase"] for each in rest}.isdisjoint({bytes(16).hex()}), "of no phase that was"
     # What is whole now stays as it is.
     assert recover_ledger(path, key) == (len(entries), False, None)
     assert entries_of(data) == entries

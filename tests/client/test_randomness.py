@@ -9,8 +9,16 @@ import pkgutil
 from collections.abc import Callable, Iterator
 from typing import Any
 
+import numpy as np
+from support.parameters import learning_parameters
+from support.policies import without_budget
+
 import earshot_client
 import earshot_protocol
+from earshot_client.phone import Phone
+from earshot_client.store.memory import MemoryStore
+from earshot_protocol.phases.learning import Budget, Cluster, LocalCentroids
+from earshot_simulations.engine.interface import HeardPoints
 
 
 def functions() -> Iterator[tuple[str, Callable[..., Any]]]:
@@ -41,3 +49,18 @@ def test_every_default_source_of_randomness_is_that_of_the_system() -> None:
     assert "earshot_client.phone.Phone.__init__" in sources
     assert len(sources) >= 8, sources
     assert {where for where, source in sources.items() if source is not os.urandom} == set()
+
+
+def test_no_two_phones_cluster_with_the_same_noise() -> None:
+    """All centroids are published, so that which are chosen makes no difference."""
+    budget = Budget(clustering=40.0, selection=0.25, centroid_vote=0.5, label_vote=0.5)
+    parameters = learning_parameters(local_centroids=3, top_local_centroids=3, budget=budget)
+    points = np.linspace(-0.5, 0.5, 10, dtype=np.float32).reshape(5, 2)
+    published = []
+    for _ in range(2):
+        store = MemoryStore(points, (None,) * len(points))
+        phone = Phone(store, HeardPoints("points", 2), without_budget())
+        answer = phone.answer(Cluster(phase=bytes(16), index=0, parameters=parameters))
+        assert isinstance(answer, LocalCentroids)
+        published.append({tuple(row) for row in answer.centroids.array().tolist()})
+    assert published[0] != published[1]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import mpmath
 import numpy as np
@@ -266,3 +266,18 @@ def test_vanishing_scale_means_no_noise() -> None:
     assert not noise.discrete_laplace(1e-9, 100).any()
     assert not noise.polya_share(1e-9, 5, 100).any()
     assert noise.polya_share_bound(1e-9, 5, 2.0**-60) == 0
+
+
+@pytest.mark.parametrize("proposal", [-3, 0, 2, 7])
+def test_a_gaussian_coin_whose_first_half_ties_is_settled_by_the_second(proposal: int) -> None:
+    sigma = 2.5
+    exact = noise._exact_acceptance(proposal, sigma)
+    upper, lower = divmod(exact, 2**64)
+    for second, accepted in ((lower - 1, True), (lower, False), (2**64 - 1, False)):
+        drawn = iter([upper, second])
+
+        def random(count: int, drawn: Iterator[int] = drawn) -> bytes:
+            return next(drawn).to_bytes(count, "little")
+
+        assert noise._gaussian_acceptance(np.array([proposal]), sigma, random) == accepted
+        assert next(drawn, None) is None, "both halves are drawn, and no more"

@@ -154,7 +154,8 @@ def test_it_finds_what_no_test_notices_and_nothing_else(folder: Path) -> None:
     line = SOURCE.splitlines().index("    if n < 0:") + 1
     assert f"dropped check: product/small/code.py:{line} in weak" in printed
     assert "tests/small/test_code.py::test_broken" in printed
-    results = [json.loads(line) for line in (folder / "out/results.jsonl").open(encoding="utf-8")]
+    kept = (folder / "out/results.jsonl").read_text("utf-8")
+    results = [json.loads(line) for line in kept.splitlines()]
     killers = {line["key"].split("\t")[1]: line["killer"] for line in results if line["killer"]}
     assert killers["inner"] == "tests/small/test_code.py::test_told"  # in a process of its own
     assert killers["cached"] == "tests/small/test_code.py::test_cached"  # not the first to call it
