@@ -27,12 +27,14 @@ from earshot_protocol.phases.discovery import MOST_SUMS
 from earshot_protocol.phases.discovery_budget import cell_counts, noises, usual_cells
 from earshot_protocol.phases.learning import Cluster, LocalCentroids
 from earshot_protocol.phases.parameters import Parameters, parse_budget
+from earshot_protocol.phases.plan import ReleaseAnswer
 from earshot_protocol.phases.statistics import LARGEST_CONTACTS, LARGEST_WINDOW
 from earshot_protocol.wire import Matrix
 
 DAY = date(2026, 2, 3)
 NOISE = (0.0, -1.0, math.inf, math.nan)
 DELTA = (0.0, 1.0, math.nan)
+WIDE = Matrix(1, 1025, np.ones(1025, "<f4").tobytes())
 MANY_LABELS = tuple(map(str, range(257)))
 
 WRONG: list[tuple[Callable[..., Parameters], str, tuple[Any, ...], str]] = [
@@ -42,6 +44,7 @@ WRONG: list[tuple[Callable[..., Parameters], str, tuple[Any, ...], str]] = [
     (discovery_parameters, "delta", DELTA, "delta"),
     (discovery_parameters, "most_cells", (2, 10**6), "most_cells"),
     (labelling_parameters, "labels", (("bus",), MANY_LABELS), "number of labels"),
+    (labelling_parameters, "samples", (WIDE,), "dimensions=1025"),
     (labelling_parameters, "votes_noise", NOISE, "votes_noise"),
     (labelling_parameters, "check_noise", NOISE, "check_noise"),
     (labelling_parameters, "delta", DELTA, "delta"),
@@ -124,7 +127,10 @@ def test_parameters_of_no_kind_have_no_plan() -> None:
         Parameters(phones=100, labels=("bus",), dropout=0.1, corrupted=0.05).plan()
 
 
-@pytest.mark.parametrize(("epsilon", "delta"), [(0.0, 1e-6), (math.nan, 1e-6), (2.0, 1.0)])
+@pytest.mark.parametrize(
+    ("epsilon", "delta"),
+    [(0.0, 1e-6), (math.nan, 1e-6), (math.inf, 1e-6), (1e-12, 1e-6), (2.0, 1.0)],
+)
 def test_usual_cells_of_no_budget_are_refused(epsilon: float, delta: float) -> None:
     with pytest.raises(InvalidParametersError):
         usual_cells(10_000, epsilon, delta)
@@ -170,3 +176,5 @@ def test_a_release_that_does_not_fit_its_task_is_refused() -> None:
             task.check_answer(3, msgspec.structs.replace(right, **wrong))
     with pytest.raises(UnexpectedMessageError, match="another phase"):
         task.check_answer(3, parameters)  # type: ignore[arg-type]
+    with pytest.raises(UnexpectedMessageError, match="where LocalCentroids is due"):
+        task.check_answer(3, ReleaseAnswer(phase=bytes(16), sender=3))
