@@ -152,11 +152,7 @@ def _learning(options: Mapping[str, Any]) -> dict[str, Any]:
 def _statistics(options: Mapping[str, Any]) -> dict[str, Any]:
     days = {name: options[name] and options[name].date() for name in ("since", "until")}
     budget = parse_budget(options["budget"], [HISTOGRAM])
-    return {
-        **days,
-        "epsilon": budget.get(HISTOGRAM, _EPSILON),
-        "places": options["chosen_places"],
-    }
+    return {**days, "epsilon": budget.get(HISTOGRAM, _EPSILON)}
 
 
 def _labelling(options: Mapping[str, Any]) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
+import msgspec
 import typer
 from msgspec import to_builtins
 
@@ -18,13 +19,14 @@ from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.phases import discovery_budget, labelling_budget, learning_budget
 from earshot_protocol.phases.parameters import hierarchy_of
 from earshot_protocol.phases.places import AgreedPlaces
+from earshot_protocol.phases.statistics import StatisticsParameters
 from earshot_protocol.privacy.local_mechanisms import SelectionMethod
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER, SHIPPED_ENCODERS
 from earshot_server.commands.discovery_options import Cells, LabelShare, MostCells, Sums
 from earshot_server.commands.options import DEFAULT_DATA, DEFAULT_SERVER, AsJson, Data, Server
 from earshot_server.commands.phase import prospects
 from earshot_server.commands.phase.hierarchy import asked as asked_hierarchy
-from earshot_server.commands.phase.kinds import LABELLING, STATISTICS, chosen, parameters_of
+from earshot_server.commands.phase.kinds import LABELLING, chosen, parameters_of
 from earshot_server.commands.phase.places import NOTHING, newest, of_phase
 from earshot_server.commands.phase.samples import Samples, of_file, unnamed
 from earshot_server.discovery.route import Discovery
@@ -205,11 +207,7 @@ def start(
     kind = chosen(context, discovery, statistics)
     classes, choices = asked_hierarchy(labels, hierarchy)
     agreed = hierarchy_of(classes, choices)
-    operator = functools.cache(functools.partial(_operator, server, data, dry_run))
     chosen_samples = None if kind != LABELLING else _samples(samples, samples_of, server, data)
-    chosen_places = None
-    if kind == STATISTICS:
-        chosen_places = _places(places_of, agreed, operator)
     parameters = parameters_of(
         kind,
         # Options are named as the parameters that they set, but for these.
@@ -219,10 +217,14 @@ def start(
             "hierarchy": agreed.digest if choices else b"",
             "step_seconds": step_hours * 3600,
             "chosen_samples": chosen_samples,
-            "chosen_places": chosen_places,
         },
     )
     parameters.check()
+    operator = functools.cache(functools.partial(_operator, server, data, dry_run))
+    if isinstance(parameters, StatisticsParameters):
+        places = _places(places_of, agreed, operator)
+        parameters = msgspec.structs.replace(parameters, places=places)
+        parameters.check()
     asked = StartPhase(
         parameters=parameters,
         least_phones=least_phones,
