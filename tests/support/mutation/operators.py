@@ -136,7 +136,8 @@ class _Finder:
             yield from self._walk(child)
 
     def _scope(self, node: ast.FunctionDef | ast.ClassDef) -> Iterator[_Change]:
-        outside = [*node.decorator_list]  # evaluated where the function is defined
+        # Decorators say how much is kept, and what is frozen: nothing that a result tells.
+        outside: list[ast.expr] = []
         if isinstance(node, ast.FunctionDef):
             outside += [*node.args.defaults, *(each for each in node.args.kw_defaults if each)]
         before = self._function, self._outside
