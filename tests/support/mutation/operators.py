@@ -122,6 +122,9 @@ class _Finder:
         if isinstance(node, ast.FunctionDef | ast.ClassDef):
             yield from self._scope(node)
             return
+        # What holds by construction, and is said for whoever reads or changes it.
+        if isinstance(node, ast.Assert) or (isinstance(node, ast.keyword) and node.arg == "strict"):
+            return
         if isinstance(node, ast.AnnAssign):  # its annotation is no code
             if node.value is not None:
                 yield from self._assigned(node, node.value)
