@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import mpmath
@@ -21,7 +22,11 @@ from earshot_protocol.phases import (
 )
 from earshot_protocol.phases.learning import Budget
 from earshot_protocol.privacy import accounting, ledger, significance
+from earshot_protocol.privacy.calibration import ballot_budgets
+from earshot_protocol.privacy.composition import Composition
+from earshot_protocol.privacy.events import Pure
 from earshot_protocol.privacy.laws import DiscreteLaplaceNoise
+from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, BallotSum, Unit
 from earshot_protocol.secure_sum import parameters as sums
 
 PUBLISHED: list[tuple[Any, dict[str, object]]] = [
@@ -89,3 +94,21 @@ def test_the_deviation_of_discrete_laplace_noise(scale: float, order: float) -> 
 
 def test_a_threshold_may_ask_for_all_votes_that_there_are() -> None:
     labelling_parameters(threshold=100.0).check()
+
+
+@pytest.mark.parametrize("unit", list(LEDGER_UNITS))
+def test_budgets_of_ballots_share_the_cost_by_their_weights(unit: Unit) -> None:
+    votes = (3, 10)
+    epsilons = ballot_budgets(2.0, 1e-6, (1.0, 3.0), votes, unit)
+    alone = [
+        BallotSum(epsilon, most, 1).cost(unit).epsilon
+        for epsilon, most in zip(epsilons, votes, strict=True)
+    ]
+    assert alone[1] == pytest.approx(3 * alone[0], rel=1e-9)
+
+
+@pytest.mark.parametrize(("delta", "epsilon"), [(1.0, 0.0), (1.5, 0.0), (-1e-9, math.inf)])
+def test_a_delta_of_one_promises_nothing_and_one_below_zero_nobody_keeps(
+    delta: float, epsilon: float
+) -> None:
+    assert Composition([Pure(1.0)]).ideal_epsilon(delta) == epsilon
