@@ -273,6 +273,17 @@ def test_a_delta_that_may_expose_a_phone_is_refused_unless_the_policy_forces_it(
     check_phase(Policy.per_recording(**lenient), phase(geometry=Geometry.SPHERICAL, delta=9e-3))
 
 
+@pytest.mark.parametrize(("recording", "whole", "refused"), [(0.5, 1e-3, 1), (1e-3, 0.5, 0)])
+def test_the_delta_that_may_expose_a_phone_is_that_of_its_recordings(
+    recording: float, whole: float, refused: int
+) -> None:
+    planned = [
+        Expense(Release("step", unit, 1.0, delta, "noise"), Approximate(1.0, delta))
+        for unit, delta in ((Unit.RECORDING, recording), (Unit.PHONE, whole))
+    ]
+    assert len(list(Policy()._refusals_of_delta(planned, 100))) == refused
+
+
 def test_a_phone_as_it_comes_refuses_to_be_spent_for_its_recordings() -> None:
     with pytest.raises(RefusedError, match=r"^largest_phone_epsilon: .* per phone=.*at most 2\.0"):
         check_phase(Policy())

@@ -21,7 +21,7 @@ from earshot_protocol.privacy.events import (
     RenyiCurve,
     ZeroConcentrated,
 )
-from earshot_protocol.privacy.ledger import DamagedLedgerError, Ledger
+from earshot_protocol.privacy.ledger import DamagedLedgerError, Ledger, intact
 from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, Unit
 
 PHASE = bytes(range(16))
@@ -272,3 +272,16 @@ def test_a_year_holds_what_may_have_been_released_in_it(
     assert ledger.expenses_of(Unit.RECORDING, today=today) == ()
     before = ledger.expenses_of(Unit.PHONE, today=today - timedelta(days=100))
     assert set(found) <= {each.release.step for each in before}
+
+
+def test_as_many_entries_are_intact_as_come_before_the_first_that_is_not() -> None:
+    entries = three_steps()
+    assert intact(()) == 0
+    assert intact(entries) == len(entries) == 6
+    for at in range(len(entries)):
+        unreadable = (*entries[:at], b"no entry", *entries[at + 1 :])
+        without = (*entries[:at], *entries[at + 1 :])
+        assert intact(unreadable) == at
+        assert intact(without) == (at if at < len(entries) - 1 else len(entries) - 1)
+    with pytest.raises(DamagedLedgerError, match="entry 3 of the ledger is unreadable"):
+        Ledger((*entries[:2], b"no entry"))

@@ -293,7 +293,7 @@ class Limits:
     ) -> Refusals:
         """Why these expenses, after those before, are more than a budget has."""
         epsilon, delta = getattr(self, budget.epsilon), getattr(self, budget.delta)
-        if epsilon == math.inf and delta >= 1:  # whatever is spent fits
+        if delta >= 1:  # ε has no limit then (`__post_init__`): whatever is spent fits
             return
         together = before + new
         stated, reached = stated_delta(together), epsilon_at(delta, together)
