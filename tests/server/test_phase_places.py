@@ -18,7 +18,7 @@ from earshot_protocol.errors import EarshotError, InvalidInputError
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.phases.discovery import Discovered
 from earshot_protocol.phases.labelling import Labelled
-from earshot_protocol.phases.places import UNNAMED, AgreedPlaces, Places
+from earshot_protocol.phases.places import UNNAMED, AgreedPlaces
 from earshot_protocol.wire import Ending, Matrix
 from earshot_server.api.views import PhaseExport, PhaseView
 from earshot_server.commands import phase as phase_commands
@@ -143,14 +143,6 @@ def test_without_a_name_that_the_phase_knows_labels_alone_count() -> None:
     assert of_newest(None, made.published_statistics(30, made.NOW).ending) is None
     assert of_newest(found(("office",), (True,))) is None
     assert of_newest(found(("bus",), (True,), encoder="")) is None
-
-
-def test_agreed_places_stay_what_they_are_on_the_wire() -> None:
-    places = Places(np.eye(2, 3, dtype=np.float32), ("bus", None), Geometry.EUCLIDEAN)
-    agreed = AgreedPlaces.of(places, ENCODER, HIERARCHY)
-    received = msgspec.msgpack.decode(msgspec.msgpack.encode(agreed), type=AgreedPlaces)
-    assert received == agreed
-    assert received.named(("transport", "park")).names == ("transport", None)
 
 
 def types(*options: str) -> str:
