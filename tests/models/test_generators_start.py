@@ -111,9 +111,9 @@ def test_a_training_begins_with_the_weights_of_its_start(
     first: list[Any] = []
     real = system.module.taken
 
-    def taken(state: Any, *rest: Any) -> Any:
+    def taken(state: Any, *rest: Any, **named: Any) -> Any:
         first.append(state)
-        return real(state, *rest)
+        return real(state, *rest, **named)
 
     monkeypatch.setattr(system.module, "taken", taken)
     start = system.start()

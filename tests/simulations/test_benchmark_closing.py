@@ -1,8 +1,11 @@
 from __future__ import annotations
 
 import json
+import subprocess
+import sys
 
 import numpy as np
+import psutil
 import pytest
 from typer.testing import CliRunner
 
@@ -13,7 +16,7 @@ from earshot_server.discovery.optics import Optics
 from earshot_server.phases.coordinator import Coordinator
 from earshot_server.phases.labelling import LabellingPhase
 from earshot_server.store.memory import MemoryPhaseStore
-from earshot_simulations.benchmarks import closing
+from earshot_simulations.benchmarks import closing, closing_stores
 from earshot_simulations.benchmarks.closing_phones import CheapPhones
 from earshot_simulations.commands.bench import app
 
@@ -33,6 +36,19 @@ def test_the_command_closes_the_four_steps_and_measures_each(store: str) -> None
         assert row["floor_seconds"] > 0
         assert 0 < row["cpu_seconds"] <= row["seconds"] + 0.1
         assert row["before_mb"] <= row["peak_mb"] < 1000
+
+
+def test_a_process_of_the_database_that_ends_meanwhile_has_spent_nothing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    ended = subprocess.Popen([sys.executable, "-c", ""])
+    gone, own = psutil.Process(ended.pid), psutil.Process()
+    ended.wait()
+    monkeypatch.setattr(closing_stores, "database_process", lambda url: own.pid)
+    monkeypatch.setattr(closing_stores, "family", lambda process: [process, gone])
+    before = own.cpu_times()
+    found = closing_stores.OnPostgres("").database_cpu_seconds()
+    assert found >= before.user + before.system + before.children_user + before.children_system
 
 
 @pytest.mark.parametrize("dropout", [0.0, 0.1])

@@ -73,9 +73,12 @@ def test_two_hundred_slow_clients_do_not_disturb_fifty_phones() -> None:
 def test_two_hundred_endless_trailers_do_not_disturb_fifty_phones(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Nobody has said who they are when they send them; once, a dozen took half a gibibyte."""
+    """Nobody has said who they are when they send them; once, a dozen took half a gibibyte.
+
+    No phone vanishes, so no step waits, and none has to end while the machine does other things.
+    """
     setup = Setup(
-        phones=50, over_http=50, dropout=0.04, step_seconds=8.0, workers=2, processes=1, slow=0,
+        phones=50, over_http=50, dropout=0.0, step_seconds=120.0, workers=2, processes=1, slow=0,
         seed=1,
     )  # fmt: skip
     alone = benchmark(setup, lambda step, answered, phones: None)
@@ -83,7 +86,7 @@ def test_two_hundred_endless_trailers_do_not_disturb_fifty_phones(
     monkeypatch.setattr("earshot_simulations.benchmarks.api.benchmark.SlowClients", hostile)
     beside = benchmark(replace(setup, slow=200), lambda step, answered, phones: None)
     for figures in (alone, beside):
-        assert (figures["status"], figures["answered_last"]) == ("published", 48)
+        assert (figures["status"], figures["answered_last"]) == ("published", 50)
         assert (figures["errors"], figures["server_errors"]) == ({}, [])
     assert beside["slow_connections_made"] > 10 * 200
     assert beside["live_unanswered"] == 0

@@ -18,7 +18,7 @@ from earshot_server.store.interface import PhaseStore, PresentStep
 from earshot_server.store.memory import MemoryPhaseStore
 from earshot_server.store.postgres import PostgresPhaseStore
 from earshot_simulations.benchmarks.api.server import database_process
-from earshot_simulations.benchmarks.api.usage import family
+from earshot_simulations.benchmarks.api.usage import cpu_seconds, family
 
 _HEADER = struct.Struct(">QQ")
 _READ_TOGETHER = 1000
@@ -195,6 +195,5 @@ class OnPostgres:
 
         first = psutil.Process(database_process(self._url))
         ended = first.cpu_times()
-        alive = [each.cpu_times() for each in family(first)]
-        spent = sum(each.user + each.system for each in alive)
-        return float(spent + ended.children_user + ended.children_system)
+        alive = sum(map(cpu_seconds, family(first)))
+        return float(alive + ended.children_user + ended.children_system)

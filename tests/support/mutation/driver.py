@@ -38,7 +38,7 @@ class Places(NamedTuple):
     Attributes:
         packages: folders to import from, of which copies are mutated.
         mutated: files and folders whose files are.
-        tests: folders of the tests.
+        tests: folders of the tests, and files of others.
         listed: file of the equivalent mutants.
     """
 
@@ -54,7 +54,19 @@ PLACES = Places(
         *(f"protocol/earshot_protocol/{room}" for room in ("privacy", "secure_sum", "phases")),
         *(f"client/earshot_client/{room}" for room in ("phone.py", "policy.py", "phases", "store")),
     ),
-    tests=("tests/protocol", "tests/client"),
+    tests=(
+        *("tests/protocol", "tests/client"),
+        *(
+            f"tests/server/test_{name}.py"  # those that neither begin a database nor listen
+            for name in (
+                *("accountant", "budget", "coordinator", "coordinator_answers", "deviations"),
+                *("discovery_phase", "forecast", "labelling_phase", "merging", "phase_places"),
+                *("statistics", "statistics_phase", "threshold_releases", "votes_bits"),
+                *("votes_costs", "votes_dependent", "votes_multi_winner", "votes_outcomes"),
+                *("votes_personal", "votes_powerset", "votes_smooth", "votes_thresholds"),
+            )
+        ),
+    ),
     listed="tests/support/mutation/equivalent.toml",
 )
 
@@ -74,12 +86,11 @@ class Mutation:
         self._texts = {
             path.relative_to(root).as_posix(): path.read_text("utf-8")
             for place in places.mutated
-            for path in sorted((root / place).rglob("*.py") if "." not in place else [root / place])
+            for path in _files(root / place)
         }
-        tests = sorted(one for place in places.tests for one in (root / place).rglob("*.py"))
-        tests += sorted((root / "tests").glob("*.py")) + sorted(
-            (root / "tests/support").glob("*.py")
-        )
+        tests = [one for place in places.tests for one in _files(root / place)]
+        shared = (root / "tests").rglob("conftest.py"), (root / "tests/support").glob("*.py")
+        tests += sorted(one for each in shared for one in each if one not in tests)
         self._tests = {one.relative_to(root).as_posix(): one.read_bytes() for one in tests}
         self._killers: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self._results = self._out / "results.jsonl"
@@ -404,6 +415,10 @@ def _functions(source: bytes) -> dict[str, str]:
         for node in ast.parse(text).body
         if isinstance(node, ast.FunctionDef)
     }
+
+
+def _files(place: Path) -> list[Path]:
+    return [place] if place.suffix else sorted(place.rglob("*.py"))
 
 
 def _is_test(path: str) -> bool:

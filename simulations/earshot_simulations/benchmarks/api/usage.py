@@ -55,7 +55,7 @@ class Usage(Meanwhile):
     def _look(self) -> None:
         groups = {**roles(self._server), DATABASE: family(self._database)}
         for name, processes in groups.items():
-            self._cpu[name] = sum(map(_cpu_seconds, processes))
+            self._cpu[name] = sum(map(cpu_seconds, processes))
             for process in processes:
                 if name in self._peaks:
                     peaks = self._peaks[name]
@@ -115,7 +115,8 @@ def _resident(process: psutil.Process) -> int:
         return 0
 
 
-def _cpu_seconds(process: psutil.Process) -> float:
+def cpu_seconds(process: psutil.Process) -> float:
+    """Tell the seconds of the processor that a process has spent; 0 where it is gone."""
     import psutil
 
     try:
