@@ -304,6 +304,11 @@ def test_a_store_of_version_1_learns_whose_embeddings_it_holds(path: Path) -> No
     with contextlib.closing(open_file(path)) as store:
         assert store.get(ENCODER) == b"log-mel-1"
         assert (store.recordings()[1], store.ledger()) == before
+        store.delete(ENCODER)
+    # Whose embeddings a file of version 2 holds it says itself.
+    rows_of(path, "PRAGMA user_version = 2")
+    with contextlib.closing(open_file(path)) as store:
+        assert store.get(ENCODER) is None
         store.put(ENCODER, b"another")
     # Somebody who sets the version back does not make a phone forget what it heard.
     rows_of(path, "PRAGMA user_version = 1")

@@ -25,7 +25,13 @@ from earshot_protocol.phases.learning import Cluster, PhaseParameters
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.phases.statistics import CountContacts, StatisticsParameters
-from earshot_protocol.privacy.accounting import Expense, Release, expenses
+from earshot_protocol.privacy.accounting import (
+    Expense,
+    Release,
+    composed_cost,
+    epsilon_at,
+    expenses,
+)
 from earshot_protocol.privacy.budgets import BUDGETS, Budget, Span
 from earshot_protocol.privacy.conversions import zcdp_rho
 from earshot_protocol.privacy.events import Approximate, Pure, ZeroConcentrated
@@ -251,6 +257,36 @@ def test_what_has_no_bound_is_refused(unit: Unit) -> None:
         check_release(Policy(), planned(math.inf, unit=unit))
     with pytest.raises(InvalidParametersError, match="nan"):
         check_release(Policy(), planned(math.nan, unit=unit))
+
+
+def test_without_a_limit_of_epsilon_nothing_that_is_spent_is_too_much() -> None:
+    for delta in (1.0, 1.5, math.inf):
+        policy = Policy(
+            **{
+                each: limit
+                for budget in BUDGETS
+                for each, limit in ((budget.epsilon, math.inf), (budget.delta, delta))
+            }
+        )
+        check_release(policy, planned(5.0, 0.9) + planned(5.0, 0.9))
+        check_release(policy, planned(math.inf, 1.0))
+
+
+def test_a_phase_that_is_too_much_is_told_as_reports_tell_it() -> None:
+    """At the smaller of two δ: by the larger one, that of the limit, it would be less."""
+    new = planned(0.1, 1e-8) * 400
+    told = composed_cost([each for each in new if each.release.unit is Unit.RECORDING]).epsilon
+    kept = epsilon_at(1e-5, [each for each in new if each.release.unit is Unit.RECORDING])
+    assert told > 1.02 * kept
+    with pytest.raises(RefusedError, match=f"largest_epsilon: .*={told:.6g}; at most 3"):
+        check_release(Policy(), new)
+    # Over phases, what there is of it at the δ of the limit counts.
+    ledger = Ledger()
+    ledger.append(bytes(16), new, TODAY)
+    kept = epsilon_at(1e-4, [each for each in new if each.release.unit is Unit.RECORDING] * 2)
+    told = math.floor(kept * 1000) / 1000
+    with pytest.raises(RefusedError, match=rf"largest_yearly_epsilon: .*={told:.3f}\d*; at most"):
+        check_release(Policy(largest_epsilon=100, largest_yearly_epsilon=kept / 1.1), new, ledger)
 
 
 def test_the_refusal_says_what_was_spent() -> None:

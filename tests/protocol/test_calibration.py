@@ -123,6 +123,11 @@ def test_sums_that_do_not_fit_together_are_named() -> None:
         ballot_budgets(1, 1e-6, [1], [0])
 
 
+def test_the_least_scale_may_cost_all_that_there_is() -> None:
+    assert largest_scale(lambda scale: [Pure(1.0)], 1.0, 1e-300, 0.5, 2.0) == pytest.approx(2.0)
+    assert largest_scale(lambda scale: [Pure(scale)], 0.5, 1e-300, 0.5, 2.0) == 0.5
+
+
 def test_a_delta_that_sums_use_up_is_named() -> None:
     with pytest.raises(InvalidParametersError, match=r"out of reach: .*give a larger delta$"):
         noise_multipliers(1, 1e-12, [1], [10])

@@ -104,7 +104,7 @@ def test_what_does_not_fit_is_refused(values: Any, words: str) -> None:
         encoding.encode(values, parameters(8))
 
 
-@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 12.8, -12.8, 1e17, 1e308])
+@pytest.mark.parametrize("bad", [np.nan, np.inf, -np.inf, 12.8, -12.8, 1e17, 2.0**63, 1e18, 1e308])
 def test_decimals_that_do_not_fit_are_refused(bad: float) -> None:
     with pytest.raises(InvalidInputError, match="finite or exceeds"):
         encoding.encode(np.array([bad]), parameters(8, (1,), precision=1))

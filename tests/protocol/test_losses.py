@@ -75,6 +75,14 @@ def test_epsilon_and_delta_agree(epsilon: float, times: int, delta: float) -> No
     assert found == 0 or losses.delta(found * 0.999) >= delta
 
 
+def test_what_loses_less_than_a_step_of_the_grid_loses_one() -> None:
+    """Of a thousand losses of one step on either side, about √1000 steps are left."""
+    losses = PureLosses([Laplace(400.0, 1, 1), Laplace(1e-4, 1, 1000)])
+    step = 400.1 / 2**17
+    found = losses.epsilon(1e-6) - 400
+    assert 1e-4 * math.sqrt(1000) < found < 5 * step * math.sqrt(1000)
+
+
 def test_what_dominates_an_event() -> None:
     assert dominating(Pure(0.5, 3)) == (0.5, 1, 3)
     assert dominating(BoundedRange(0.5, 3)) == (0.5, 1, 3)

@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from cryptography.hazmat.primitives.asymmetric.x25519 import X25519PrivateKey
 from cryptography.hazmat.primitives.ciphers import Cipher, algorithms, modes
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -105,6 +106,8 @@ def test_a_list_of_masks_is_opened_by_its_lock_alone(count: int, phone: int) -> 
     assert len(sealed) == 32 * count + TAG_BYTES
     assert masks.open_list(lock, sealed, salt, phone) == seeds
     assert not any(seed in sealed for seed in seeds)
+    bound = b"earshot secure sum: list of masks" + salt + phone.to_bytes(4)
+    assert AESGCM(lock).decrypt(bytes(12), sealed, bound) == b"".join(seeds)
     for other in (
         masks.open_list(os.urandom(32), sealed, salt, phone),
         masks.open_list(lock, sealed, os.urandom(32), phone),

@@ -11,8 +11,11 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy import optimize, stats
+from support.parameters import learning_parameters
 
 from earshot_protocol.errors import InvalidParametersError
+from earshot_protocol.geometry import Geometry
+from earshot_protocol.phases.learning import CLUSTER
 from earshot_protocol.privacy.conversions import (
     secure_sum_delta,
     zcdp_delta,
@@ -219,6 +222,24 @@ def test_bad_settings_are_named(mechanism: Mechanism) -> None:
 def test_one_run_is_no_best_of_several(mechanism: Mechanism) -> None:
     with pytest.raises(InvalidParametersError, match="runs"):
         dataclasses.replace(mechanism, runs=1)  # type: ignore[call-arg]
+
+
+@pytest.mark.parametrize("runs", [1, 2, 3])
+@pytest.mark.parametrize("geometry", list(Geometry))
+def test_a_phase_clusters_once_or_takes_the_best_of_several(geometry: Geometry, runs: int) -> None:
+    parameters = learning_parameters(geometry=geometry, clustering_runs=runs)
+    found = parameters.plan().mechanisms[CLUSTER]
+    once = {Geometry.EUCLIDEAN: LaplaceLloyd, Geometry.SPHERICAL: GaussianLloyd}
+    several = {Geometry.EUCLIDEAN: BestLaplaceLloyd, Geometry.SPHERICAL: BestGaussianLloyd}
+    assert type(found) is (once if runs == 1 else several)[geometry]
+    assert getattr(found, "runs", 1) == runs
+
+
+def test_pure_clustering_costs_no_delta() -> None:
+    for unit, epsilon in ((Unit.RECORDING, 1.5), (Unit.PHONE, 6.0), (Unit.REPLACED_PHONE, 12.0)):
+        assert BestLaplaceLloyd(1.5, 4, 3).cost(unit) == Cost(epsilon, 0.0)
+        assert LaplaceLloyd(1.5, 4).cost(unit) == Cost(epsilon, 0.0)
+        assert Selection(0.75, 2, 4).cost(unit) == Cost(epsilon, 0.0)
 
 
 def test_noise_that_cannot_be_shared_is_named() -> None:

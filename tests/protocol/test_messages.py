@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import math
 import random
 import tracemalloc
 from typing import Any
@@ -201,6 +202,7 @@ def test_fields_are_neither_added_nor_left_out(message: Task | Answer) -> None:
         (ANSWERS[2], "ciphertexts", (SEALED,) * 255),
         (ANSWERS[2], "commitment", bytes(31)),
         (ANSWERS[4], "shares", bytes(33 * 254 + 1)),
+        (ANSWERS[4], "traces", bytes(8 * 254 + 1)),
         (OF[ShareKeys], "neighbours", tuple(range(255))),
         (OF[ShareKeys], "public_keys", bytes(32 * 254 + 1)),
         (OF[Wait], "seconds", -1.0),
@@ -228,6 +230,8 @@ def test_fields_are_neither_added_nor_left_out(message: Task | Answer) -> None:
         (OF[Discovered], "moved", (True,) * 1025),
         (OF[Discovered], "label_votes", ((float("nan"),),)),
         (OF[Discovered], "label_votes", ((float("inf"),),)),
+        (OF[Discovered], "label_votes", ((math.nextafter(1e12, 2e12),),)),
+        (OF[Discovered], "label_votes", ((math.nextafter(-1e12, -2e12),),)),
         (OF[Discovered], "label_votes", ((0.0,) * 257,)),
         (OF[Discovered], "name_p_values", (float("nan"),)),
         (OF[Discovered], "encoder", "x" * 1025),
@@ -239,6 +243,41 @@ def test_sizes_and_ranges_are_limited(message: Any, field: str, value: Any) -> N
     decode = decode_task if type(message) in AnyTask.__args__ else decode_answer
     with pytest.raises(MalformedMessageError, match="not a message"):
         decode(msgspec.msgpack.encode(plain))
+
+
+@pytest.mark.parametrize(
+    ("message", "field", "value"),
+    [
+        (ANSWERS[0], "sender", 2**32 - 1),
+        (ANSWERS[2], "masks", bytes(32 * 254 + 16)),
+        (ANSWERS[2], "ciphertexts", (SEALED,) * 254),
+        (ANSWERS[4], "shares", bytes(33 * 254)),
+        (ANSWERS[4], "traces", bytes(8 * 254)),
+        (OF[ShareKeys], "neighbours", tuple(range(254))),
+        (OF[ShareKeys], "public_keys", bytes(32 * 254)),
+        (OF[Wait], "seconds", 0.0),
+        (OF[Result], "labels", (-1, 255)),
+        (OF[Result], "labels", (0,) * 4096),
+        (OF[Result], "label_names", ("bus",) * 256),
+        (OF[Result], "centroid_votes", (0,) * 4096),
+        (OF[Result], "label_votes", ((0,) * 256,)),
+        (OF[Result], "name_p_values", (0.0, 1.0)),
+        (OF[Result], "centroid_p_values", (0.5,) * 4096),
+        (OF[Statistics], "p_values", (0.5,) * 256),
+        (OF[SumCells], "repetition", 3),
+        (OF[Discovered], "labels", (0, 255)),
+        (OF[Discovered], "labels", (0,) * 1024),
+        (OF[Discovered], "moved", (True,) * 1024),
+        (OF[Discovered], "label_votes", ((1e12, -1e12),)),
+        (OF[Discovered], "label_votes", ((0.0,) * 256,) * 1024),
+        (OF[Failed], "reason", "x" * 1024),
+    ],
+)
+def test_the_largest_that_fits_is_taken(message: Any, field: str, value: Any) -> None:
+    plain = msgspec.msgpack.decode(encode(message)) | {field: value}
+    decode = decode_task if type(message) in AnyTask.__args__ else decode_answer
+    taken = getattr(decode(msgspec.msgpack.encode(plain)), field)
+    assert taken == value
 
 
 def test_a_message_over_the_limit_is_not_read() -> None:

@@ -292,11 +292,15 @@ def test_check_refuses_by_name(changes: dict[str, object], message: str) -> None
         parameters(**changes).check()
 
 
-def test_refusal_names_fractions_that_are_accepted_and_near_the_edge() -> None:
+@pytest.mark.parametrize("asked", [(0.4, 0.4), (0.6, 0.2), (0.2, 0.6)])
+def test_refusal_names_fractions_that_are_accepted_and_near_the_edge(
+    asked: tuple[float, float],
+) -> None:
     with pytest.raises(InvalidParametersError) as refusal:
-        choose(1000, (1,), 1, 0.4, 0.4)
+        choose(1000, (1,), 1, *asked)
     stated = str(refusal.value).rsplit("dropout=", 1)[1]
     dropout, corrupted = (float(part.split(" ")[0]) for part in stated.split(" with corrupted="))
+    assert dropout / corrupted == pytest.approx(asked[0] / asked[1], rel=0.02)
     assert choose(1000, (1,), 1, dropout, corrupted).neighbours <= LARGEST_DEGREE
     with pytest.raises(InvalidParametersError):
         choose(1000, (1,), 1, dropout + 0.002, corrupted + 0.002)

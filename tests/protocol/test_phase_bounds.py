@@ -24,7 +24,7 @@ from earshot_protocol.errors import (
     WrongStateError,
 )
 from earshot_protocol.phases.discovery import MOST_SUMS
-from earshot_protocol.phases.discovery_budget import cell_counts, noises, usual_cells
+from earshot_protocol.phases.discovery_budget import MOST_CELLS, cell_counts, noises, usual_cells
 from earshot_protocol.phases.learning import Cluster, LocalCentroids
 from earshot_protocol.phases.parameters import Parameters, parse_budget
 from earshot_protocol.phases.plan import ReleaseAnswer
@@ -140,6 +140,8 @@ def test_usual_cells_of_no_budget_are_refused(epsilon: float, delta: float) -> N
 def test_cells_are_as_many_as_a_phase_takes(cells: int) -> None:
     with pytest.raises(InvalidParametersError, match="cells"):
         cell_counts(10_000, 2.0, 1e-6, start=cells)
+    assert cell_counts(10_000, 2.0, 1e-6, start=1) == (1, MOST_CELLS)
+    assert cell_counts(10_000, 2.0, 1e-6, start=1, most=1) == (1, 1)
 
 
 @pytest.mark.parametrize("text", ["a", "a=", "c=1", "a=1,a=1", "=1"])

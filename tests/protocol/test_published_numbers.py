@@ -21,10 +21,11 @@ from earshot_protocol.phases import (
     parameters,
 )
 from earshot_protocol.phases.learning import Budget
-from earshot_protocol.privacy import accounting, ledger, significance
+from earshot_protocol.privacy import accounting, composition, ledger, noise, significance
 from earshot_protocol.privacy.calibration import ballot_budgets
 from earshot_protocol.privacy.composition import Composition
-from earshot_protocol.privacy.events import Pure
+from earshot_protocol.privacy.divergences import ORDERS
+from earshot_protocol.privacy.events import Event, Pure, ZeroConcentrated
 from earshot_protocol.privacy.laws import DiscreteLaplaceNoise
 from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, BallotSum, Unit
 from earshot_protocol.secure_sum import parameters as sums
@@ -50,7 +51,7 @@ PUBLISHED: list[tuple[Any, dict[str, object]]] = [
         {"EPSILON": 2.0, "DELTA": 1e-6, "SUMS": 2, "LABEL_SHARE": 0.3, "DIMENSIONS": 32},
     ),
     (discovery_budget, {"MOST_CELLS": 40}),
-    (labelling_budget, {"CHECK_SHARE": 0.5}),
+    (labelling_budget, {"EPSILON": 2.0, "DELTA": 1e-6, "CHECK_SHARE": 0.5}),
     (acceptance, {"COUNTED_RECORDINGS": 1000}),
     (
         parameters,
@@ -69,7 +70,16 @@ PUBLISHED: list[tuple[Any, dict[str, object]]] = [
     (discovery, {"MOST_SUMS": 3, "SMALLEST_NOISE": 1e-9, "LARGEST_NOISE": 1e9}),
     (labelling, {"LARGEST_SAMPLES": 4096, "LARGEST_WEIGHT": 16}),
     (labelling, {"SMALLEST_NOISE": 1e-6, "LARGEST_NOISE": 1e9}),
-    (accounting, {"TOLD_DELTA": 1e-6}),
+    (accounting, {"TOLD_DELTA": 1e-6, "LARGEST_STEP": 64, "LARGEST_MECHANISM": 256}),
+    (
+        noise,
+        {
+            "LARGEST_SCALE": 2.0**52,
+            "LARGEST_SHARED_SCALE": 2.0**14,
+            "LARGEST_RATE": 2.0**26,
+            "SMALLEST_SIGMA": 2.0**-10,
+        },
+    ),
     (significance, {"LEVEL": 0.05}),
     (ledger, {"PHASE_BYTES": 16, "GENESIS": bytes(32)}),
     (sums, {"LARGEST_DEGREE": 254, "LARGEST_LENGTH": 2**24}),
@@ -107,8 +117,15 @@ def test_budgets_of_ballots_share_the_cost_by_their_weights(unit: Unit) -> None:
     assert alone[1] == pytest.approx(3 * alone[0], rel=1e-9)
 
 
+@pytest.mark.parametrize("event", [Pure(1.0), ZeroConcentrated(math.inf)])
 @pytest.mark.parametrize(("delta", "epsilon"), [(1.0, 0.0), (1.5, 0.0), (-1e-9, math.inf)])
 def test_a_delta_of_one_promises_nothing_and_one_below_zero_nobody_keeps(
-    delta: float, epsilon: float
+    event: Event, delta: float, epsilon: float
 ) -> None:
-    assert Composition([Pure(1.0)]).ideal_epsilon(delta) == epsilon
+    assert Composition([event]).ideal_epsilon(delta) == epsilon
+
+
+def test_what_is_kept_for_all_is_changed_by_nobody() -> None:
+    for kept in (ORDERS, composition._shared_curve(Pure(1.0)), sums._log2_binomials(30)):
+        with pytest.raises(ValueError, match="read-only"):
+            kept[0] = 2.0

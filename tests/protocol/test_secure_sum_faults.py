@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import struct
 from collections import Counter
 from collections.abc import Callable, Iterator
 from unittest import mock
@@ -10,6 +11,7 @@ from unittest import mock
 import msgspec
 import numpy as np
 import pytest
+from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 
 from earshot_protocol.errors import (
     MalformedMessageError,
@@ -21,7 +23,7 @@ from earshot_protocol.errors import (
     WrongStateError,
 )
 from earshot_protocol.messages import decode_answer, decode_task
-from earshot_protocol.secure_sum import decoding, shamir
+from earshot_protocol.secure_sum import decoding, participant, shamir
 from earshot_protocol.secure_sum.decoding import UnrecoverableSecretError
 from earshot_protocol.secure_sum.messages import (
     REVEALED_SHARE_BYTES,
@@ -308,6 +310,24 @@ def test_a_phone_stops_when_too_few_ciphertexts_open(make_sum: MakeSum) -> None:
         current.participants[3].answer(replace(task, ciphertexts=damaged))
     assert current.participants[3].save() == before
     current.collect([3])
+
+
+@pytest.mark.parametrize(
+    ("shares", "opens"),
+    [
+        (b"\1" + bytes(64), True),
+        (bytes(65), False),
+        (b"\1" + bytes(63), False),
+        (b"\1" + bytes(65), False),
+        (b"", False),
+    ],
+)
+def test_what_opens_is_an_index_and_two_shares(shares: bytes, opens: bool) -> None:
+    """A neighbour may seal whatever it likes."""
+    key, nonce, sum_id = bytes(32), bytes(12), bytes(16)
+    sealed = AESGCM(key).encrypt(nonce, shares, sum_id + struct.pack(">BII", 1, 7, 3))
+    found = participant._open(key, nonce + sealed, sum_id, sender=7, us=3)
+    assert found == (shares if opens else None)
 
 
 def test_a_ciphertext_opens_for_its_own_sum_sender_and_recipient_only(make_sum: MakeSum) -> None:

@@ -12,6 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import stats
 
+from earshot_protocol.privacy import laws
 from earshot_protocol.privacy.laws import DiscreteLaplaceNoise
 from earshot_protocol.privacy.mechanisms import BallotSum
 from earshot_protocol.privacy.noise import polya_share
@@ -142,6 +143,14 @@ def test_tails_on_a_coarser_grid_are_no_smaller_than_the_closed_form(scale: floa
     found = DiscreteLaplaceNoise(scale, 1.0).at_least(values)
     assert found == pytest.approx(exact, rel=0.002)
     assert (found >= exact * (1 - 1e-6)).all()
+
+
+def test_on_a_coarser_grid_what_is_less_than_a_step_is_nothing() -> None:
+    law = DiscreteLaplaceNoise(2.0**14, 1.0)
+    grid, _ = laws._tail(law)
+    assert grid > 1
+    nothing, little, step = law.at_least([0, grid - 1, grid])
+    assert nothing == little == pytest.approx(1 - step, abs=1e-12)
 
 
 def test_without_noise_everything_positive_is_clear_and_ties_are_not() -> None:

@@ -290,6 +290,7 @@ def test_marks_are_made_in_the_transaction_that_pays_for_the_release() -> None:
     before = store._content  # type: ignore[attr-defined]
     answer = phones[4].answer(task)
     assert all(each.counted for each in phones[4].recordings())
+    assert store.get("counting") is None
     assert len(phones[4].ledger.export()) == 2
     # Killed before the commit, everything is undone; killed after it, the answer is the same.
     after, store._open_content = store._content, before  # type: ignore[attr-defined]

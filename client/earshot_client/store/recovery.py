@@ -21,7 +21,6 @@ from earshot_client.store.interface import (
     DamagedStoreError,
     StoreUnavailableError,
 )
-from earshot_client.store.migrations import migrate
 from earshot_client.store.rows import unpack_count
 from earshot_client.store.sealed_file import SealedFile
 from earshot_protocol.errors import InvalidInputError
@@ -115,7 +114,6 @@ def _recovered(
     file = SealedFile(place, key, dimensions, begin_ledger)
     with contextlib.closing(file), file.transaction():
         _drop_unreadable(file)
-        migrate(file)
         entries, whole = _readable(file)
         if whole and not lost:
             return Recovery(len(entries), lost=False)

@@ -7,6 +7,7 @@ codes" (2003), finds the polynomial as long as at most (shares − threshold) / 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from itertools import zip_longest
 from typing import NamedTuple
 
 from earshot_protocol.errors import RemoteError
@@ -93,13 +94,11 @@ def _trim(polynomial: Polynomial) -> Polynomial:
 
 
 def _add(a: Polynomial, b: Polynomial) -> Polynomial:
-    if len(a) < len(b):
-        a, b = b, a
-    return _trim([x + y for x, y in zip(a, b, strict=False)] + a[len(b) :])
+    return _trim([x + y for x, y in zip_longest(a, b, fillvalue=0)])
 
 
 def _multiply(a: Polynomial, b: Polynomial) -> Polynomial:
-    product = [0] * max(0, len(a) + len(b) - 1)
+    product = [0] * (len(a) + len(b))
     for i, x in enumerate(a):
         for j, y in enumerate(b):
             product[i + j] += x * y

@@ -33,9 +33,7 @@ class Graph:
         """
         self.phones = parameters.phones
         self.degree = parameters.degree
-        if ring.shape != (self.phones,) or not np.array_equal(
-            np.sort(ring), np.arange(self.phones, dtype=np.uint32)
-        ):
+        if not np.array_equal(np.sort(ring), np.arange(self.phones, dtype=np.uint32)):
             raise InvalidInputError(
                 f"a graph's ring must hold each of the phones 0 to {self.phones - 1} once"
             )

@@ -285,6 +285,7 @@ class Mutation:
         self._seconds: dict[str, float] = {}
         self._lines: defaultdict[str, defaultdict[int, set[str]]]
         self._lines = defaultdict(lambda: defaultdict(set))
+        self._touched: defaultdict[str, Counter[str]] = defaultdict(Counter)
         modules: dict[str, None] = {}
         for file, found in (
             (file, json.loads(path.read_text("utf-8"))) for file, path in into.items()
@@ -292,10 +293,13 @@ class Mutation:
             self._seconds |= {f"{file}::{test}": taken for test, taken in found["seconds"].items()}
             for path, lines in found["lines"].items():
                 for line, tests in lines.items():
-                    self._lines[path][int(line)] |= {f"{file}::{test}" for test in tests}
+                    named = {f"{file}::{test}" for test in tests}
+                    self._lines[path][int(line)] |= named
+                    self._touched[path].update(named)
             modules |= dict.fromkeys(found["modules"])
             if found["failed"]:
                 print("fail without a mutant and count for nothing:", *found["failed"], sep="\n  ")
+        self._touched_in_all = sum(self._touched.values(), Counter[str]())
         for module in modules:
             try:
                 import_module(module)
@@ -303,26 +307,32 @@ class Mutation:
                 continue
 
     def _covering(self, mutant: Mutant) -> dict[str, float]:
-        """Tests that meet a mutant, the fastest first, and the seconds that they take."""
-        lines = self._lines[mutant.path]
+        """Tests that meet a mutant, likely killers first, and the seconds that they take.
+
+        Those are fast, and most of what they touch is in its file.
+        """
+        lines, importing = self._lines[mutant.path], self._importing(mutant.path)
         if mutant.at_import and mutant.kind in NAMED:  # some tests look at what modules hold
             found = set(self._seconds)
         elif mutant.at_import:  # in force for whatever runs in the module or imports from it
-            found = {test for tests in lines.values() for test in tests}
-            module = mutant.path.removesuffix(".py").replace("/", ".").partition(".")[2]
-            for path, text in self._importers():
-                if re.search(
-                    rf"\b{re.escape(module)}\b|import .*\b{module.rpartition('.')[2]}\b", text
-                ):
-                    found |= {test for tests in self._lines[path].values() for test in tests}
+            found = set(self._touched[mutant.path])
+            for path in self._lines:
+                if _imports((self._root / path).read_text("utf-8"), mutant.path):
+                    found |= set(self._touched[path])
+            found |= {test for test in self._seconds if _file(test) in importing}
         else:
             first, last = mutant.lines
             found = {test for line in range(first, last + 1) for test in lines[line]}
-        return {test: self._seconds[test] for test in sorted(found, key=self._seconds.__getitem__)}
 
-    def _importers(self) -> Iterator[tuple[str, str]]:
-        for path in self._lines:
-            yield path, (self._root / path).read_text("utf-8")
+        def slowness(test: str) -> float:
+            share = self._touched[mutant.path][test] / max(1, self._touched_in_all[test])
+            return self._seconds[test] / max(share, 0.1 if _file(test) in importing else 1e-3)
+
+        return {test: self._seconds[test] for test in sorted(found, key=slowness)}
+
+    def _importing(self, path: str) -> set[str]:
+        """Files of tests that import a module, and may look at what it holds."""
+        return {each for each, text in self._tests.items() if _imports(text.decode(), path)}
 
     def _judge(self, mutants: Sequence[Mutant], end: float) -> None:
         """Judge them, each slot taking the next as soon as it is free."""
@@ -390,13 +400,16 @@ class Mutation:
     def _stages(self, mutant: Mutant, tests: dict[str, float]) -> Iterator[dict[str, float]]:
         """Tests by how likely they see it, because importing all takes seconds.
 
-        What saw most of the same kind; then the files that touch most of the module; then the rest.
+        What saw most of the same kind; then the files that touch most of the module, or import it
+        where that matters; then the rest.
         """
         first = [test for test, _ in self._killers[mutant.kind].most_common(1) if test in tests]
         touched = Counter({_file(test): 0 for test in tests})
         for found in self._lines[mutant.path].values():
             touched.update({_file(test) for test in found})
         near = {file for file, _ in touched.most_common(3)}
+        if mutant.at_import:  # such as those that look at constants
+            near |= touched.keys() & self._importing(mutant.path)
         yield from ({test: tests[test]} for test in first)
         yield {test: taken for test, taken in tests.items() if _file(test) in near}
         if len(touched) > len(near):
@@ -415,6 +428,14 @@ def _functions(source: bytes) -> dict[str, str]:
         for node in ast.parse(text).body
         if isinstance(node, ast.FunctionDef)
     }
+
+
+def _imports(text: str, path: str) -> bool:
+    """Whether a file's text imports a module of this path, or something out of it."""
+    module = path.removesuffix(".py").replace("/", ".").partition(".")[2]
+    package, _, name = module.rpartition(".")
+    out_of = rf"from {re.escape(package)} import (\([^)]*|.*)\b{name}\b"
+    return bool(re.search(rf"\b{re.escape(module)}\b|{out_of}", text))
 
 
 def _files(place: Path) -> list[Path]:

@@ -1,0 +1,80 @@
+"""An ending as a phone's user is told of it: plain types, and which of it may be noise."""
+
+from __future__ import annotations
+
+from datetime import date
+from typing import Any
+
+import numpy as np
+import pytest
+
+from earshot_client.phases.kinds import described
+from earshot_protocol.geometry import Geometry
+from earshot_protocol.messages import Failed
+from earshot_protocol.phases.discovery import Discovered
+from earshot_protocol.phases.labelling import Labelled
+from earshot_protocol.phases.learning import Result
+from earshot_protocol.phases.statistics import Statistics
+from earshot_protocol.wire import Ending, Matrix
+
+PHASE = bytes(range(16))
+FOUND: dict[str, Any] = {
+    "phase": PHASE,
+    "geometry": Geometry.SPHERICAL,
+    "centroids": Matrix.of(np.eye(4)),
+    "labels": (1, 0, -1, 1),
+    "label_names": ("bus", "park"),
+    "label_votes": ((1, 9), (9, 1), (4, 4), (3, 4)),
+    "name_p_values": (0.0, 0.0, 0.0, 0.9),
+    "encoder": "contrast-2",
+    "privacy": (),
+}
+COUNTED: dict[str, Any] = {
+    "phase": PHASE,
+    "label_names": ("bus", "park"),
+    "contacts": (-3, 250),
+    "p_values": (0.7, 0.0),
+    "privacy": (),
+}
+WEEK = {"since": date(2026, 3, 2), "until": date(2026, 3, 8)}
+
+TOLD: list[tuple[Ending, dict[str, Any]]] = [
+    (Failed(phase=PHASE, reason="too few phones"), {"type": "failed", "reason": "too few phones"}),
+    (
+        Result(**FOUND, centroid_votes=(9, 9, 8, 7)),
+        {"type": "result", "environments": ["park", "bus", "unnamed", "unnamed"]},
+    ),
+    (
+        Discovered(**FOUND, moved=(True,) * 4),
+        {"type": "discovered", "environments": ["park", "bus", "unnamed", "unnamed"]},
+    ),
+    (
+        Labelled(**FOUND, agreement=(9, 9, 2, 9), threshold=5.0),
+        {"type": "labelled", "answers": ["park", "bus", None, "park"], "noise": [3]},
+    ),
+    (
+        Statistics(**COUNTED),
+        {"type": "statistics", "contacts": {"bus": -3, "park": 250}, "noise": ["bus"]},
+    ),
+    (
+        Statistics(**COUNTED, **WEEK),
+        {
+            "type": "statistics",
+            "contacts": {"bus": -3, "park": 250},
+            "noise": ["bus"],
+            "since": "2026-03-02",
+            "until": "2026-03-08",
+        },
+    ),
+]
+
+
+@pytest.mark.parametrize(("ending", "told"), TOLD, ids=lambda each: type(each).__name__)
+def test_an_ending_is_told_in_plain_types(ending: Ending, told: dict[str, Any]) -> None:
+    assert described(ending) == told | {"phase": PHASE.hex()}
+
+
+def test_samples_without_an_answer_are_counted() -> None:
+    labelled = TOLD[3][0]
+    assert isinstance(labelled, Labelled)
+    assert labelled.answered == 3
