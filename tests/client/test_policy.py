@@ -26,6 +26,7 @@ from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.phases.statistics import CountContacts, StatisticsParameters
 from earshot_protocol.privacy.accounting import (
+    NOTHING,
     Expense,
     Release,
     composed_cost,
@@ -257,6 +258,15 @@ def test_what_has_no_bound_is_refused(unit: Unit) -> None:
         check_release(Policy(), planned(math.inf, unit=unit))
     with pytest.raises(InvalidParametersError, match="nan"):
         check_release(Policy(), planned(math.nan, unit=unit))
+
+
+def test_what_costs_nothing_is_not_refused_to_a_phone_that_has_spent_all() -> None:
+    free = tuple(
+        Expense(Release("all of it", unit, 0.0, 0.0, "none"), NOTHING) for unit in LEDGER_UNITS
+    )
+    check_release(Policy(), free, spent(99.5))
+    with pytest.raises(RefusedError, match="largest_yearly_epsilon"):
+        check_release(Policy(), planned(1.0), spent(99.5))
 
 
 def test_without_a_limit_of_epsilon_nothing_that_is_spent_is_too_much() -> None:

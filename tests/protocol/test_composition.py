@@ -100,6 +100,16 @@ def test_skellam_is_bounded_between_whole_orders_too(
     assert (bound >= gaussian).all()
 
 
+@pytest.mark.parametrize(("variance", "l1"), [(0.05, 40.0), (0.7, 3.0), (2.0, 1.0), (90.0, 12.0)])
+def test_skellam_at_whole_orders_is_the_formula_of_the_theorem(variance: float, l1: float) -> None:
+    for order in (2.0, 3.0, 17.0):
+        squared = l1 / 2
+        small = ((2 * order - 1) * squared + 6 * l1) / (4 * variance**2)
+        bound = order * squared / (2 * variance) + min(small, 3 * l1 / (2 * variance))
+        (found,) = renyi(SkellamSum(variance, l1, math.sqrt(squared)), np.array([order]))
+        assert found == pytest.approx(bound, rel=1e-12)
+
+
 def test_skellam_of_fine_steps_is_as_good_as_gaussian() -> None:
     between = np.linspace(4.0, 50.0, 100)
     assert renyi(skellam(3.0), between) == pytest.approx(between / 18, rel=0.02)

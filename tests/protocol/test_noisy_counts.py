@@ -157,6 +157,7 @@ def test_a_coin_is_right_to_the_last_bit() -> None:
     assert coin(2.0**-100, 1 - 2.0**-100, (2**28 - 1).to_bytes)
     assert not coin(2.0**-100, 1 - 2.0**-100, (2**28).to_bytes)
     assert not coin(1 - 2.0**-20, 2.0**-100, (2**28 - 1).to_bytes)
+    assert [coin(0.5, 0.5, each.to_bytes) for each in (2**127 - 1, 2**127)] == [True, False]
     assert coin(1 - 2.0**-20, 2.0**-100, (2**28).to_bytes)
 
 

@@ -136,6 +136,22 @@ def test_usual_cells_of_no_budget_are_refused(epsilon: float, delta: float) -> N
         usual_cells(10_000, epsilon, delta)
 
 
+def test_usual_cells_are_twenty_or_forty_by_crowd_and_budget() -> None:
+    # n√ρ is 600 at about 3,850 phones at ε = 1, and at 2,020 at ε = 2.
+    for epsilon, phones in ((1.0, 3850), (2.0, 2020)):
+        assert usual_cells(round(0.98 * phones), epsilon, 1e-6) == 20
+        assert usual_cells(round(1.02 * phones), epsilon, 1e-6) == 40
+    assert usual_cells(600, 1e6, 1e-6) == usual_cells(600, 12.0, 1e-6)
+
+
+def test_a_single_sum_of_cells_gets_its_noise() -> None:
+    asked: dict[str, Any] = {"cells": 20, "dimensions": 16, "labels": 4, "label_share": 0.5}
+    one = noises(2.0, 1e-6, sums=1, **asked)
+    assert one.cells == pytest.approx(one.labels, rel=1e-9)
+    none = noises(2.0, 1e-6, sums=0, **asked)
+    assert none.cells == none.labels < one.labels
+
+
 @pytest.mark.parametrize("cells", [0, -1, 10**6])
 def test_cells_are_as_many_as_a_phase_takes(cells: int) -> None:
     with pytest.raises(InvalidParametersError, match="cells"):

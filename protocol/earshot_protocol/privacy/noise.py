@@ -233,7 +233,7 @@ def _polya_table(scale: float, shares: int) -> _Thresholds:
             thresholds.append(_on_grid(cumulative))
             probability *= ratio * (len(thresholds) - 1 + order) / len(thresholds)
             cumulative += probability
-    return _Thresholds.of([*thresholds, _GRID - 1])
+    return _Thresholds.of([*thresholds, _GRID])
 
 
 class _PoissonTable(NamedTuple):

@@ -93,6 +93,7 @@ class Mutation:
         tests += sorted(one for each in shared for one in each if one not in tests)
         self._tests = {one.relative_to(root).as_posix(): one.read_bytes() for one in tests}
         self._killers: defaultdict[str, Counter[str]] = defaultdict(Counter)
+        self._kills: defaultdict[str, Counter[str]] = defaultdict(Counter)
         self._results = self._out / "results.jsonl"
 
     def run(self, minutes: float | None, count: int, only: str = "", kinds: str = "") -> int:
@@ -119,7 +120,8 @@ class Mutation:
         known = self._known(chosen)
         self._judge([each for each in chosen if each.key not in known], end)
         known = self._known(chosen)
-        stale += [key for key in listed & known.keys() if known[key] in _DEAD]
+        # One that only takes longer is not found by any test.
+        stale += [key for key in listed & known.keys() if known[key] == judge.KILLED]
         ok = self._print(
             chosen, known, listed, stale, judge_reach=minutes is None and not only + kinds
         )
@@ -186,6 +188,7 @@ class Mutation:
             mutant = by_key.get(result["key"])
             if mutant and result["state"] == self._state(mutant, result["killer"]):
                 known[mutant.key] = result["verdict"]
+                self._kills[mutant.path][_file(result["killer"])] += bool(result["killer"])
         return known
 
     def _print(
@@ -309,7 +312,8 @@ class Mutation:
     def _covering(self, mutant: Mutant) -> dict[str, float]:
         """Tests that meet a mutant, likely killers first, and the seconds that they take.
 
-        Those are fast, and most of what they touch is in its file.
+        Those are fast, most of what they touch is in its file, and tests beside them have killed
+        others there.
         """
         lines, importing = self._lines[mutant.path], self._importing(mutant.path)
         if mutant.at_import and mutant.kind in NAMED:  # some tests look at what modules hold
@@ -326,7 +330,8 @@ class Mutation:
 
         def slowness(test: str) -> float:
             share = self._touched[mutant.path][test] / max(1, self._touched_in_all[test])
-            return self._seconds[test] / max(share, 0.1 if _file(test) in importing else 1e-3)
+            share = max(share, 0.1 if _file(test) in importing else 1e-3)
+            return self._seconds[test] / share / (1 + self._kills[mutant.path][_file(test)])
 
         return {test: self._seconds[test] for test in sorted(found, key=slowness)}
 
@@ -393,6 +398,8 @@ class Mutation:
             for compiled in (path.parent / "__pycache__").glob(f"{path.stem}.*"):
                 compiled.unlink()
         killer = note.read_text("utf-8") if verdict in _DEAD and note.exists() else ""
+        if killer:
+            self._kills[mutant.path][_file(killer)] += 1
         if killer and mutant.at_import:
             self._killers[mutant.kind][killer] += 1
         return verdict, killer
