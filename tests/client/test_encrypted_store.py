@@ -416,7 +416,10 @@ def test_a_file_whose_content_is_lost_is_no_new_store(path: Path, what: str) -> 
     with pytest.raises(LostLedgerError, match="recover"):
         open_file(path)
     assert path.read_bytes() == before
-    assert recover_ledger(path, KEY, dimensions=3).lost
+    recovery = recover_ledger(path, KEY, dimensions=3)
+    assert recovery.lost
+    assert recovery.aside is not None
+    assert recovery.aside.read_bytes() == before
     with contextlib.closing(open_file(path)) as store:
         assert Ledger(store.ledger()).releases[-1].epsilon == float("inf")
 

@@ -57,6 +57,10 @@ TOLD: list[tuple[Ending, dict[str, Any]]] = [
         {"type": "statistics", "contacts": {"bus": -3, "park": 250}, "noise": ["bus"]},
     ),
     (
+        Statistics(**COUNTED, since=date(2026, 3, 2)),
+        {"type": "statistics", "contacts": {"bus": -3, "park": 250}, "noise": ["bus"]},
+    ),
+    (
         Statistics(**COUNTED, until=date(2026, 3, 8)),
         {"type": "statistics", "contacts": {"bus": -3, "park": 250}, "noise": ["bus"]},
     ),

@@ -282,6 +282,15 @@ def test_without_a_limit_of_epsilon_nothing_that_is_spent_is_too_much() -> None:
         check_release(policy, planned(math.inf, 1.0))
 
 
+def test_a_phase_at_the_limit_of_delta_is_refused_for_its_epsilon_alone() -> None:
+    ledger = Ledger()
+    for delta in (0.5e-5, 1e-5):
+        (refused,) = Policy().refusals_of_cost(planned(5.0, delta), ledger, TODAY)
+        assert refused.rule == Rule.LARGEST_EPSILON
+    rules = [each.rule for each in Policy().refusals_of_cost(planned(5.0, 2e-5), ledger, TODAY)]
+    assert rules == [Rule.LARGEST_EPSILON, Rule.LARGEST_DELTA]
+
+
 def test_a_phase_that_is_too_much_is_told_as_reports_tell_it() -> None:
     """At the smaller of two δ: by the larger one, that of the limit, it would be less."""
     new = planned(0.1, 1e-8) * 400

@@ -283,7 +283,9 @@ def test_a_third_of_thirty_is_ten() -> None:
         ({"precision": -1}, "precision=-1: must be"),
         ({"precision": 19}, "precision=19: must be"),
         ({"statistical_security": 0}, "statistical_security=0: must be"),
+        ({"statistical_security": 129}, "statistical_security=129: .* to 128"),
         ({"correctness": -30}, "correctness=-30: must be"),
+        ({"correctness": 129}, "correctness=129: .* to 128"),
     ],
 )
 def test_check_refuses_by_name(changes: dict[str, object], message: str) -> None:

@@ -319,6 +319,17 @@ def test_secrets_are_forgotten_when_they_are_done(make_sum: MakeSum) -> None:
         assert held == kept[state["stage"]] & secret, current_round
 
 
+def test_ciphertexts_are_forgotten_once_inputs_are_in(make_sum: MakeSum) -> None:
+    current = make_sum(COMPLETE)
+    current.until(Round.MASKED_INPUT)
+    assert current.aggregator._mail is not None
+    current.collect(range(COMPLETE.phones))
+    current.close()
+    assert current.aggregator.round is Round.UNMASK
+    assert current.aggregator._mail is None
+    assert Aggregator.restore(bytes(current.aggregator.save()))._mail is None
+
+
 def test_what_was_not_saved_by_either_side_is_not_restored() -> None:
     for restore in (Participant.restore, Aggregator.restore):
         for junk in (b"", b"\x00", b"\x80", b"junk"):

@@ -151,7 +151,7 @@ def skellam_share_bound(variance: float, shares: int, probability: float) -> int
     places = range(len(table.above.high))
     largest = table.least + bisect.bisect_left(places, _GRID - quarter, key=table.above.value)
     smallest = table.least + bisect.bisect_left(places, quarter, key=table.above.value)
-    return 2 * math.ceil(max(largest - rate, rate - smallest, 0.0))
+    return 2 * math.ceil(max(largest - rate, rate - smallest))
 
 
 def skellam_rate(variance: float, shares: int) -> float:
@@ -265,7 +265,7 @@ def _poisson_table(rate: float) -> _PoissonTable:
         for weight in weights:
             cumulative += weight
             thresholds.append(_on_grid(cumulative / whole))
-    thresholds[-1] = _GRID - 1
+    thresholds[-1] = _GRID
     return _PoissonTable(mode + 1 - len(below), _Thresholds.of(thresholds))
 
 
