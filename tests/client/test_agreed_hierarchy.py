@@ -150,6 +150,15 @@ def test_a_phone_says_what_its_part_lacks(choices: tuple[str | None, ...], said:
     assert phone.shortfall == ""
 
 
+@pytest.mark.parametrize(("labels", "more"), [(12, ""), (13, ", …")])
+def test_of_many_labels_twelve_are_named(labels: int, more: str) -> None:
+    names = tuple(f"label {number:02}" for number in range(labels))
+    phone = phone_with("living room")
+    parameters = learning_parameters(phones=100, labels=names)
+    phone.answer(Cluster(phase=PHASE, index=7, parameters=parameters))
+    assert phone.shortfall.endswith(f"asks for {', '.join(names[:12])}{more}")
+
+
 def test_a_visit_says_it_with_the_first_answer() -> None:
     class Line:
         def task(self) -> Task:

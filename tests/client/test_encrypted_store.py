@@ -419,6 +419,7 @@ def test_a_file_whose_content_is_lost_is_no_new_store(path: Path, what: str) -> 
     recovery = recover_ledger(path, KEY, dimensions=3)
     assert recovery.lost
     assert recovery.aside is not None
+    assert recovery.aside.name == f"{path.name}.damaged-1"
     assert recovery.aside.read_bytes() == before
     with contextlib.closing(open_file(path)) as store:
         assert Ledger(store.ledger()).releases[-1].epsilon == float("inf")

@@ -200,6 +200,20 @@ def test_many_phases_of_small_sums_are_no_worse_than_added_up() -> None:
     assert life.left == pytest.approx(100 - life.epsilon)
 
 
+def test_what_was_spent_years_ago_stands_in_the_life_and_not_in_the_year() -> None:
+    ledger = spent(5.0, day=TODAY - timedelta(days=400))
+    ledger.append(b"another phase...", planned(1.0), TODAY)
+    standing = {(each.span, each.unit): each for each in Policy().standing(ledger, TODAY)}
+    assert standing[Span.YEAR, Unit.RECORDING].epsilon == pytest.approx(1.0, rel=1e-3)
+    assert standing[Span.LIFE, Unit.RECORDING].epsilon == pytest.approx(6.0, rel=0.05)
+
+
+def test_rounding_is_no_reason_to_refuse() -> None:
+    check_phase(Policy.per_recording(largest_dropout=PHASE.dropout * (1 - 1e-12)))
+    with pytest.raises(RefusedError, match="largest_dropout"):
+        check_phase(Policy.per_recording(largest_dropout=PHASE.dropout * (1 - 1e-6)))
+
+
 @pytest.mark.parametrize("rule", SUM_RULES)
 def test_a_sum_is_accepted_at_the_limit_and_refused_beyond(rule: str) -> None:
     policy = Policy(**{rule: SUM_RULES[rule]})  # type: ignore[arg-type]
@@ -426,9 +440,14 @@ def test_who_protects_recordings_may_still_limit_what_a_phone_spends() -> None:
 
 def test_what_is_spent_without_a_limit_is_told_at_the_usual_delta() -> None:
     ledger = spent(99.5, unit=Unit.PHONE)
-    usual, unlimited = (each.standing(ledger, TODAY) for each in (Policy(), Policy.per_recording()))
+    usual = Policy().standing(ledger, TODAY)
     assert any(each.epsilon > 99 for each in usual)
-    assert [each[:3] + each[4:] for each in unlimited] == [each[:3] + each[4:] for each in usual]
+    deltas = [each.delta for each in BUDGETS if each.unit is Unit.PHONE]
+    for policy in (Policy.per_recording(), Policy.per_recording(**dict.fromkeys(deltas, 1.0))):
+        unlimited = policy.standing(ledger, TODAY)
+        assert [each[:3] + each[4:] for each in unlimited] == [
+            each[:3] + each[4:] for each in usual
+        ]
 
 
 # ------------------------------------------------------------------- what operators are told of it

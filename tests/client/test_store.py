@@ -97,6 +97,14 @@ def test_the_number_of_a_forgotten_recording_is_never_used_again(store: Store) -
     assert store.recordings()[1] == (None, "rain", None)
 
 
+def test_a_number_may_be_large(store: Store) -> None:
+    for _ in range(130):
+        last = store.add(VOICE)
+    store.label(last, "rain")
+    store.forget(last)
+    assert len(store.recordings()[1]) == 129
+
+
 def test_all_recordings_are_forgotten_and_nothing_else(store: Store) -> None:
     before = [fill(store), store.add(VOICE)]
     store.forget_all()

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from support.parameters import statistics_parameters
+from support.parameters import learning_parameters, statistics_parameters
 
 from earshot_client.phases.sums import KEEP_DAYS
 from earshot_client.phone import Phone
@@ -20,6 +20,7 @@ from earshot_client.visits.participation import Event, Participation
 from earshot_protocol.api import Refuse
 from earshot_protocol.errors import RefusedError, UnexpectedMessageError
 from earshot_protocol.messages import Wait
+from earshot_protocol.phases.learning import Cluster
 from earshot_protocol.phases.plan import SecureSum
 from earshot_protocol.phases.statistics import CountContacts
 from earshot_protocol.secure_sum.messages import AdvertiseKeys, MaskInput, ShareKeys, Unmask
@@ -150,6 +151,12 @@ def test_a_task_that_comes_later_is_refused_by_name(life: Life, late: Task) -> N
     # Neither does it begin anew, or the sum would have two sets of keys.
     with pytest.raises(RefusedError, match="begun once"):
         life.phone.answer(beginning())
+
+
+def test_joining_another_phase_leaves_nothing_of_the_sum(life: Life) -> None:
+    parameters = learning_parameters()
+    life.phone.answer(Cluster(phase=b"another phase...", index=0, parameters=parameters))
+    assert life.store.get("sum") is life.store.get("sum since") is None
 
 
 def test_each_round_lets_it_wait_as_long_again(life: Life) -> None:

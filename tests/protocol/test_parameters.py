@@ -275,6 +275,7 @@ def test_a_third_of_thirty_is_ten() -> None:
         ({"dropout": 0.1}, "neighbours=34 admits no safe threshold"),
         ({"corrupted": 0.2}, "neighbours=34 admits no safe threshold"),
         ({"neighbours": 33}, "neighbours must be even"),
+        ({"phones": 35, "neighbours": 33}, "neighbours must be even"),
         ({"neighbours": 32}, "smallest number that does is 34"),
         ({"neighbours": 256}, "neighbours=256: must be a whole number, from 2 to 254"),
         ({"threshold": 17}, "corrupted neighbours"),
@@ -306,6 +307,18 @@ def test_refusal_names_fractions_that_are_accepted_and_near_the_edge(
     assert choose(1000, (1,), 1, dropout, corrupted).neighbours <= LARGEST_DEGREE
     with pytest.raises(InvalidParametersError):
         choose(1000, (1,), 1, dropout + 0.002, corrupted + 0.002)
+
+
+def test_255_phones_may_all_be_neighbours() -> None:
+    parameters = choose(255, (1,), 1, 0.4, 0.4)
+    assert (parameters.neighbours, parameters.threshold) == (254, 152)
+    with pytest.raises(InvalidParametersError, match="at most 254 neighbours"):
+        choose(256, (1,), 1, 0.4, 0.4)
+
+
+@pytest.mark.parametrize(("phones", "complete"), [(34, True), (35, True), (36, False)])
+def test_a_graph_is_complete_where_everybody_is_a_neighbour(phones: int, complete: bool) -> None:
+    assert parameters(phones=phones, neighbours=34).complete is complete
 
 
 def test_more_than_254_neighbours_are_refused() -> None:

@@ -26,9 +26,12 @@ from earshot_protocol.errors import (
 from earshot_protocol.phases.discovery import MOST_SUMS
 from earshot_protocol.phases.discovery_budget import MOST_CELLS, cell_counts, noises, usual_cells
 from earshot_protocol.phases.learning import Cluster, LocalCentroids
+from earshot_protocol.phases.learning_budget import affordable
 from earshot_protocol.phases.parameters import Parameters, parse_budget
 from earshot_protocol.phases.plan import ReleaseAnswer
 from earshot_protocol.phases.statistics import LARGEST_CONTACTS, LARGEST_WINDOW
+from earshot_protocol.privacy.composition import composed_epsilon
+from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.wire import Matrix
 
 DAY = date(2026, 2, 3)
@@ -158,6 +161,29 @@ def test_cells_are_as_many_as_a_phase_takes(cells: int) -> None:
         cell_counts(10_000, 2.0, 1e-6, start=cells)
     assert cell_counts(10_000, 2.0, 1e-6, start=1) == (1, MOST_CELLS)
     assert cell_counts(10_000, 2.0, 1e-6, start=1, most=1) == (1, 1)
+
+
+def test_the_fewest_centroids_are_one_of_each() -> None:
+    learning_parameters(
+        recordings=1,
+        dimensions=1,
+        local_centroids=1,
+        top_local_centroids=1,
+        top_global_centroids=1,
+        centroid_votes=1,
+        label_votes=1,
+    ).check()
+
+
+@pytest.mark.parametrize("unit", [Unit.RECORDING, Unit.PHONE])
+def test_a_budget_is_scaled_and_split_as_before(unit: Unit) -> None:
+    asked = learning_parameters(delta=1e-6)
+    found = affordable(asked, 1.5, unit)
+    spent = [each.event(unit) for each in found.plan().mechanisms.values()]
+    assert 1.5 * (1 - 1e-6) < composed_epsilon(spent, 1e-6) <= 1.5
+    ratios = np.divide(*(msgspec.structs.astuple(each.budget) for each in (found, asked)))
+    assert ratios == pytest.approx(ratios[0], rel=1e-12)
+    assert msgspec.structs.replace(found, budget=asked.budget) == asked
 
 
 @pytest.mark.parametrize("text", ["a", "a=", "c=1", "a=1,a=1", "=1"])

@@ -7,7 +7,7 @@ from typing import Any
 
 import mpmath
 import pytest
-from support.parameters import labelling_parameters
+from support.parameters import labelling_parameters, learning_parameters
 
 from earshot_protocol.geometry import Geometry
 from earshot_protocol.phases import (
@@ -22,12 +22,15 @@ from earshot_protocol.phases import (
 )
 from earshot_protocol.phases.learning import Budget
 from earshot_protocol.privacy import accounting, composition, ledger, noise, significance
+from earshot_protocol.privacy.accounting import Expense, Release, composed_cost
 from earshot_protocol.privacy.calibration import ballot_budgets
 from earshot_protocol.privacy.composition import Composition
+from earshot_protocol.privacy.conversions import zcdp_delta
 from earshot_protocol.privacy.divergences import ORDERS
-from earshot_protocol.privacy.events import Event, Pure, ZeroConcentrated
+from earshot_protocol.privacy.events import Approximate, Event, Pure, ZeroConcentrated
 from earshot_protocol.privacy.laws import DiscreteLaplaceNoise
-from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, BallotSum, Unit
+from earshot_protocol.privacy.losses import Laplace, PureLosses
+from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, BallotSum, Cost, Unit
 from earshot_protocol.secure_sum import parameters as sums
 
 PUBLISHED: list[tuple[Any, dict[str, object]]] = [
@@ -123,6 +126,32 @@ def test_a_delta_of_one_promises_nothing_and_one_below_zero_nobody_keeps(
     event: Event, delta: float, epsilon: float
 ) -> None:
     assert Composition([event]).ideal_epsilon(delta) == epsilon
+
+
+def test_at_a_delta_of_one_what_adds_up_to_more_is_still_private() -> None:
+    assert Composition([Approximate(1.0, 0.6)] * 2).epsilon(1.0) == 2.0
+    assert Composition([Pure(1.0)]).ideal_epsilon(0.0) == 1.0
+
+
+def test_what_a_single_release_states_is_what_is_told() -> None:
+    one = Expense(Release("a step", Unit.RECORDING, 1.0, 0.0, "noise"), Pure(1.0))
+    assert composed_cost([one]) == Cost(1.0, 0.0)
+
+
+def test_defaults_of_a_phase() -> None:
+    found = learning_parameters()
+    assert (found.clustering_runs, found.step_seconds) == (1, 86_400.0)
+    assert labelling_parameters().step_seconds == 86_400.0
+
+
+def test_a_delta_is_at_most_one() -> None:
+    for rho in (1e-9, 1.0, 1e6):
+        assert zcdp_delta(rho, 0.0) <= 1.0
+        assert Composition([ZeroConcentrated(rho)]).ideal_delta(0.0) <= 1.0
+
+
+def test_losses_are_told_with_what_transforms_may_round_by() -> None:
+    assert PureLosses([Laplace(1.0, 1, 1)]).delta(10.0) >= 2.0**-52
 
 
 def test_what_is_kept_for_all_is_changed_by_nobody() -> None:

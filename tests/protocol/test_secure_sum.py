@@ -319,6 +319,18 @@ def test_secrets_are_forgotten_when_they_are_done(make_sum: MakeSum) -> None:
         assert held == kept[state["stage"]] & secret, current_round
 
 
+def test_who_has_answered_has_nothing_to_do_until_the_round_closes(make_sum: MakeSum) -> None:
+    current = make_sum(COMPLETE)
+    for _ in ROUNDS:
+        assert current.aggregator.task_for(3) is not None
+        current.collect([3])
+        assert current.aggregator.task_for(3) is None
+        current.collect(phone for phone in range(COMPLETE.phones) if phone != 3)
+        current.close()
+    assert current.aggregator.done
+    assert current.aggregator.task_for(3) is None
+
+
 def test_ciphertexts_are_forgotten_once_inputs_are_in(make_sum: MakeSum) -> None:
     current = make_sum(COMPLETE)
     current.until(Round.MASKED_INPUT)

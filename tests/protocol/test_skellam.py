@@ -52,6 +52,7 @@ def test_the_table_is_the_poisson_law_to_120_bits(rate: float) -> None:
             assert abs(mpmath.mpf(table[place]) / 2**128 - below) < mpmath.mpf(2) ** -120
         last = mpmath.gammainc(least + len(table), 0, rate, regularized=True)
         assert last < mpmath.mpf(2) ** -128
+        assert table[-1] == 2**128 - 1
         if least:
             assert mpmath.gammainc(least, rate, mpmath.inf, regularized=True) < 2**-128
 

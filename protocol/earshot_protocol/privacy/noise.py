@@ -276,7 +276,7 @@ def _difference(table: _Thresholds, size: Size, random: RandomBytes) -> npt.NDAr
     """
     words = _words(2 * _count(size), random)
     draws = np.searchsorted(table.high, words, side="left")
-    ties = table.high[np.minimum(draws, len(table.high) - 1)] == words
+    ties = table.high[draws] == words  # the last threshold is the largest that there is
     for index in np.flatnonzero(ties):
         uniform = int(words[index]) << 64 | int(_words(1, random)[0])
         draws[index] = bisect.bisect_right(range(len(table.high)), uniform, key=table.value)
