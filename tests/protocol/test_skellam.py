@@ -158,6 +158,22 @@ def test_the_bound_is_not_exceeded_and_not_far_away(
     assert tail(rate, bound // 3 - 2) > Fraction(1, 2**bits) or bound <= 6
 
 
+@pytest.mark.parametrize("rate", [40.25, 1000.25, 50_000.25])
+@pytest.mark.parametrize("bits", [1, 10, 20, 40])
+def test_the_bound_is_twice_the_least_distance_by_union(rate: float, bits: int) -> None:
+    """Each of both draws is further from the rate with a quarter of the chance on either side."""
+    quarter, law = 2.0 ** -(bits + 2), stats.poisson(rate)
+
+    def enough(distance: int) -> bool:
+        above = law.sf(math.floor(rate + distance))
+        return above <= quarter and law.cdf(math.ceil(rate - distance) - 1) <= quarter
+
+    half, rest = divmod(noise.skellam_share_bound(2 * rate, 1, 2.0**-bits), 2)
+    assert rest == 0
+    assert enough(half)
+    assert not enough(half - 2)
+
+
 def test_a_share_bound_beyond_all_that_can_be_drawn_is_one() -> None:
     """So many entries of so many phones that their chance is below the grid of the table."""
     least, table = thresholds(12.5)
