@@ -178,16 +178,17 @@ def heard(connection: socket.socket) -> bytes:
 
 def answer(connection: socket.socket) -> tuple[int, bytes]:
     """One response; the connection goes on."""
-    said = b""
-    while b"\r\n\r\n" not in said:
-        received = connection.recv(65_536)
-        assert received, said
-        said += received
-    head, _, body = said.partition(b"\r\n\r\n")
+    head, body = b"", b""
+    while not head.endswith(b"\r\n\r\n"):  # by bytes: two responses may arrive as one piece
+        received = connection.recv(1)
+        assert received, head
+        head += received
     lengths = [line for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")]
     length = int(lengths[0].split(b":")[1])
-    while len(body) < length:  # and no byte of the next response
-        body += connection.recv(min(65_536, length - len(body)))
+    while len(body) < length:
+        received = connection.recv(min(65_536, length - len(body)))
+        assert received, body
+        body += received
     return int(head.split()[1]), body
 
 
