@@ -1,0 +1,16 @@
+"""Mark methods that are documented where they are declared: `typing.override` of Python 3.12."""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING
+
+if sys.version_info >= (3, 12):
+    from typing import override as override
+elif TYPE_CHECKING:
+    from typing_extensions import override as override
+else:
+
+    def override(method):
+        """Return the method as it is; type checkers see to it that it overrides another."""
+        return method
