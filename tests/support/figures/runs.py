@@ -1,0 +1,266 @@
+"""Commands whose figures are compared between two commits, each as small as it can be.
+
+Words that begin with `@` are files of `material`. A command that was spelled otherwise at the base
+has its former words in `before`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Run:
+    """One command.
+
+    Attributes:
+        words: what stands behind `earshot`; `--out out` is the folder whose files are compared.
+        small: constants of the product that are replaced first: a Python expression for each,
+            by its dotted name; a constant that has moved has both names, with a bar between them.
+        before: the words at the base, where they differ.
+        after: name of a run whose `out` is the folder `@after` here.
+    """
+
+    words: str
+    small: Mapping[str, str] = field(default_factory=dict)
+    before: str | None = None
+    after: str | None = None
+
+
+_S = "earshot_simulations."
+_R = "earshot_simulations.reproductions."
+_LABEL = "--epsilon 30 --delta 1e-3 --out out"
+_SUMS = f"{_LABEL} --tally federated --dropout 0.1 --at-once 20"
+_CHECK = "--threshold 60 --check-sigma 12"
+_PHASES = "--recordings 10 --jobs 1 --out out --seeds 2"
+_SIMULATE = "--phones 40 --recordings 20 --jobs 1 --dropout 0.1 --out out"
+_SOUND = "--data soundscapes --encoder contrast-1"
+
+_MIXTURES = {
+    _S + "mixtures.embedding.Size.__init__.__defaults__": "(12, 40, 1, 150, 120, 60)",
+    _R + "multi_winner_tables.LABELS": "(1, 4)",
+    _R + "multi_winner_tables.SIGMAS": "(7, 20)",
+    _R + "multi_winner_tables._SET_LABELS": "()",
+    _R + "capc.ASKED": "40",
+}
+_TAGGERS = {
+    _S + "tagging.study.Size.__init__.__defaults__": "(500, 40, 50, 60)",
+}
+
+
+def _simulations() -> dict[str, Run]:
+    routes = {"secure-sum": "", "local": " --discovery local", "both": " --discovery both"}
+    runs = {
+        f"simulate {route} {seed}": Run(f"simulate {_SIMULATE} --seed {seed}{words}")
+        for route, words in routes.items()
+        for seed in range(3)
+        if route != "both" or not seed
+    }
+    for route, words in routes.items():
+        runs[f"simulate sound {route}"] = Run(f"simulate {_SIMULATE} {_SOUND}{words}")
+    attackers = "--adversary poisoning=0.1,ballot-stuffing=0.1,wrong-shares=0.05 --corrupted 0.2"
+    runs |= {
+        "simulate adversary": Run(f"simulate {_SIMULATE} --discovery local {attackers}"),
+        "simulate uneven": Run(
+            f"simulate {_SIMULATE} --heterogeneity concentration=0.3,quantity-skew=1"
+        ),
+        "simulate ideal": Run(f"simulate {_SIMULATE} --summation ideal --json"),
+        "simulate no noise": Run(f"simulate {_SIMULATE} --discovery local --budget none"),
+        "simulate repeat": Run(
+            "simulate --repeat @after/result.json --jobs 1 --out out", after="simulate local 1"
+        ),
+        "simulate labelling": Run(
+            "simulate labelling --phones 60 --samples 20 --jobs 1 --out out --epsilon 8"
+        ),
+        "sweep": Run("sweep @sweep.toml --out out --jobs 1"),
+        "compare": Run("compare @after @after", after="simulate local 1"),
+        "probe": Run("probe --data @esc10 --encoder contrast-1 --raw --out out"),
+        "train": Run(
+            "train --data @free_sounds --data @esc10 --steps 3 --batch 8 --width 0.25 --out out "
+            "--synthesized 0.2",
+            {"earshot_models.origins._SYNTHESIZED": "25"},
+        ),
+        "budget": Run("budget --phones 500 --epsilon 2"),
+        "budget local": Run("budget --phones 500 --discovery local --json"),
+    }
+    return runs
+
+
+_RULES = {
+    "lnmax": ("@counts.npy", "--sigma 8"),
+    "gnmax": ("@counts.npy", "--sigma 8"),
+    "confident": ("@counts.npy", f"--sigma 8 {_CHECK}"),
+    "interactive": ("@counts.npy", f"--sigma 8 {_CHECK} --scores @scores.npy --confidence 0.6"),
+    "binary": ("@labels.npy", "--sigma 12"),
+    "binary checked": ("@labels.npy", f"--sigma 12 {_CHECK}"),
+    "tau": ("@labels.npy", "--sigma 9 --tau 1.2"),
+    "tau norm 1": ("@labels.npy", "--sigma 9 --tau 1.2 --norm 1"),
+    "powerset": ("@labels.npy", "--sigma 8"),
+    "gnthreshold": ("@outputs.npy", "--sigma 12 --winners 2"),
+    "gnthreshold cut": ("@outputs.npy", f"--sigma 12 --cut 20 {_CHECK}"),
+    "gnthreshold-adaptive": ("@outputs.npy", "--sigma 12"),
+    "grid-threshold": ("@outputs.npy", "--sigma 12 --grid 10,20,30 --scale 4"),
+}
+_SUMMED = {
+    "gnmax": ("@classes.npy --classes 4", "--sigma 8"),
+    "confident": ("@classes.npy --classes 4", f"--sigma 8 {_CHECK}"),
+    "interactive": (
+        "@classes.npy --classes 4",
+        f"--sigma 8 {_CHECK} --scores @fewer.npy --confidence 0.6",
+    ),
+    "binary": ("@labels.npy", "--sigma 12"),
+    "tau": ("@labels.npy", "--sigma 9 --tau 1.2"),
+    "powerset": ("@labels.npy", "--sigma 8 --winners 2"),
+    "gnthreshold": ("@outputs.npy", "--sigma 12 --winners 2 --threshold 30"),
+    "gnthreshold-adaptive": ("@outputs.npy", "--sigma 12"),
+    "grid-threshold": ("@outputs.npy", "--sigma 12 --grid 10,20,30"),
+}
+_WHOLE = "--delta 1e-5 --teachers 250 --classes 10"
+
+
+def _votes() -> dict[str, Run]:
+    runs = {}
+    for name, (votes, options) in _RULES.items():
+        rule = name.split()[0]
+        words = f"pate label {votes} --mechanism {rule} {options}"
+        runs[f"label {name}"] = Run(f"{words} {_LABEL}")
+    for name, (votes, options) in _SUMMED.items():
+        runs[f"label {name} summed"] = Run(
+            f"pate label {votes} --mechanism {name} {options} {_SUMS}"
+        )
+        runs[f"budget {name} summed"] = Run(
+            f"pate budget --mechanism {name} {_plain(options)} {_WHOLE} --queries 40 "
+            "--tally federated"
+        )
+    for name, (_, options) in _RULES.items():
+        rule, plain = name.split()[0], _plain(options)
+        runs[f"budget {name}"] = Run(
+            f"pate budget --mechanism {rule} {plain} {_WHOLE} --queries 40"
+        )
+    confident = f"--mechanism confident --sigma 8 {_CHECK}"
+    runs |= {
+        "label weighed": Run(
+            f"pate label @classes.npy --classes 4 {confident} --weights @weights.npy {_LABEL}"
+        ),
+        "label cost": Run(f"pate label @counts.npy {confident} --votes-cost dependent {_LABEL}"),
+        "label json": Run(f"pate label @counts.npy {confident} --unit phone --json {_LABEL}"),
+        "budget epsilon": Run(
+            f"pate budget {confident} {_WHOLE} --epsilon 2 --answered 0.7 --json"
+        ),
+        "budget groups": Run(f"pate budget {confident} {_WHOLE} --groups 1:125,2:125"),
+        "student": Run("pate student @answers.npy --samples @samples.npy --classes 2 --out out"),
+        "generate aae": Run(
+            "pate generate --kind aae --public @free_sounds --steps 4 --batch 8 --samples 2 "
+            "--out out"
+        ),
+        "generate pate-gan": Run(
+            "pate generate --kind pate-gan --clips @fsdd --public @free_sounds --epsilon 5 "
+            "--delta 1e-4 --teachers 20 --steps 2 --batch 4 --samples 2 --out out"
+        ),
+    }
+    return runs
+
+
+def _plain(options: str) -> str:
+    """Leave out what `pate budget` does not take."""
+    words, kept = options.split(), []
+    for option, value in zip(words[::2], words[1::2], strict=True):
+        if option not in ("--scores", "--cut"):
+            kept += [option, value]
+    return " ".join(kept)
+
+
+def _studies() -> dict[str, Run]:
+    few = {
+        "liebenow-9.3a": {},
+        "liebenow-9.3b": {_R + "liebenow_9_3.FEW": "(5, 10)"},
+        "liebenow-9.4": {_R + "liebenow_9_4.FEW": "(0.0, 1.0)"},
+        "liebenow-9.5a": {_R + "liebenow_9_5.FEW": "(20, 30)"},
+        "liebenow-9.5b": {_R + "liebenow_9_5.FEW": "(20, 30)"},
+        "liebenow-9.6": {
+            _R + "liebenow_9_6._BLOBS": "{False: (1.0,)}",
+            _R + "liebenow_9_6._PHONE": "{False: (8.0,)}",
+        },
+        "liebenow-10.1": {_R + "liebenow_10_1.FEW_CROWDS": "((100, 8.0),)"},
+        "growing-crowd": {
+            _R + "growing_crowd.FEW": "(60, 80)",
+            _R + "growing_crowd._LARGE": "70",
+            _R + "growing_crowd.FEWER_SEEDS": "1",
+        },
+        "phone-unit": {
+            _R + "phone_unit.FEW_PHONES": "(60, 80)",
+            _R + "phone_unit.EPSILONS": "(1.0, 8.0)",
+            _R + "phone_unit.ALSO_LOCAL": "{80: 8.0}",
+        },
+    }
+    fixed = ("liebenow-9.5a", "liebenow-9.5b", "growing-crowd", "phone-unit")
+    runs = {}
+    for name, small in few.items():
+        phones = "" if name in fixed else " --phones 24"
+        phases = _PHASES.replace("--recordings 10 ", "") if name == "liebenow-9.3b" else _PHASES
+        nowhere = {_S + "commands.reproduce._SHARED_SOUND": "__import__('pathlib').Path('no')"}
+        runs[name] = Run(f"reproduce {name} {phases}{phones}", small | nowhere)
+    runs |= {
+        "liebenow-9.1": Run(
+            "reproduce liebenow-9.1 --data @esc10 --other @free_sounds --steps 2 --out out",
+            {"earshot_models.origins._SYNTHESIZED": "25"},
+        ),
+        "liebenow-9.2": Run("reproduce liebenow-9.2 --data @esc10 --encoder contrast-1 --out out"),
+        "papernot-table-1": Run("reproduce papernot-table-1 --data @published --seeds 2 --out out"),
+        "multi-winner-queries": Run(
+            "reproduce multi-winner-queries --data @ --encoder contrast-1 --seeds 1 --out out",
+            _MIXTURES,
+        ),
+        "multi-winner-student": Run(
+            "reproduce multi-winner-student --data @ --encoder contrast-1 --seeds 1 --out out",
+            _MIXTURES,
+        ),
+        "capc": Run("reproduce capc --data @ --encoder contrast-1 --seeds 1 --out out", _MIXTURES),
+        "audioset-phones": Run(
+            "reproduce audioset-phones --data @ --phones 60 --samples 30 --epsilon 40 --seeds 2 "
+            "--real 1 --out out",
+            _TAGGERS,
+        ),
+        "audioset-privacy": Run(
+            "reproduce audioset-privacy --data @ --teachers linear --seeds 1 --queries 30 "
+            "--processes 1 --out out",
+            _TAGGERS,
+        ),
+        "audioset-ensemble": Run(
+            "reproduce audioset-ensemble --data @ --teachers linear --seeds 1 --processes 1 "
+            "--out out",
+            _TAGGERS,
+        ),
+        "audioset-student": Run(
+            "reproduce audioset-student --data @ --teachers linear --seeds 1 --processes 1 "
+            "--out out",
+            _TAGGERS,
+        ),
+        "pate-aae": Run(
+            "reproduce pate-aae --data @ --seeds 1 --teachers 10 --queries 20 --epsilon 5 "
+            "--delta 1e-3 --processes 1 --out out",
+        ),
+        "pate-gan-attacks": Run(
+            "reproduce pate-gan-attacks --data @ --seeds 1 --trials 2 --out out"
+        ),
+        "personalized-labels": Run(
+            "reproduce personalized-labels --data @census --teachers 16 --processes 1 --full "
+            "--out out",
+            {_R + "personal_cells.HIGHER": "(2.0,)"},
+        ),
+        "personalized-accuracy": Run(
+            "reproduce personalized-accuracy --data @census --teachers 16 --processes 1 --full "
+            "--out out",
+            {_R + "personal_cells.HIGHER": "(2.0,)"},
+        ),
+    }
+    return runs
+
+
+RUNS: Mapping[str, Run] = {
+    **_simulations(),
+    **_votes(),
+    "audit": Run("audit --json --out out"),
+    **_studies(),
+}
