@@ -6,23 +6,26 @@ keep their direction of import.
 
 from __future__ import annotations
 
-import importlib
 import sys
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from earshot_protocol import distribution
 from earshot_protocol.errors import EarshotError
 
 
 class SubCommand(NamedTuple):
-    """A sub-command is the Typer `app` of `commands.<its name>` in one of our packages."""
+    """A sub-command is the cyclopts `app` of `commands.<its name>` in one of our packages."""
 
     package: str
     help: str
 
+    def place(self, name: str) -> str:
+        """Return where the sub-command of this name is found: module and attribute."""
+        return f"earshot_{self.package}.commands.{name}:app"
+
     @property
     def extra(self) -> str:
-        """What brings the libraries that the package needs."""
+        """Name of the extra that brings the libraries of the package."""
         return "phone" if self.package == "client" else self.package
 
 
@@ -63,43 +66,37 @@ SUB_COMMANDS = {
 }
 
 
+def _default(value: Any) -> str | None:
+    """Return a default as help texts show it; flags and options that may be left out show none."""
+    return None if value is None or value is False else str(value)
+
+
 def main() -> None:
     """Run `earshot`.
 
     A mistake of the caller is one line on standard error and exit status 2.
     """
     try:
-        import typer
+        from cyclopts import App, CycloptsError, Parameter
     except ImportError:
         sys.exit(f"the command line needs an extra: {distribution.installation('phone')}")
 
-    app = typer.Typer(
+    app = App(
         name="earshot",
         help="A crowd of phones finds out, in private, where people meet.",
-        no_args_is_help=True,
-        add_completion=False,
-        pretty_exceptions_enable=False,
+        help_flags=["--help"],
+        version=distribution.version,
+        # A flag is given or left out.
+        default_parameter=Parameter(negative=(), show_default=_default),
     )
     wanted = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
-
-    @app.callback(invoke_without_command=True)
-    def version(
-        show: bool = typer.Option(False, "--version", help="Show the version and exit."),
-    ) -> None:
-        if show:
-            print(distribution.version())
-            raise typer.Exit
-
+    for name, command in SUB_COMMANDS.items():
+        # As text: only the one that is called is loaded, and says itself what it does.
+        line = {} if name == wanted else {"help": command.help}
+        app.command(command.place(name), name=name, **line)
     try:
-        for name, command in SUB_COMMANDS.items():
-            # Only the one that is called is loaded; the others are lines of the help text.
-            loaded = typer.Typer()
-            if name == wanted:
-                module = f"earshot_{command.package}.commands.{name}"
-                loaded = importlib.import_module(module).app
-            app.add_typer(loaded, name=name, help=command.help)
-        app()
-    except EarshotError as error:
+        app(exit_on_error=False, print_error=False)
+    except (CycloptsError, EarshotError) as error:
         print(f"earshot: {error}", file=sys.stderr)
         sys.exit(2)
     except ModuleNotFoundError as error:
