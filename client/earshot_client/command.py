@@ -7,6 +7,7 @@ keep their direction of import.
 from __future__ import annotations
 
 import sys
+from enum import Enum
 from typing import Any, NamedTuple
 
 from earshot_protocol import distribution
@@ -68,6 +69,8 @@ SUB_COMMANDS = {
 
 def _default(value: Any) -> str | None:
     """Return a default as help texts show it; flags and options that may be left out show none."""
+    if isinstance(value, Enum):
+        return value.name.lower().replace("_", "-")
     return None if value is None or value is False else str(value)
 
 

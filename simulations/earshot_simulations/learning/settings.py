@@ -5,12 +5,13 @@ from __future__ import annotations
 import enum
 import os
 from collections.abc import Mapping
-from dataclasses import dataclass, field, fields
+from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import TypeVar
+from typing import Annotated
 
 import msgspec
 import numpy as np
+from cyclopts import Parameter
 
 from earshot_client.policy import Policy
 from earshot_protocol import checks
@@ -31,8 +32,6 @@ from earshot_simulations.adversary.adversary import Adversary
 from earshot_simulations.engine.interface import AGREES
 from earshot_simulations.engine.processes import check_processes
 from earshot_simulations.populations import Heterogeneity, Population
-
-_T = TypeVar("_T")
 
 BLOBS = "blobs"
 SOUNDSCAPES = "soundscapes"
@@ -97,6 +96,9 @@ class Agreement(enum.StrEnum):
     """Whatever is valid."""
 
 
+_NO_OPTION = Parameter(parse=False)
+"""Marks a setting that the command line reads in another form."""
+
 POLICIES: Mapping[Agreement, Policy] = {
     Agreement.DEFAULT: Policy(),
     Agreement.RECORDING: Policy.per_recording(),
@@ -160,7 +162,7 @@ class Settings:
     adversary: Adversary = field(default_factory=Adversary)
     dropout: float = 0.0
     corrupted: float = 0.05
-    budget: Budget | None = None
+    budget: Annotated[Budget | None, _NO_OPTION] = None
     epsilon: float | None = None
     delta: float = discovery_budget.DELTA
     label_share: float = discovery_budget.LABEL_SHARE
@@ -168,7 +170,7 @@ class Settings:
     most_cells: int | None = None
     sums: int = discovery_budget.SUMS
     policy: Agreement | None = None
-    discovery: Discovery = Discovery.SECURE_SUM
+    discovery: Annotated[Discovery, _NO_OPTION] = Discovery.SECURE_SUM
     summation: Summation = Summation.REAL
     engine: Engine = Engine.LOCAL
     address: str | None = None
@@ -362,26 +364,3 @@ def whole_budget(text: str) -> Budget:
         expected = ",".join(f"{name}=ε" for name in names)
         raise InvalidParametersError(f"budget '{text}': give each once, as {expected}, or none")
     return Budget(*(values[name] for name in names))
-
-
-def named_numbers(kind: type[_T], text: str) -> _T:
-    """Read `name=number,…` into a dataclass of numbers; what is not named keeps its default.
-
-    Raises:
-        InvalidParametersError: a name that is unknown or repeated, or a value that is no number or
-            out of range.
-    """
-    known = [each.name.replace("_", "-") for each in fields(kind)]  # type: ignore[arg-type]
-    given: dict[str, float] = {}
-    for part in text.split(",") if text.strip() else ():
-        name, _, value = (word.strip() for word in part.partition("="))
-        if name not in known or name in given:
-            raise InvalidParametersError(
-                f"{kind.__name__.lower()} '{text}': give each at most once, as "
-                + ",".join(f"{each}=number" for each in known)
-            )
-        try:
-            given[name] = float(value)
-        except ValueError:
-            raise InvalidParametersError(f"{name}={value}: must be a number") from None
-    return kind(**{name.replace("-", "_"): value for name, value in given.items()})
