@@ -89,8 +89,8 @@ def main() -> None:
         help="A crowd of phones finds out, in private, where people meet.",
         help_flags=["--help"],
         version=distribution.version,
-        # A flag is given or left out.
-        default_parameter=Parameter(negative=(), show_default=_default),
+        # A flag is given or left out, and of one option that is given twice the last counts.
+        default_parameter=Parameter(negative=(), allow_repeating=True, show_default=_default),
     )
     wanted = next((word for word in sys.argv[1:] if not word.startswith("-")), "")
     for name, command in SUB_COMMANDS.items():
@@ -98,7 +98,7 @@ def main() -> None:
         line = {} if name == wanted else {"help": command.help}
         app.command(command.place(name), name=name, **line)
     try:
-        app(exit_on_error=False, print_error=False)
+        app(sys.argv[1:], exit_on_error=False, print_error=False)
     except (CycloptsError, EarshotError) as error:
         print(f"earshot: {error}", file=sys.stderr)
         sys.exit(2)

@@ -59,9 +59,10 @@ OUTCOME = {"workshop": (CROWD, (CROWD, 0)), "park": (CROWD, (0, CROWD))}
 """All eight phones know both environments, and each by its name."""
 LIMITS = without_budget(least_phones=CROWD)
 AGREES = (
-    "--least-phones", str(CROWD), "--largest-epsilon", "inf", "--largest-delta", "1",
-    "--largest-yearly-epsilon", "inf", "--largest-yearly-delta", "1",
-    "--largest-lifetime-epsilon", "inf", "--largest-lifetime-delta", "1",
+    "--limit.least-phones", str(CROWD),
+    "--limit.largest-epsilon", "inf", "--limit.largest-delta", "1",
+    "--limit.largest-yearly-epsilon", "inf", "--limit.largest-yearly-delta", "1",
+    "--limit.largest-lifetime-epsilon", "inf", "--limit.largest-lifetime-delta", "1",
     "--per-recording", "--any-delta",
     "--labels", "workshop,park",
 )  # fmt: skip
@@ -383,7 +384,9 @@ def test_it_asks_on_the_terminal(tmp_path: Path, sound: Path) -> None:
         (("--server", "http://127.0.0.1:1", "--labelled", "2"), "labelled=2"),
         (("--server", "http://127.0.0.1:1", "--recordings", "-1"), "from 0 up"),
         (("--server", "http://127.0.0.1:1", "--hear", "/nowhere"), "no folder /nowhere"),
-        (("--server", "http://127.0.0.1:1", "--least-phones", "-1"), "least_phones"),
+        (("--server", "http://127.0.0.1:1", "--limit.least-phones", "-1"), "least_phones"),
+        (("--server", "http://127.0.0.1:1", "--limit.least-phones", "50.5"), "a whole number"),
+        (("--server", "http://127.0.0.1:1", "--limit.fewest-phones", "50"), "no such limit"),
         (("--server", "http://127.0.0.1:1"), "invitation code"),
     ],
 )

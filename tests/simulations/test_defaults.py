@@ -11,22 +11,18 @@ from typing import Any
 
 import msgspec
 import pytest
-from typer import Typer
-from typer.testing import CliRunner
+from support.command import earshot
 
 from earshot_client.policy import Policy
-from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.privacy.ledger import Ledger
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.rules import Rule
-from earshot_server.commands import phase as phase_commands
 from earshot_server.commands.budget import budget as budget_command
 from earshot_server.discovery.route import Discovery
 from earshot_server.phases.proposal import Wanted, proposed
 from earshot_simulations.benchmarks.api.benchmark import Setup
 from earshot_simulations.commands import bench
-from earshot_simulations.commands import simulate as simulate_command
 from earshot_simulations.learning import simulation
 from earshot_simulations.learning.configuration import settings_of as configured
 from earshot_simulations.learning.settings import (
@@ -64,8 +60,8 @@ def each_of(words: list[str], monkeypatch: pytest.MonkeyPatch) -> dict[Discovery
         raise AskedError
 
     monkeypatch.setattr(simulation, "simulate_routes", instead)
-    left = CliRunner().invoke(simulate_command.app, words)
-    assert isinstance(left.exception, AskedError), left.exception
+    with pytest.raises(AskedError):
+        earshot("simulate", *words)
     return found
 
 
@@ -120,9 +116,9 @@ def started(words: list[str], monkeypatch: pytest.MonkeyPatch) -> Parameters:
     for kind in Parameters.__subclasses__():
         monkeypatch.setattr(kind, "check_feasible", check)
         monkeypatch.setattr(kind, "check", check)
-    left = CliRunner().invoke(phase_commands.app, ["start", "--phones", "500", *words])
+    with pytest.raises(AskedError):
+        earshot("phase", "start", "--phones", "500", *words)
     monkeypatch.undo()
-    assert isinstance(left.exception, AskedError), left.exception
     return asked[0]
 
 
@@ -161,20 +157,13 @@ def test_whoever_asks_for_a_learning_phase_gets_the_same_one(
         assert _without_classes(other) == _without_classes(by_operator)
 
 
-@pytest.mark.parametrize(
-    ("app", "words"),
-    [
-        (phase_commands.app, ["start", "--phones", "500", "--dry-run"]),
-        (simulate_command.app, []),
-    ],
-    ids=["phase start", "simulate"],
-)
-def test_an_epsilon_and_a_budget_at_once_are_refused_by_name(app: Typer, words: list[str]) -> None:
+@pytest.mark.parametrize("words", ["phase start --phones 500 --dry-run", "simulate"])
+def test_an_epsilon_and_a_budget_at_once_are_refused_by_name(words: str) -> None:
     budget = "clustering=1,selection=0.25,centroid-vote=0.5,label-vote=0.5"
-    asked = [*words, "--discovery", "local", "--epsilon", "2", "--budget", budget]
-    left = CliRunner().invoke(app, asked)
-    assert isinstance(left.exception, InvalidInputError)
-    assert str(left.exception).startswith("--epsilon and --budget: give one of them")
+    asked = [*words.split(), "--discovery", "local", "--epsilon", "2", "--budget", budget]
+    refused = earshot(*asked)
+    assert refused.returncode == 2
+    assert refused.stderr.startswith("earshot: --epsilon and --budget: give one of them")
 
 
 def _without_classes(parameters: Parameters) -> Parameters:

@@ -98,7 +98,7 @@ def test_what_is_promised_depends_on_no_vote(
         votes, out = tmp_path / f"{name}.npy", tmp_path / name
         np.save(votes, np.array(teachers))
         command = ("pate", "label", votes, "--classes", 10, *CONFIDENT, "--out", out)
-        given = ("--epsilon", budget, "--delta", "1e-5", "--unit", unit)
+        given = ("--epsilon", budget, "--delta", "1e-5", "--unit", unit.replace(" ", "-"))
         assert earshot(monkeypatch, *command, *given) == 0
         found.append(promise(out, capsys.readouterr().out))
         shown = json.loads((out / "result.json").read_text())

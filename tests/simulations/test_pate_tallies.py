@@ -229,7 +229,9 @@ def test_thresholds_and_their_check_of_the_largest_count(counter: Counter) -> No
             expected = [NONE] * 4
         assert outcomes[query].tolist() == expected
     assert 0 < (outcomes == NONE).all(axis=1).sum() < 10
-    adaptive = asked(counter, Mechanism(Name.GNTHRESHOLD_ADAPTIVE, 4, QUIET), predictions).ask(range(10))
+    adaptive = asked(counter, Mechanism(Name.GNTHRESHOLD_ADAPTIVE, 4, QUIET), predictions).ask(
+        range(10)
+    )
     for query in range(10):
         ordered = sorted(votes[query].tolist(), reverse=True)
         gaps = [high - low for high, low in itertools.pairwise(ordered)]

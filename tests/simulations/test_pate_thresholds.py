@@ -166,7 +166,9 @@ def test_what_a_curator_and_what_a_sum_cost(unit: Unit) -> None:
         (Name.GNTHRESHOLD_ADAPTIVE, noise),
         (Name.GRID_THRESHOLD, bits + grid),
     ):
-        more: dict[str, Any] = {"grid": (2.0, 4.0), "scale": 40.0} if name is Name.GRID_THRESHOLD else {}
+        more: dict[str, Any] = (
+            {"grid": (2.0, 4.0), "scale": 40.0} if name is Name.GRID_THRESHOLD else {}
+        )
         mechanism = Mechanism(name, 20, 30.0, Check(5, 50.0), most=3, **more)
         own = asked(Counter.CENTRAL, mechanism, votes)
         (event,) = own.events(bought, unit)
@@ -234,10 +236,22 @@ def test_counters_refuse_what_only_the_other_does() -> None:
     votes = probabilities()
     for counter, mechanism, message in (
         (Counter.CENTRAL, Mechanism(Name.GRID_THRESHOLD, 5, 1.0, grid=GRID), "scale: a curator"),
-        (Counter.FEDERATED, Mechanism(Name.GRID_THRESHOLD, 5, 1.0, grid=GRID, scale=1.0), "leave it out"),
+        (
+            Counter.FEDERATED,
+            Mechanism(Name.GRID_THRESHOLD, 5, 1.0, grid=GRID, scale=1.0),
+            "leave it out",
+        ),
         (Counter.CENTRAL, Mechanism(Name.GNTHRESHOLD_ADAPTIVE, 5, 1.0, bar=2.0), "--check-sigma"),
-        (Counter.FEDERATED, Mechanism(Name.GNTHRESHOLD_ADAPTIVE, 5, 1.0, Check(2, 1.0)), "neither yes nor no"),
-        (Counter.FEDERATED, Mechanism(Name.GRID_THRESHOLD, 5, 1.0, grid=(9.0,)), "below the 9 teachers"),
+        (
+            Counter.FEDERATED,
+            Mechanism(Name.GNTHRESHOLD_ADAPTIVE, 5, 1.0, Check(2, 1.0)),
+            "neither yes nor no",
+        ),
+        (
+            Counter.FEDERATED,
+            Mechanism(Name.GRID_THRESHOLD, 5, 1.0, grid=(9.0,)),
+            "below the 9 teachers",
+        ),
     ):
         with pytest.raises(InvalidParametersError, match=message):
             asked(counter, mechanism, votes)

@@ -8,13 +8,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 import soundfile
+from support.command import earshot
 from support.wide_encoder import WIDE_NAME, wide_file
-from typer.testing import CliRunner
 
 from earshot_models.datasets.dataset import Dataset
 from earshot_models.datasets.opening import open_dataset
 from earshot_models.recipe import Recipe, Trained
-from earshot_simulations.commands.probe import app
 from earshot_simulations.probing import cost
 from earshot_simulations.probing.baseline import LogMelStatistics
 from earshot_simulations.probing.probe import probe, probe_several
@@ -118,8 +117,8 @@ def test_the_command_measures_a_wide_encoder_and_says_what_it_misses(
 ) -> None:
     path = wide_file(tmp_path)
     words = ["--data", str(folder), "--encoder", str(path), "--raw"]
-    result = CliRunner().invoke(app, [*words, "--json"])
-    assert result.exit_code == 0, result.output
+    result = earshot("probe", *words, "--json")
+    assert result.returncode == 0, result.stderr
     wide, raw = json.loads(result.stdout)["encoders"]
     assert (wide["label"], wide["rate"], wide["files_below_rate"]) == (WIDE_NAME, 16_000, 0)
     assert (raw["rate"], raw["files_below_rate"]) == (8000, 0)

@@ -303,7 +303,7 @@ def test_options_of_the_other_discovery_are_left_out() -> None:
     local = shlex.split(command_line(chosen).replace("\\\n", ""))
     assert local == [
         "earshot", "simulate", "--budget", "clustering=1.0", "--phones", "9",
-        "--selection", "gumbel", "--discovery", "local",
+        "--selection-method", "gumbel", "--discovery", "local",
     ]  # fmt: skip
 
 

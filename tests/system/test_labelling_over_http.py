@@ -65,9 +65,9 @@ def started(data: Path, server: ServerProcess, code: str) -> subprocess.Popen[st
         [
             *(sys.executable, "-m", "earshot_client", "phone", "--data", str(data), "--json"),
             *("--server", server.address, "--invitation", code, "--until-result"),
-            *("--poll", "0.5", "--least-phones", str(PHONES), "--labels", ",".join(CLASSES)),
+            *("--poll", "0.5", "--limit.least-phones", str(PHONES), "--labels", ",".join(CLASSES)),
             # A crowd of fifty hides a phone at a larger ε than a phone as it comes agrees to.
-            *("--largest-phone-epsilon", "6.1", "--largest-epsilon", "9"),
+            *("--limit.largest-phone-epsilon", "6.1", "--limit.largest-epsilon", "9"),
         ],
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,

@@ -70,14 +70,14 @@ def test_importing_every_module_of_the_core_loads_nothing_heavy(package: str) ->
         if path.stem not in {"__init__", "__main__"} and path.parent.name != "commands"
     ]
     loaded = modules_after("\n".join(f"import {name}" for name in [package, *modules]))
-    heavy = {"joblib", "matplotlib", "rich", "scipy", "sklearn", "soxr", "typer"}
+    heavy = {"joblib", "matplotlib", "rich", "scipy", "sklearn", "soxr", "cyclopts"}
     assert not loaded & (heavy | {"sounddevice", "soundfile"})
 
 
 def test_the_phone_command_loads_nothing_heavy_but_the_command_line() -> None:
     loaded = modules_after("import earshot_client.commands.phone")
     heavy = {"joblib", "matplotlib", "rich", "scipy", "sklearn", "soxr"}
-    assert "typer" in loaded
+    assert "cyclopts" in loaded
     assert not loaded & (heavy | {"sounddevice", "soundfile"})
 
 
@@ -90,9 +90,9 @@ def test_the_phone_command_loads_nothing_heavy_but_the_command_line() -> None:
 )
 def test_the_core_names_no_other_dependency(package: str, allowed: set[str]) -> None:
     extra = {  # what the extras `phone` and `microphone` bring, and where alone it is used
-        "command.py": {"typer"},
-        "commands/phone.py": {"typer"},
-        "commands/ledger.py": {"typer"},
+        "command.py": {"cyclopts"},
+        "commands/phone.py": {"cyclopts"},
+        "commands/ledger.py": {"cyclopts"},
         "lite_rt_encoder.py": {"ai_edge_litert"},
         "recordings_folder.py": {"soundfile"},
         "microphone.py": {"sounddevice"},

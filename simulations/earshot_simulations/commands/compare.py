@@ -24,8 +24,10 @@ Run = Annotated[Path, Parameter(help="result.json of a run, or the folder that h
 
 # A group, as every sub-command is one, would take no option after an argument.
 @app.default
-def compare(*, a: Run, b: Run, as_json: Annotated[bool, Parameter(name="--json")] = False) -> None:
-    """Two simulated phases side by side: what differs in their settings, then their figures.
+def compare(
+    a: Run, b: Run, /, *, as_json: Annotated[bool, Parameter(name="--json")] = False
+) -> None:
+    """Compare two simulated phases: what differs in their settings, then their figures.
 
     Args:
         as_json: Print one JSON object, and nothing else.

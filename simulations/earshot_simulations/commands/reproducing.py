@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -38,7 +39,7 @@ def resumable(folder: Path) -> Iterator[Progress]:
         folder: of what is done; made if it is not there, named when the run is interrupted.
 
     Raises:
-        typer.Exit: with 130, the run was interrupted.
+        SystemExit: with 130, the run was interrupted.
     """
     folder.mkdir(parents=True, exist_ok=True)
     try:
@@ -46,7 +47,7 @@ def resumable(folder: Path) -> Iterator[Progress]:
             yield progress
     except KeyboardInterrupt:
         print(f"what is done is in {folder}; the same command goes on from there")
-        raise typer.Exit(130) from None
+        sys.exit(130)
 
 
 def written(outcome: Outcome, folder: Path) -> None:

@@ -30,7 +30,6 @@ from earshot_simulations.learning.settings import OPTIONS
 from earshot_simulations.learning.wording import duration, percent, printable
 
 _MOST_NOTES = 3
-_WRITTEN = {"selection_method": "selection"}
 """Options that are not written as their settings are called."""
 _MOST_ROWS = 200
 _MOST_PHONES = 1000
@@ -114,13 +113,16 @@ def command_line(configuration: Mapping[str, object]) -> str:
     for name, value in configuration.items():
         if value is None or value is False or value == {} or name in others:
             continue
-        words = ["--" + _WRITTEN.get(name, name).replace("_", "-")]
-        if isinstance(value, Mapping):
-            pairs = (f"{key.replace('_', '-')}={entry}" for key, entry in value.items())
-            words.append(",".join(pairs))
-        elif value is not True:
-            words.append(str(value))
-        parts.append(shlex.join(printable(word) for word in words))
+        option = "--" + name.replace("_", "-")
+        entries = value.items() if isinstance(value, Mapping) else ()
+        pairs = [(key.replace("_", "-"), str(entry)) for key, entry in entries]
+        if name == "budget":
+            words = [[option, ",".join(map("=".join, pairs))]]
+        elif pairs:
+            words = [[f"{option}.{key}", entry] for key, entry in pairs]
+        else:
+            words = [[option] if value is True else [option, str(value)]]
+        parts += (shlex.join(map(printable, each)) for each in words)
     return " \\\n  ".join(parts)
 
 
