@@ -34,7 +34,7 @@ _LABEL = "--epsilon 30 --delta 1e-3 --out out"
 _SUMS = f"{_LABEL} --tally federated --dropout 0.1 --at-once 20"
 _CHECK = "--threshold 60 --check-sigma 12"
 _PHASES = "--recordings 10 --jobs 1 --out out --seeds 2"
-_SIMULATE = "--phones 40 --recordings 20 --jobs 1 --dropout 0.1 --out out"
+_SIMULATE = "--phones 40 --recordings 20 --jobs 1 --dropout 0.1 --policy anything --out out"
 _SOUND = "--data soundscapes --encoder contrast-1"
 
 _MIXTURES = {
@@ -71,7 +71,8 @@ def _simulations() -> dict[str, Run]:
             "simulate --repeat @after/result.json --jobs 1 --out out", after="simulate local 1"
         ),
         "simulate labelling": Run(
-            "simulate labelling --phones 60 --samples 20 --jobs 1 --out out --epsilon 8"
+            "simulate labelling --phones 60 --samples 20 --jobs 1 --out out --epsilon 8 "
+            "--policy anything"
         ),
         "sweep": Run("sweep @sweep.toml --out out --jobs 1"),
         "compare": Run("compare @after @after", after="simulate local 1"),
@@ -107,7 +108,7 @@ _SUMMED = {
     "confident": ("@classes.npy --classes 4", f"--sigma 8 {_CHECK}"),
     "interactive": (
         "@classes.npy --classes 4",
-        f"--sigma 8 {_CHECK} --scores @fewer.npy --confidence 0.6",
+        f"--sigma 30 {_CHECK} --scores @fewer.npy --confidence 0.6",
     ),
     "binary": ("@labels.npy", "--sigma 12"),
     "tau": ("@labels.npy", "--sigma 9 --tau 1.2"),
