@@ -24,7 +24,8 @@ def write(folder: Path) -> None:
     _sounds(folder)
     _census(folder / "census")
     (folder / "sweep.toml").write_text(
-        "seeds = 2\n[settings]\nphones = 30\nrecordings = 10\n[grid]\nsums = [0, 2]\n",
+        "seeds = 2\n[settings]\nphones = 30\nrecordings = 10\npolicy = 'anything'\n"
+        "[grid]\nsums = [0, 2]\n",
         encoding="utf-8",
     )
 
