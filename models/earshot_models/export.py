@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from earshot_models.batches import in_batches
 from earshot_models.components import Components
 from earshot_protocol.encoder_file import DIMENSIONS, pack
+from earshot_protocol.files import replace_file
 from earshot_protocol.spectrum import BANDS, FRAMES, NARROW, Spectrum
 
 _LEAST_DEVIATION = 1e-6
@@ -120,9 +120,7 @@ def write_encoder(
     mean, scale = components.mean, components.scale
     data = pack(flatbuffer, name, int8, mean, scale, trained, credits_, start_centroids, spectrum)
     path.parent.mkdir(parents=True, exist_ok=True)
-    new = path.with_name(path.name + ".new")
-    new.write_bytes(data)
-    os.replace(new, path)
+    replace_file(path, data)
 
 
 def _spectrum() -> Any:

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,6 +13,7 @@ from numpy.typing import NDArray
 
 from earshot_models.audio import UnreadableFileError, read_mono
 from earshot_models.datasets.dataset import Clip, Dataset
+from earshot_protocol.files import replacement
 from earshot_protocol.spectrum import SAMPLE_RATE
 
 Progress = Callable[[int, int], None]
@@ -128,6 +127,5 @@ def _keep(decoded: Waveforms, folder: Path) -> None:
     """File by file under a name of its own first, so that nothing is ever half-written."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, array in (("samples", decoded.samples), ("ends", decoded.ends)):
-        with tempfile.NamedTemporaryFile(dir=folder, suffix=".new", delete=False) as file:
-            np.save(file, array)
-        os.replace(file.name, folder / f"{name}.npy")
+        with replacement(folder / f"{name}.npy") as draft:
+            np.save(draft, array)

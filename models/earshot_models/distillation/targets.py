@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -18,6 +17,7 @@ from earshot_models.distillation.teacher import Teacher, TeacherError
 from earshot_protocol.checks import between, whole
 from earshot_protocol.encoder_file import DIMENSIONS
 from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.files import replace_file
 
 Progress = Callable[[int, int], None]
 """Called with the lessons that are done and all of them."""
@@ -198,9 +198,7 @@ def _open(
 
 
 def _write(folder: Path, about: dict[str, object]) -> None:
-    new = folder / f"{_ABOUT}.new"
-    new.write_text(json.dumps(about, indent=1))
-    os.replace(new, folder / _ABOUT)
+    replace_file(folder / _ABOUT, json.dumps(about, indent=1))
 
 
 def _unit(rows: NDArray[np.floating]) -> NDArray[np.float32]:

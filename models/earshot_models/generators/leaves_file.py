@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,6 +17,7 @@ import jax
 import numpy as np
 
 from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.files import replace_file
 
 MAGIC = b"EARSHOT\x01"
 LONGEST_HEADER = 2**16
@@ -50,13 +50,7 @@ def write(path: Path, header: dict[str, Any], tree: Any, mode: int = 0o644) -> N
     parts = [MAGIC, len(text).to_bytes(4, "little"), text]
     parts += [leaf.astype(_KINDS[str(leaf.dtype)]).tobytes() for leaf in leaves]
     content = b"".join(parts)
-    new = path.with_name(f"{path.name}.new")
-    new.unlink(missing_ok=True)
-    with open(new, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
-        file.write(content + hashlib.sha256(content).digest())
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(new, path)
+    replace_file(path, content + hashlib.sha256(content).digest(), mode)
 
 
 def header(path: Path) -> dict[str, Any]:

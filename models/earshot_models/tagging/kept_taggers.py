@@ -8,8 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
 import zipfile
 from dataclasses import asdict
 from pathlib import Path
@@ -19,6 +17,7 @@ import numpy as np
 from earshot_models.tagging.examples import Examples
 from earshot_models.tagging.training import Tagger, Workshop
 from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.files import replacement
 
 _VERSION = 1
 """Of what is kept and of the training behind it; it is part of the key."""
@@ -82,6 +81,5 @@ def _keep(tagger: Tagger, path: Path) -> None:
     path.parent.mkdir(parents=True, exist_ok=True)
     arrays = {f"weights_{at}": array for at, array in enumerate(tagger.weights)}
     history = np.array(tagger.history, dtype=np.float64).reshape(-1, 2)
-    with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".new", delete=False) as file:
-        np.savez(file, allow_pickle=False, history=history, **arrays)
-    os.replace(file.name, path)
+    with replacement(path) as draft:
+        np.savez(draft, allow_pickle=False, history=history, **arrays)

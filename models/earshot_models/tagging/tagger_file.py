@@ -7,8 +7,6 @@ file is run.
 
 from __future__ import annotations
 
-import os
-import tempfile
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,6 +21,7 @@ from earshot_models.tagging.mel_power import MelSettings
 from earshot_models.tagging.training import Tagger, Training, Workshop
 from earshot_protocol import checks
 from earshot_protocol.errors import EarshotError, InvalidInputError
+from earshot_protocol.files import replacement
 from earshot_protocol.privacy.mechanisms import Unit
 
 SUFFIX = ".keras"
@@ -155,12 +154,10 @@ def save(tagger: Tagger, card: Card, path: Path) -> None:
         raise InvalidInputError("the tagger's weights must be finite numbers")
     shop.restore(tagger.weights)
     try:
-        with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.stem}-") as folder:
-            new = Path(folder) / path.name
-            shop.model.save(new)
-            with zipfile.ZipFile(new, "a") as archive:
+        with replacement(path) as draft:
+            shop.model.save(draft)
+            with zipfile.ZipFile(draft, "a") as archive:
                 archive.writestr(CARD, msgspec.json.format(msgspec.json.encode(card), indent=1))
-            os.replace(new, path)
     except OSError as error:
         raise InvalidInputError(f"{path} cannot be written: {error}") from error
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,6 +19,7 @@ from earshot_models.commands.progress import Progress
 from earshot_models.teachers import teacher as files
 from earshot_models.teachers.teacher import Learner, trained
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
+from earshot_protocol.files import replace_file, replacement
 
 LIST = "ensemble.json"
 """The file that says what is in a folder."""
@@ -85,11 +85,9 @@ def train(
         else:
             learner = make(number)
             name = f"teacher-{number + 1:04d}{files.suffix(learner)}"
-            # The suffix stays last: Keras goes by it.
-            new = folder / f"new-{name}"
-            files.save(trained(learner, own, answers, classes), new)
-            digest = _digest(new.read_bytes())
-            os.replace(new, folder / name)
+            with replacement(folder / name) as draft:
+                files.save(trained(learner, own, answers, classes), draft)
+                digest = _digest(draft.read_bytes())
             listed["teachers"].append(
                 {"file": name, "digest": digest, "learned": learned, "samples": len(part)}
             )
@@ -196,6 +194,4 @@ def _digest(*contents: bytes) -> str:
 
 
 def _write(folder: Path, listed: dict[str, Any]) -> None:
-    new = folder / f"{LIST}.new"
-    new.write_text(json.dumps(listed, indent=1), encoding="utf-8")
-    os.replace(new, folder / LIST)
+    replace_file(folder / LIST, json.dumps(listed, indent=1))

@@ -124,7 +124,7 @@ _SUMMED = {
     "confident": ("@classes.npy --classes 4", f"--sigma 8 {_CHECK}"),
     "interactive": (
         "@classes.npy --classes 4",
-        f"--sigma 30 {_CHECK} --scores @fewer.npy --confidence 0.6 --epsilon 300",
+        f"--sigma 30 {_CHECK} --scores @fewer.npy --confidence 0.6 --epsilon 3",
     ),
     "binary": ("@labels.npy", "--sigma 12"),
     "tau": ("@labels.npy", "--sigma 9 --tau 1.2"),
