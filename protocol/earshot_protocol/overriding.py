@@ -1,5 +1,4 @@
-"""Marker of methods that are documented where they are declared: Python 3.12's `typing.override`.
-"""
+"""Marker of methods that are documented where they are declared: Python's `typing.override`."""
 
 from __future__ import annotations
 

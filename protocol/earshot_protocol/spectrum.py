@@ -59,8 +59,7 @@ class Spectrum:
         return f"log-mel {FRAMES}x{BANDS} at {self.rate // 1000} kHz, unit rms"
 
     def hann_window(self) -> NDArray[np.float32]:
-        """Return the periodic Hann window of unit energy, float32 (frame,); shared and read-only.
-        """
+        """Return the periodic Hann window of unit energy, float32 (frame,); shared, read-only."""
         return _hann_window(self.frame)
 
     def mel_filters(self) -> NDArray[np.float32]:

@@ -75,8 +75,7 @@ class CentroidSet(msgspec.Struct, frozen=True, kw_only=True):
         return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True), dtype=np.float32)
 
     def flaw(self, most_dimensions: int) -> str | None:
-        """Return what is wrong with the set, or None; embeddings have `most_dimensions` dimensions.
-        """
+        """Return what is wrong with the set, or None; embeddings have at most `most_dimensions`."""
         named = f"start centroids ({self.count} in {self.dimensions} dimensions)"
         if not (1 <= self.dimensions <= most_dimensions and 1 <= self.count <= MOST):
             return f"{named} must be 1 to {MOST} in 1 to {most_dimensions} dimensions"

@@ -24,7 +24,6 @@ def line(most: int, least: int = 0) -> Meta:
 
 
 def one_line(text: str, most: int) -> str:
-    """Turn any text into such a line: spaces for line breaks, question marks for unseen characters.
-    """
+    """Turn any text into such a line: spaces for line breaks, question marks for what is unseen."""
     words = " ".join(text.split())
     return "".join(letter if letter.isprintable() else "?" for letter in words)[:most]
