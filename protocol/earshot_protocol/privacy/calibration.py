@@ -147,8 +147,7 @@ def _shares(weights: Sequence[float], others: str, count: int) -> list[float]:
     """Return weights scaled to add up to 1."""
     if not weights or len(weights) != count:
         raise InvalidParametersError(
-            f"weights: one is needed for each of the {count} {others}, but there are "
-            f"{len(weights)}"
+            f"weights: {others} need one each, {count} in all, but there are {len(weights)}"
         )
     each = [checks.positive("weight", weight) for weight in weights]
     return [weight / math.fsum(each) for weight in each]

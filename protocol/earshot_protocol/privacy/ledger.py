@@ -218,7 +218,7 @@ def _decode(number: int, encoded: bytes, previous: bytes) -> Entry:
 
 
 def _is_cost(release: Release) -> bool:
-    # Not-a-number fails these comparisons too; an infinite ε is the cost of a release without noise.
+    # Not-a-number fails these comparisons too; a release without noise costs an infinite ε.
     return release.epsilon >= 0 and 0 <= release.delta <= 1
 
 
