@@ -1,4 +1,4 @@
-"""A new file that is there whole, or not at all."""
+"""Creation of a file that is either complete or absent."""
 
 from __future__ import annotations
 
@@ -9,23 +9,24 @@ from collections.abc import Iterator
 from pathlib import Path
 
 _ALONE = threading.Lock()
-"""Threads of one process share the other name."""
+"""Lock of the temporary name, which threads of one process share."""
 
 
 @contextlib.contextmanager
 def made_whole(path: Path) -> Iterator[Path]:
-    """Make a file under another name, and let it have its own on leaving, if nobody else was first.
+    """Make a file under another name, and give it its own on leaving, unless another came first.
 
     So a file of that name without content is never one that was about to be made.
 
     Args:
-        path: of the file; its folder exists.
+        path: Path of the file; its folder exists.
 
     Yields:
-        where to make it: an empty file for its owner only, whose content the caller syncs.
+        The path at which to make it: an empty file for its owner only, whose content the caller
+        syncs.
 
     Raises:
-        OSError: it cannot be made; nothing of it remains.
+        OSError: The file cannot be made; nothing of it remains.
     """
     fresh = path.with_name(f"{path.name}.{os.getpid()}")
     with _ALONE:
@@ -34,7 +35,7 @@ def made_whole(path: Path) -> Iterator[Path]:
             os.close(os.open(fresh, os.O_CREAT | os.O_EXCL | os.O_WRONLY, 0o600))
             yield fresh
             with contextlib.suppress(FileExistsError):
-                os.link(fresh, path)  # where a rename would replace what another process has made
+                os.link(fresh, path)  # a rename would replace what another process has made
         finally:
             fresh.unlink(missing_ok=True)
     folder = os.open(path.parent, os.O_RDONLY)
