@@ -240,7 +240,7 @@ class Phone(Listener):
             self._record(member, part.mechanisms)
             return contribution
         if not (isinstance(part, SecureSum) and isinstance(task, SumPartTask)):
-            raise UnexpectedMessageError(f"'{part.name}' is no secure sum")
+            raise UnexpectedMessageError(f"'{part.name}' is not a secure sum")
         return self._begin_sum(member, part, member.weight * contribution, task)
 
     def _join(self, task: PartTask, parameters: Parameters) -> _Membership:

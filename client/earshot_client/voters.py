@@ -23,7 +23,7 @@ LEAST_LIKENESS = 0.5
 REACH = 3.0
 """Largest distance of neighbours, as a multiple of the distance from a recording to the one that is
 most like it. A phone that has heard nothing like a sample knows nothing of it, and should not vote:
-many that have not outvote the few that have. Of a simulated crowd that knows 34 of 100 pairs of
+many that have not outvote the few that have. In a simulated crowd that knows 34 of 100 pairs of
 phone and sample, 28 to 31 vote so, on points and on sound alike (docs/simulating.md)."""
 _COMPARED = 500
 """Number of recordings, the newest, from which that distance is taken."""
@@ -53,7 +53,7 @@ class Voter(Protocol):
 class NearestRecordings:
     """A voter with the label that most of the nearest recordings have; without any near, none.
 
-    Of equally frequent labels that of the nearest wins.
+    Among equally frequent labels, that of the nearest recording wins.
 
     Attributes:
         points: Points of the recordings, float32 (recordings, dimensions).

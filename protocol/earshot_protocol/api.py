@@ -143,7 +143,7 @@ class StartPhase(_Body, frozen=True, kw_only=True):
     cohorts: Annotated[tuple[CohortName, ...], Meta(max_length=64)] = ()
     """Cohorts from which alone the phase gathers phones; if empty, any phone may join."""
     anyway: bool = False
-    """Whether to start the phase even if default phones refuse it or a cohort has no phones."""
+    """Start the phase even if default phones refuse it or a cohort has no phones."""
     choices: Choices = ()
     """Choices that polls offer for each label; by default every label is its own only choice."""
 

@@ -75,7 +75,7 @@ class Recording:
 
     @property
     def labelled(self) -> bool:
-        """Whether the user said what it is."""
+        """Return whether the user said what it is."""
         return self.choice is not None
 
 

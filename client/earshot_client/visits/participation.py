@@ -62,7 +62,7 @@ class Visit:
 
 @dataclass
 class Participation:
-    """A phone's part in whatever its server runs.
+    """A phone's part in its server's phases.
 
     Attributes:
         phone: Phone that decides and answers.

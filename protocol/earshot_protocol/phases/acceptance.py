@@ -167,7 +167,7 @@ class Limits:
                 Rule.PARAMETERS,
             )
         planned = parameters.expenses(1)
-        # Where a phone that has spent its budget sits out unseen, what it has spent is no reason.
+        # If a phone that has spent its budget may sit out unseen, its expenses give no reason.
         paying = Ledger() if 0 in parameters.weights else ledger
         refused = list(self.refusals_of_cost(planned, paying, today))
         yield from refused

@@ -269,7 +269,7 @@ class Result(NamedCentroids, frozen=True, kw_only=True, tag="result"):
 
     @property
     def clear_centroids(self) -> tuple[bool, ...]:
-        """Whether the votes that kept each centroid stand clear of the noise."""
+        """Return whether the votes that kept each centroid stand clear of the noise."""
         return are_clear(self.centroid_p_values, len(self.centroid_votes))
 
 

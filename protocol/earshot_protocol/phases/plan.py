@@ -72,7 +72,7 @@ class SumPartTask(_PartTask, frozen=True, kw_only=True):
 
     @property
     def repetition(self) -> int:
-        """Which of the plan's parts that begin with this type of task it begins, from 0."""
+        """Index of this part among the plan's parts that begin with this type of task, from 0."""
         return 0
 
     @property

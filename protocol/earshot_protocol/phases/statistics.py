@@ -144,7 +144,7 @@ class Statistics(Outcome, frozen=True, kw_only=True, tag="statistics"):
 
     @property
     def clear(self) -> tuple[bool, ...]:
-        """Whether the contacts with each label stand clear of the noise."""
+        """Return whether the contacts with each label stand clear of the noise."""
         return are_clear(self.p_values, len(self.contacts))
 
 

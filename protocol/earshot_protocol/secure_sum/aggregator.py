@@ -109,7 +109,7 @@ class Aggregator:
 
     @property
     def done(self) -> bool:
-        """Whether the sum has its result."""
+        """Return whether the sum has its result."""
         return self._state.round is Round.DONE
 
     @property
@@ -230,7 +230,7 @@ class Aggregator:
         if phone not in self.expected():
             raise UnexpectedMessageError(f"phone {phone} is not in this sum, or no longer")
         if phone in self.answered():
-            raise RepeatedMessageError(f"phone {phone} has already answered this round")
+            raise RepeatedMessageError(f"phone {phone} has answered this round")
         row.take(self, phone, answer)
 
     def _take_keys(self, phone: int, answer: messages.AdvertisedKeys) -> None:

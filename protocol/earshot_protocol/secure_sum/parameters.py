@@ -14,9 +14,9 @@ We ask for one thing more, against a server that tells neighbours different stor
    seed, and the other half, told that it is gone, the seeds of its masks.
 
 HG is the hypergeometric law, whose tails are computed exactly: a Chernoff bound would cost phones
-about twice the neighbours. Conditions 1 and 4 bound t from below and condition 2 from above. Of the
-thresholds between, the largest is taken, and no other accepted: the room that is left goes to
-secrecy, because a failed recovery costs a repetition and a lost secret is lost.
+about twice the neighbours. Conditions 1 and 4 bound t from below and condition 2 from above. The
+largest threshold between is taken, and no other accepted: the room that is left goes to secrecy,
+because a failed recovery costs a repetition and a lost secret is lost.
 
 On the complete graph (n ≤ k+1) nothing is left to chance: all corrupted phones are neighbours of
 everybody, conditions 1 and 2 turn into ⌈γn⌉ < t ≤ n−1−⌈ρn⌉ by themselves, and condition 3 holds.
@@ -110,7 +110,7 @@ class SumParameters(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     @property
     def complete(self) -> bool:
-        """Whether every phone is a neighbour of every other one."""
+        """Return whether every phone is a neighbour of every other one."""
         return self.phones <= self.neighbours + 1
 
     @property

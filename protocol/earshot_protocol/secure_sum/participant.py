@@ -121,7 +121,7 @@ class Participant:
 
     @property
     def done(self) -> bool:
-        """Whether the participant has answered its last task."""
+        """Return whether the participant has answered its last task."""
         return self.round is Round.DONE
 
     def save(self) -> bytes:

@@ -47,7 +47,7 @@ def label_votes(counts: NDArray[np.integer], votes: int) -> NDArray[np.int64]:
     Returns:
         int64 (centroids, labels): each centroid proposes the label with its largest positive count,
         and the `votes` proposals with the largest counts get a one. So a centroid gets at most one
-        label. Of equal counts the lower index wins.
+        label. Among equal counts the lower index wins.
 
     Raises:
         InvalidInputError: `counts` has another shape or type, or a negative entry.

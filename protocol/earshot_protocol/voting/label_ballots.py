@@ -71,7 +71,7 @@ class Approval:
 
 @dataclass(frozen=True)
 class SignedApproval:
-    """For each label a vote that it is there, 1, or that it is not, −1; zeros abstain.
+    """A vote for each label that it is there, 1, or that it is not, −1; zeros abstain.
 
     A label wins above zero, so nobody needs to know how many teachers there are.
 

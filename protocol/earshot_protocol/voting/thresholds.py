@@ -89,7 +89,7 @@ class AdaptiveThreshold:
     """A threshold in the middle of the widest gap between sorted noisy votes.
 
     Noise comes first, so anything done with noisy votes is free. At least one label wins and at
-    least one does not. Of gaps of equal width the upper one counts.
+    least one does not. Among gaps of equal width the upper one counts.
 
     Attributes:
         deviation: Standard deviation of the noise, σ, in votes.
