@@ -65,7 +65,7 @@ def build(width: float = 1.0, dropout: float = 0.1, parts: int = 1) -> keras.Mod
     if network.count_params() > MOST_PARAMETERS:
         raise InvalidParametersError(
             f"width {width} makes {network.count_params()} parameters; "
-            f"a phone should carry at most {MOST_PARAMETERS} of them"
+            f"{MOST_PARAMETERS} is the most that a phone should carry"
         )
     return network
 
