@@ -318,7 +318,7 @@ def _others(spectra: NDArray[np.float32], recipe: Recipe) -> list[tuple[Any, flo
 
 
 def _heard_again(seconds: NDArray[np.float32], recipe: Recipe) -> Iterator[NDArray[np.float32]]:
-    """Yield public seconds as phones hear them, and again from pockets if phones are carried there."""
+    """Yield public seconds as phones hear them, and also from pockets if phones are in pockets."""
     from scipy import fft
 
     generator = np.random.default_rng([recipe.seed, 5])

@@ -203,7 +203,7 @@ SCENES: tuple[str, ...] = tuple(_SOURCES)
 
 
 def _babble(voices: int, depth: float, draw: _Draw) -> _Sound:
-    """Make voices that say random vowels: pulses through the formants of an open and a closed one."""
+    """Make voices that say random vowels: pulses through the formants of open and closed ones."""
     said = np.zeros((2, draw.count, draw.rate), dtype=np.float32)
     for _ in range(voices):
         intonation = _swing(draw(1, 3), 0.1, draw)
@@ -263,7 +263,7 @@ def _highpass(hertz: float, draw: _Draw) -> _Sound:
 
 
 def _resonance(hertz: _Sound, bandwidth: _Sound | np.float32, draw: _Draw) -> _Spectrum:
-    """Return the response of an oscillator that rings at `hertz` and decays as exp(-π bandwidth t)."""
+    """Return an oscillator's response that rings at `hertz` and decays as exp(-π bandwidth t)."""
     f = _hertz(draw.rate)
     return hertz * bandwidth / (hertz**2 - f**2 + 1j * bandwidth * f)
 
@@ -288,7 +288,7 @@ def _noise_spectrum(response: _Sound, draw: _Draw) -> _Spectrum:
 
 
 def _impulses(rate: _Sound, draw: _Draw) -> _Sound:
-    """Draw impulses of random height at random times: one, plus `rate` more per second on average."""
+    """Draw impulses of random height at random times: one, plus on average `rate` per second."""
     chance = rate / draw.rate
     luck = draw.generator.random((draw.count, draw.rate), dtype=np.float32)
     height = np.maximum(1 - luck / chance, 0)

@@ -40,7 +40,7 @@ def test_digits_are_read_packed_or_not(digits):
     ("name", "content", "said"),
     [
         ("train-images-idx3-ubyte.gz", b"no gzip", "cannot be read"),
-        ("train-images-idx3-ubyte.gz", gzip.compress(idx(np.zeros(3))), "no IDX file"),
+        ("train-images-idx3-ubyte.gz", gzip.compress(idx(np.zeros(3))), "not an IDX file"),
         ("train-images-idx3-ubyte.gz", gzip.compress(idx(np.zeros((6, 5, 4)))[:-1]), "length"),
         ("train-images-idx3-ubyte.gz", gzip.compress(idx(np.zeros((5, 5, 4)))), "5 images for 6"),
         ("t10k-labels-idx1-ubyte", idx(np.full(6, 10)), "label 10"),
@@ -122,5 +122,5 @@ def test_tables_are_joined_and_cut():
         one.joined(Table(one.rows, one.labels, ("a", "c")))
     with pytest.raises(InvalidInputError, match="from 0 to 2"):
         Table(np.zeros((2, 3), np.float32), np.array([0, 2]), ("a", "b"))
-    with pytest.raises(InvalidInputError, match="one each"):
+    with pytest.raises(InvalidInputError, match="each row needs one label"):
         Table(np.zeros((2, 3), np.float32), np.array([0]), ("a", "b"))
