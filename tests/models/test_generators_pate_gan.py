@@ -167,7 +167,7 @@ def test_a_teacher_that_went_astray_ends_nothing(
     assert all((votes.sum(axis=1) == 3).all() for votes, _ in seen)
     # What the vote makes of generator and student may end it, by name.
     monkeypatch.setattr(pate_gan, "_heard", lambda *_: jax.tree.map(lambda x: x * np.nan, _[0]))
-    with pytest.raises(DivergedError, match="no finite numbers"):
+    with pytest.raises(DivergedError, match="not finite numbers"):
         train()
 
 
