@@ -162,7 +162,7 @@ def _noise_added(total: Any, key: Any, deviation: Any) -> Any:
 
 @functools.lru_cache(maxsize=64)
 def _clipped_sum(loss: Loss, settings: Settings, norm: float) -> tuple[Any, float]:
-    """Return a compiled program for the sum of clipped gradients, and its sensitivity to one clip."""
+    """Return a compiled program for the sum of clipped gradients, and its sensitivity to a clip."""
     clipped = clipping.clipped_grad(
         functools.partial(loss, settings=settings), l2_clip_norm=norm, batch_argnums=(1, 2),
         keep_batch_dim=False, nan_safe=True,

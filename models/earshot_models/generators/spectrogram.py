@@ -194,7 +194,10 @@ def _played(
 
 
 def _magnitudes(power: NDArray[np.float64], settings: SpectrogramSettings) -> Any:
-    """Return each frequency's magnitude from the power in mel bands by non-negative least squares."""
+    """Return each frequency's magnitude from the power in mel bands.
+
+    It is found by non-negative least squares.
+    """
     from librosa.util import nnls
 
     return np.sqrt(nnls(_filters(settings), power))
