@@ -223,7 +223,7 @@ def phones(
 
     Args:
         spectra: Spectra of the seconds, complex64 (rate / 2 + 1,) each; not changed.
-        augmentations: Augmentations, of which all but offset, pitch, company and speed act here.
+        augmentations: Augmentations, of which all except offset, pitch, company and speed act here.
         generator: Source of all randomness.
 
     Returns:

@@ -77,7 +77,7 @@ def to_lite_rt(network: keras.Model, int8: bool) -> bytes:
 
     Args:
         network: Network as `turned` returns it.
-        int8: Whether weights are 8-bit integers, with a scale for each channel. Activations are
+        int8: Store weights as 8-bit integers, with a scale for each channel. Activations are then
             rounded to 8 bits for each product and summed in float32: fixed ranges for all, chosen
             beforehand, cost the statistics of a texture half their digits.
 

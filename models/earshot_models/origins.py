@@ -82,7 +82,7 @@ def read(
         synthesized: Share of synthesized sound in a batch, 0 to 1.
         seed: Seed of the synthesized sound.
         rate: Samples per second.
-        voice_removed: Whether `remove_voice` treats all sound except the synthesized one.
+        voice_removed: Remove voices (`remove_voice`) from all sound except the synthesized.
         cache: Folder for decoded sound.
         progress: Callback after every file.
 

@@ -81,7 +81,7 @@ class Recipe:
         atoms: Atoms in the dictionary of patches, 2 to 128.
         within_class: Share of the measured covariance within recordings that
             `within_class_normalization` evens out, 0 to 0.99; 0 to skip that step.
-        voice_removed: Whether `remove_voice` first treats all sound except the synthesized one.
+        voice_removed: Remove voices (`remove_voice`) from all sound except the synthesized first.
         whitening: Exponent of the public projection, 0 to 0.5; None for the best of `WHITENINGS`.
         seed: Seed for everything.
     """

@@ -239,8 +239,8 @@ def test_without_a_seed_noise_is_the_operating_systems() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"ensemble": replace(TEAM, teachers=11)}, "larger than its data"),
-        ({"sources": np.zeros(10, int)}, "larger than its data"),
+        ({"ensemble": replace(TEAM, teachers=11)}, "each teacher needs its own"),
+        ({"sources": np.zeros(10, int)}, "each teacher needs its own"),
         ({"aggregator": ConfidentGNMax(1, 1, 1)}, "LNMax or GNMax"),
         ({"origin": PUBLIC}, "epsilon"),
         ({"origin": NOT_PRIVATE}, "epsilon"),

@@ -33,7 +33,7 @@ def load(folder: Path, esc10: bool = False) -> Dataset:
 
     Args:
         folder: Folder of the data set.
-        esc10: Whether to keep only the ten classes of ESC-10 if the folder holds ESC-50.
+        esc10: Keep only the ten classes of ESC-10 if the folder holds ESC-50.
 
     Raises:
         DatasetError: if a file, a column or all sound is missing.

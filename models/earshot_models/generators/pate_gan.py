@@ -61,7 +61,7 @@ class Ensemble:
         rate: Learning rate of a teacher's Adam.
         steps: Steps that teachers take before the student's, in each step of the generator.
         batch: Clips, and as many samples, in a teacher's step.
-        halves: Whether teachers vote "real" for half the samples of a query; otherwise for those
+        halves: Have teachers vote "real" for half the samples of a query, instead of for those
             above one half.
 
     Raises:
@@ -256,7 +256,7 @@ def counts(critics: SampleCritic, shown: Any, halves: bool) -> NDArray[np.int64]
     Args:
         critics: Critics of all teachers.
         shown: Samples, (samples, frames, bands).
-        halves: Whether teachers vote as in `Ensemble.halves`; otherwise by the signs of their
+        halves: Voting as in `Ensemble.halves`; if false, teachers vote by the signs of their
             logits.
     """
     words = np.nan_to_num(np.asarray(_words(critics, shown), np.float64))

@@ -55,7 +55,7 @@ class Balanced(Order):
     may answer "none of these", and a student must learn that too.
 
     Args:
-        present: Whether each example has each label, bool (examples, labels).
+        present: Labels of each example, bool (examples, labels).
         generator: Source of the order.
 
     Raises:

@@ -77,8 +77,8 @@ def gathered(
     """Gather evidence of every label, from clips not used for training or for thresholds.
 
     Args:
-        truth: Whether each clip has each label, 0 or 1, (clips, labels).
-        probabilities: Probabilities that each clip has each label, (clips, labels).
+        truth: True labels of each clip, 0 or 1, (clips, labels).
+        probabilities: Probabilities of the labels in each clip, (clips, labels).
         thresholds: Probabilities above which each label is named, (labels,).
 
     Raises:
@@ -108,9 +108,9 @@ def best_thresholds(
     A label that is in none of them gets the highest threshold there is.
 
     Args:
-        truth: Whether each clip has each label, 0 or 1, (clips, labels), for clips on which nothing
-            is reported.
-        probabilities: Probabilities that each clip has each label, (clips, labels).
+        truth: True labels of each clip, 0 or 1, (clips, labels), for clips on which nothing is
+            reported.
+        probabilities: Probabilities of the labels in each clip, (clips, labels).
 
     Raises:
         InvalidInputError: if the shapes do not go together.

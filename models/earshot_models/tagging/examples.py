@@ -57,7 +57,7 @@ class Examples:
         """Check that a network of this shape can work with the examples.
 
         Raises:
-            InvalidInputError: if the shape is another, there are no clips, powers are negative or
+            InvalidInputError: if the shape is wrong, there are no clips, powers are negative or
                 not finite, or targets are outside [0, 1].
         """
         if self.power.ndim != 3 or self.power.shape[1:] != shape:

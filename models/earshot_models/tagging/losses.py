@@ -34,7 +34,7 @@ def example_weights(
     labels, AP being their average precision on validation; 1 is the mean over all examples.
 
     Args:
-        present: Whether each example has each label, bool (examples, labels).
+        present: Labels of each example, bool (examples, labels).
         precisions: Average precision of each label on validation, (labels,); NaN where it has none.
 
     Returns:

@@ -61,8 +61,8 @@ def scores(
     """Score names of labels, by scikit-learn.
 
     Args:
-        truth: Whether each clip has each label, 0 or 1, (clips, labels).
-        named: Whether each label is named in each clip, 0 or 1, (clips, labels).
+        truth: True labels of each clip, 0 or 1, (clips, labels).
+        named: Labels named in each clip, 0 or 1, (clips, labels).
         probabilities: Probability of each label, or any score that ranks clips, (clips, labels).
 
     Raises:

@@ -139,7 +139,7 @@ def save(tagger: Tagger, card: Card, path: Path) -> None:
 
     Raises:
         InvalidInputError: if the card does not fit the tagger or contradicts itself, weights are
-            not finite, the suffix is another, or the file cannot be written.
+            not finite, the suffix is wrong, or the file cannot be written.
         InvalidParametersError: if a number of the card is out of range.
     """
     card.check()

@@ -41,9 +41,9 @@ class Training:
         every: Steps between two validations.
         patience: Validations without a better mAP after which training ends.
         mixup: Settings of the mixture of clips; None for no mixture.
-        balanced: Whether labels take turns in batches.
-        weighted: Whether the loss has the weights of Definition 13.
-        adaptive: Whether examples of badly learned labels count for more.
+        balanced: Let labels take turns in batches.
+        weighted: Use the weights of Definition 13 in the loss.
+        adaptive: Let examples of badly learned labels count for more.
     """
 
     network: str = "small"
@@ -99,7 +99,7 @@ class Tagger:
             power: Mel power, (clips, frames, bands).
 
         Raises:
-            InvalidInputError: if the shape is another, or numbers are not powers.
+            InvalidInputError: if the shape is wrong, or numbers are not powers.
         """
         return self.workshop.probabilities(self.weights, power)
 
@@ -156,7 +156,7 @@ class Workshop:
             seed: Seed of weights, order, mixup and dropout.
 
         Raises:
-            InvalidInputError: if the shape is another or, without validation, the loss is not
+            InvalidInputError: if the shape is wrong or, without validation, the loss is not
                 finite.
         """
         examples.check(self.shape, len(self.labels))
