@@ -215,7 +215,7 @@ def train_encoder(
             f"{recipe.rate}: choose another teacher, or a lower rate"
         )
     spectrum = Spectrum(recipe.rate)
-    # Built before any sound is read or teacher asked: a network may be too large for a phone.
+    # Build before any sound is read or teacher asked: a network may be too large for a phone.
     keras.utils.set_random_seed(recipe.seed)
     model = Contrastive(
         LogMel(mask=recipe.mask, seed=recipe.seed, spectrum=spectrum),

@@ -36,7 +36,7 @@ def rooms(rate: int) -> NDArray[np.complex64]:
     time = np.arange(round(_ROOM_SECONDS * rate))
     decay = generator.uniform(0.02, 0.15, (ROOMS, 1)) * rate
     echo = generator.standard_normal((ROOMS, len(time))) * np.exp(-time / decay)
-    # The echo is as loud beside the sound at any rate.
+    # The echo is equally loud beside the sound at any rate.
     response = generator.uniform(0.05, 0.4, (ROOMS, 1)) * np.sqrt(8000 / rate) * echo
     response[:, 0] = 1
     return np.asarray(np.fft.rfft(response, rate), dtype=np.complex64)

@@ -80,7 +80,7 @@ def cluster(points: NDArray[np.float32], count: int, seed: int) -> NDArray[np.fl
     if different < max(count, _NEIGHBOURS + 1):
         raise InvalidInputError(
             f"{different} different seconds of sound are too few for {count} start centroids: "
-            f"there must be {max(count, _NEIGHBOURS + 1)}"
+            f"at least {max(count, _NEIGHBOURS + 1)} are needed"
         )
     weights = _rarity(points)
     best, nearest = np.empty(0), -np.inf

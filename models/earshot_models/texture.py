@@ -18,7 +18,7 @@ from earshot_protocol.overriding import override
 from earshot_protocol.spectrum import BANDS, FRAMES
 
 MODULATIONS = 30
-"""Rates of modulation, in periods per second of sound or nearly so: all that 61 frames can tell."""
+"""Number of modulation rates, about 1 to 30 periods per second: all that 61 frames can tell."""
 
 _MODULATED = 8
 """Neighbouring bands whose modulations are averaged."""

@@ -115,7 +115,9 @@ def _epoch(
             model.optimizer.learning_rate.assign(schedule.rate(step))
             losses.append(float(model.train_on_batch((first, second), recordings)))
             if not np.isfinite(losses[-1]):
-                raise InvalidInputError(f"the loss is {losses[-1]} at step {step}: train slower")
+                raise InvalidInputError(
+                    f"the loss is {losses[-1]} at step {step}: train at a lower rate"
+                )
             progress(step + 1, schedule.steps, f"loss {np.mean(losses[-50:]):.3f}")
     return float(np.mean(losses))
 
@@ -146,7 +148,7 @@ def retrieval(embeddings: NDArray[np.floating], recordings: NDArray[np.integer])
     _, which, counts = np.unique(recordings, return_inverse=True, return_counts=True)
     paired = counts[which] > 1
     if not paired.any():
-        raise InvalidInputError("retrieval needs a recording with two seconds at least")
+        raise InvalidInputError("retrieval needs a recording with at least two seconds")
     likeness = embeddings @ embeddings.T
     np.fill_diagonal(likeness, -np.inf)
     nearest = likeness.argmax(axis=1)

@@ -1,4 +1,4 @@
-"""UCI Adult: people of a census who earn more than 50,000 dollars a year, or not (Kohavi 1996)."""
+"""UCI Adult: census records, by income above 50,000 dollars a year or not (Kohavi 1996)."""
 
 from __future__ import annotations
 

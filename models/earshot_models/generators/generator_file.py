@@ -66,7 +66,7 @@ def load(path: Path, shape: Shape | None = None) -> Generator:
     made, settings, origin = _described(path, header)
     if shape is not None and made != tuple(shape):
         raise OtherShapeError(
-            f"{path} makes clips of {made[0]} frames × {made[1]} bands; wanted are "
+            f"{path} makes clips of {made[0]} frames × {made[1]} bands; wanted: "
             f"{shape[0]} × {shape[1]}"
         )
     expected = jax.eval_shape(lambda key: Decoder(made, settings, key), jax.random.key(0))

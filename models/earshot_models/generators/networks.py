@@ -298,7 +298,7 @@ def initialized(build: Callable[[Any], Net], generator: np.random.Generator, cou
 
 
 _NARROW = 2.0
-"""Narrowness of an encoder's first laws, e^-2: reconstruction comes first."""
+"""Narrowing of an encoder's initial laws, by e^-2: reconstruction comes first."""
 
 
 def _leaky(signal: jax.Array) -> jax.Array:

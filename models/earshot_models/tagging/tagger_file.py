@@ -34,7 +34,7 @@ MOST_BYTES = 2**20
 
 
 class DamagedTaggerError(InvalidInputError):
-    """A file that is not a published tagger, or not a whole one; the message says what is wrong."""
+    """A file that is not a published tagger, or is incomplete; the message says what is wrong."""
 
 
 class OtherTaggerError(InvalidInputError):
