@@ -101,8 +101,8 @@ def within_class_normalization(
     Args:
         embeddings: Embeddings of public sound, unit rows (seconds, features).
         recordings: Recording that each second was cut from, integers (seconds,).
-        heard_again: Embeddings of the same seconds heard in other ways, unit rows (seconds,
-            features) each.
+        heard_again: Embeddings of the same seconds heard in other ways, unit rows
+            (seconds, features) each.
         share: Share of the covariance that is kept as measured, 0 to less than 1; the rest is its
             mean variance in every direction.
 

@@ -20,9 +20,9 @@ class Contrastive(keras.Model):  # type: ignore[misc]  # Keras has no types
     """Sound → front end → network → unit embeddings (batch, parts × 128) → objective.
 
     A batch is ((first, second), recordings): two views float32 (batch, rate) and integers (batch,).
-    Under `Distillation` the second is the teacher's output for the first, float32 (batch, parts ×
-    128). The loss is computed in `compute_loss`, which every back end calls in its own training
-    step.
+    Under `Distillation` the second is the teacher's output for the first, float32
+    (batch, parts × 128). The loss is computed in `compute_loss`, which every back end calls in its
+    own training step.
     """
 
     def __init__(self, front_end: Any, network: keras.Model, objective: Objective) -> None:

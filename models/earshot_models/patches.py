@@ -44,8 +44,8 @@ class Atoms:
     """Typical patches.
 
     Attributes:
-        whitening: Matrix that a patch is multiplied by once `mean` is subtracted, float32 (12 · 64,
-            components).
+        whitening: Matrix that a patch is multiplied by once `mean` is subtracted, float32
+            (12 · 64, components).
         mean: Mean patch, float32 (12 · 64,).
         directions: Unit columns of whitened patches, float32 (components, atoms).
     """

@@ -91,8 +91,8 @@ class Lessons:
         """Return a lesson's spectrum, and the recording that most of it was cut from.
 
         Returns:
-            The real Fourier transform of a second of unit root mean square, complex64 (rate // 2 +
-            1,), and the number of a recording.
+            The real Fourier transform of a second of unit root mean square, complex64
+            (rate // 2 + 1,), and the number of a recording.
         """
         generator = np.random.default_rng([self._seed, number])
         spectrum, recording = self._one(generator)

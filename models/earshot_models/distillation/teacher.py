@@ -61,9 +61,9 @@ class Teacher(Protocol):
 def open_teacher(path: Path, rate: int = RATE, tensors: Sequence[str] = ()) -> Teacher:
     """Open a LiteRT (`.tflite`) or Keras (`.keras`) file.
 
-    A tensor of shape (1, numbers) is read unchanged. From one of shape (1, time, frequency,
-    channels), which lies deeper, the maximum of each number over time is read: it matters which
-    sound was heard, and at which pitch, but not when.
+    A tensor of shape (1, numbers) is read unchanged. From one of shape
+    (1, time, frequency, channels), which lies deeper, the maximum of each number over time is read:
+    it matters which sound was heard, and at which pitch, but not when.
 
     Args:
         path: File of a model that takes one window of samples, (window,) or (batch, window).

@@ -68,9 +68,9 @@ class Heard:
         return sum((file.counts for file in self.files), zero)
 
     def expected(self) -> NDArray[np.float64] | None:
-        """Return the names of each label expected by mistake, (labels,); None without evidence.
+        """Return each label's expected false names, (labels,); None without evidence.
 
-        They are the names to be expected if no label were in any piece.
+        They are counted in pieces, as if no label were in any.
         """
         evidence = self.tagger.card.evidence
         if not evidence:
