@@ -94,9 +94,7 @@ class Augmentations:
         """
         names = [field.name for field in fields(self) if not field.name.endswith("_snr")]
         if name not in names:
-            raise InvalidParametersError(
-                f"there is no augmentation {name!r}; there are {', '.join(names)}"
-            )
+            raise InvalidParametersError(f"there is no {name!r}; there are {', '.join(names)}")
         return replace(self, **{name: 0.0})  # type: ignore[arg-type]  # pairs are excluded
 
 

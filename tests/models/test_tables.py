@@ -118,7 +118,7 @@ def test_tables_are_joined_and_cut():
     both = one.joined(Table(np.ones((1, 3), np.float32), np.array([1]), ("a", "b")))
     assert both.labels.tolist() == [0, 1, 1]
     assert both.at(np.array([2])).rows.tolist() == [[1, 1, 1]]
-    with pytest.raises(InvalidInputError, match="other classes"):
+    with pytest.raises(InvalidInputError, match="cannot be joined"):
         one.joined(Table(one.rows, one.labels, ("a", "c")))
     with pytest.raises(InvalidInputError, match="from 0 to 2"):
         Table(np.zeros((2, 3), np.float32), np.array([0, 2]), ("a", "b"))

@@ -83,7 +83,7 @@ def test_thresholds_are_chosen_on_some_clips_and_checked_on_others(
     assert card.thresholds == tuple(thresholds)
     assert card.evidence == gathered(checked, tagger.probabilities(test.power), thresholds)
     words = (None, "Ada", "Somehow.", tmp_path / "student.keras")
-    with pytest.raises(InvalidInputError, match="other clips"):
+    with pytest.raises(InvalidInputError, match="must not be the clips"):
         publish(tagger, MEL, LEVEL, test, test, *words)
     mixed = Examples(test.power, test.targets / 2)
     with pytest.raises(InvalidInputError, match="0 or 1"):
