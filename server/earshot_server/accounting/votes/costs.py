@@ -249,7 +249,6 @@ def _answer(
             raise InvalidParametersError(
                 "method=exact: needs Gaussian noise; for Laplace noise, take independent or "
                 "dependent"
-                "dependent"
             )
         case _, Method.EXACT:
             return outcome_divergence(votes, aggregator.deviation, orders, weight)
