@@ -53,8 +53,9 @@ def local_sensitivities(
         Local sensitivities for d = 0, 1, …, added up over queries, float64 (teachers + 1,).
 
     Raises:
-            InvalidParametersError: Votes are bad, the order is out of range, or σ is such that the cost
-                of an answer does not grow with q as smooth sensitivity requires (`check_growth`).
+            InvalidParametersError: Votes are bad, the order is out of range, or σ is such that the
+                cost of an answer does not grow with q as smooth sensitivity requires
+                (`check_growth`).
     """
     table = dependent.checked_votes(votes)
     count = checks.whole("teachers", teachers)
@@ -98,8 +99,8 @@ def exact_sensitivities(
         Local sensitivities for d = 0, 1, …, added up over queries, float64 (teachers + 1,).
 
     Raises:
-            InvalidParametersError: There are not two classes, so that no such proof is known, or counts
-                are not whole or do not add up.
+            InvalidParametersError: There are not two classes, so that no such proof is known, or
+                counts are not whole or do not add up.
     """
     table = dependent.checked_votes(votes)
     count = checks.whole("teachers", teachers)
@@ -230,7 +231,7 @@ class _Answers:
         return np.maximum.accumulate(found, axis=1)
 
     def _moved(self, log_q: Numbers, sign: int) -> Numbers:
-        """Return ln of B_U (1) or B_L (−1): all other classes gain or lose two votes on the first."""
+        """Return ln of B_U (1) or B_L (−1): other classes gain or lose two votes on the first."""
         from scipy.special import log_ndtr, ndtri_exp
 
         # ½ erfc(x) = Φ(−√2 x); one vote of weight Δ adds Δ/σ to x.
