@@ -20,9 +20,9 @@ _log = logging.getLogger(__name__)
 def leased(registry: Registry, phase: bytes, owner: str, seconds: float) -> Iterator[bool]:
     """Hold the lease of a phase within the block.
 
-    A thread of its own renews the lease, so that it outlasts minutes of work and ends soon after its
-    process. The lease is checked again in the transaction that opens a step, so no harm is done if
-    the thread is too late.
+    A thread of its own renews the lease, so that it outlasts minutes of work and ends soon after
+    its process. The lease is checked again in the transaction that opens a step, so no harm is done
+    if the thread is too late.
 
     Args:
         registry: Registry that keeps leases.
