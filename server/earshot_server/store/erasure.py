@@ -31,7 +31,7 @@ class Erasure:
     def erase(self, phone: int, operator: str, action: str) -> bool:
         """Delete a phone, its places in all phases, and its answers to steps that are open.
 
-        A closed step goes on with the phone's answer, whose row is deleted when the next step opens.
+        A closed step goes on with the phone's answer, whose row is deleted when the next one opens.
         In a phase under way, the phone counts as vanished. The uses of its invitation do not come
         back.
 

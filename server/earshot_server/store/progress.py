@@ -126,7 +126,7 @@ class Progress:
         return dict(zip(STATUSES, (*rows[0], len(reasons) - stopped, stopped), strict=True))
 
     def failures(self) -> dict[str, int]:
-        """Return how many phases have failed, by cause; those stopped by an operator do not count."""
+        """Return how many phases failed, by cause; those stopped by an operator do not count."""
         found = Counter(cause(reason) for reason in self._reasons() if reason != STOPPED_REASON)
         return {name: found[name] for name in (*CAUSES, OTHER)}
 
