@@ -23,7 +23,8 @@ class Patience:
     """Limits on how long a client may take, in seconds, and how much it may send.
 
     Attributes:
-        fields: Seconds from a connection, or a request's first byte, to the end of the header fields.
+        fields: Seconds from a connection, or a request's first byte, to the end of its header
+            fields.
         body: Seconds for any body to arrive, and for any response to be taken.
         bytes_per_second: Average rate that a longer body or response must reach beyond that.
         idle: Seconds between two requests.

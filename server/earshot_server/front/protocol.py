@@ -53,7 +53,7 @@ class PatientProtocol(HttpToolsProtocol):
         """Whether the newest request has arrived with its body."""
         self._in_fields = False
         self._arriving = self._beside = 0
-        """Bytes of the present call, and bytes since the newest request began or its body went on."""
+        """Bytes that came since the newest request began, or since its body last went on."""
         self._refusal = BAD_REQUEST
 
     # ------------------------------------------------------------------- the connection
