@@ -35,7 +35,7 @@ _PURPOSE = b"earshot invitation\x00"
 
 
 class InvitationError(RemoteError):
-    """An attestation that admits nobody: forged, damaged or expired."""
+    """The attestation admits nobody: it is forged, damaged or expired."""
 
 
 @dataclass(frozen=True)

@@ -53,7 +53,7 @@ _T = TypeVar("_T")
 
 
 class ServerError(LocalError):
-    """The server refused, or could not be reached; says why."""
+    """The server refused, or could not be reached; the message says why."""
 
 
 class OperatorClient:

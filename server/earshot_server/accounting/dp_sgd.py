@@ -49,7 +49,7 @@ def training_noise(epsilon: float, rate: float, steps: int, delta: float) -> flo
         delta,
         tol=1e-3,
     )
-    # The search may end up to its tolerance below the target or above it.
+    # The search may end within its tolerance on either side of the least noise.
     return float(found + 1e-3)
 
 

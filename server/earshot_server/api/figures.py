@@ -63,7 +63,7 @@ class StoredFigures:
         )
         yield _gauge(
             "earshot_overdue_seconds",
-            "Seconds since the end was due of a step or gathering that goes on",
+            "Seconds for which a step or a gathering has been overdue to end",
             progress.overdue(),
         )
         gatherings = progress.gatherings()

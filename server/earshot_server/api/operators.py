@@ -115,12 +115,7 @@ class Operators:
         return bodies.respond(Started(phase=phase.hex()), 201)
 
     def _check_promising(self, wanted: StartPhase) -> None:
-        """Refuse a phase that default phones refuse, or that no phone may join.
-
-        Raises:
-            InvalidParametersError: The phase is refused; the error says why, and that it can be
-                started anyway.
-        """
+        """Refuse a phase that default phones refuse, or that no phone may join."""
         reasons = [refusal.reason for refusal in refusals(wanted)]
         known = {cohort.name for cohort in self._archive.cohorts()}
         reasons += [

@@ -62,7 +62,7 @@ class Histogram:
         noise: Law of the noise in each count, in steps.
         inputs: Phones whose numbers were added up.
         asked: What phones were asked for; numbers are comparable where it is the same.
-        environments: Environments that were given each label, by label; empty in a statistics phase.
+        environments: Environments that were given each label, by label; empty for statistics.
         days: Days of which contacts were counted, in words; empty where that is not limited.
         step: Steps of the underlying sum that a count of one makes.
     """
@@ -101,7 +101,7 @@ def global_histograms(records: Iterable[PhaseRecord]) -> tuple[Histogram, ...]:
 
 
 def private_histograms(records: Iterable[PhaseRecord]) -> tuple[Histogram, ...]:
-    """Return the contacts with each label in statistics phases, oldest first; others are left out."""
+    """Return the contacts with each label in statistics phases, oldest first; omit other phases."""
     return _oldest_first(
         contacts(record, record.ending)
         for record in records

@@ -38,7 +38,7 @@ _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 
 class Sheet(NamedTuple):
-    """Table of a file.
+    """Table of comma-separated values.
 
     Attributes:
         header: Names of the columns.

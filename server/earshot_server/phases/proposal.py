@@ -39,7 +39,7 @@ _Route = DiscoveryParameters | PhaseParameters
 
 
 class Wanted(msgspec.Struct, frozen=True, kw_only=True):
-    """Wishes for a phase.
+    """Requirements of a phase.
 
     Attributes:
         phones: Number of phones n.

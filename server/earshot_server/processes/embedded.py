@@ -244,7 +244,7 @@ class EmbeddedPostgres:
         return place
 
     def _let_through(self) -> None:
-        """As root, let the server's account reach its programs and its data, and no more."""
+        """If we are root, let the server's account reach its programs and its data, and no more."""
         if self._account is None:
             return
         for path in (self._folder, _programs(self._cluster)):

@@ -43,7 +43,7 @@ _UNUSABLE: tuple[type[psycopg.Error], ...] = (psycopg.OperationalError, *_ADVICE
 
 
 class DatabaseUnavailableError(LocalError):
-    """The database cannot be used now; the message says why, and it works again afterwards.
+    """The database cannot be used until the reason, which the message gives, is gone.
 
     Attributes:
         advice: Advice on what to do, fit for anybody to read; empty where only the database's own

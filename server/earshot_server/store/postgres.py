@@ -134,11 +134,7 @@ class PostgresPhaseStore(PhaseStore):
             raise RepeatedMessageError(f"phone {phone} has answered this step")
 
     def _has(self, phase: bytes, number: int, phone: int, answer: bytes) -> bool:
-        """Return whether the phone has given this answer to a step that is closed.
-
-        Raises:
-            RepeatedMessageError: It has given another one.
-        """
+        """Return whether the phone gave this answer to a closed step; raise if it gave another."""
         rows = self._database.query(
             "SELECT answer = %b FROM answers JOIN phases USING (phase)"
             " WHERE phase = %s AND phone = %s AND number = %s",

@@ -1,4 +1,4 @@
-"""Noise that a number of answered queries needs, by the noise alone, whatever the votes are."""
+"""Noise that a number of answered queries needs, whatever the votes are."""
 
 from __future__ import annotations
 

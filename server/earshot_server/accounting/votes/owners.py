@@ -68,7 +68,7 @@ class OwnersAccount:
         """Return the weights with which owners vote on the next query: zero for any unable to pay.
 
         Args:
-            aggregator: Aggregator with the noise that is added, whoever votes.
+            aggregator: Aggregator with the noise that is added, no matter who votes.
             weights: Weight of each owner's votes, (owners,), copies counted; not negative.
 
         Raises:
