@@ -282,6 +282,6 @@ def _schema_version(connection: Connection) -> int:
 def _refuse_newer(present: int, known: int) -> None:
     if present > known:
         raise NewerSchemaError(
-            f"the database has schema {present}, but this version knows only {known}: install the "
+            f"the database has schema {present}, and this version knows {known}: install the "
             "version that migrated it, or a newer one"
         )
