@@ -225,7 +225,7 @@ LOCAL = ("phase", "start", "--phones", "100", "--discovery", "local")
         ),
         (("phase", "start", "--phones", "100", "--least-phones", "101"), "least_phones=101"),
         (("phase", "start", "--phones", "100", "--encoder", "mine-1"), f"give {KNOWN}, or"),
-        ((*LOCAL, "--dimensions", "500"), "dimensions=500: at most"),
+        ((*LOCAL, "--dimensions", "500"), "dimensions=500: must be at most"),
         (("phase", "show", "0" * 32), "no such phase"),
         (("phase", "show", "../../metrics"), "is not a phase"),
         (("phase", "stop", "0" * 9), "no such phase"),

@@ -37,7 +37,7 @@ class Erasure:
 
         Args:
             phone: Number of the phone.
-            operator: Name of the operator in the audit log, which does not tell the phone.
+            operator: Name of the operator in the audit log, which does not name the phone.
             action: Name of the action in the audit log.
 
         Returns:
