@@ -17,7 +17,8 @@ class Run:
     Attributes:
         words: what stands behind `earshot`; `--out out` is the folder whose files are compared.
         small: constants of the product that are replaced first: a Python expression for each,
-            by its dotted name; a constant that has moved has both names, with a bar between them.
+            by its dotted name, or a function of what it was; a constant that has moved has both
+            names, the new one first, with a bar between them.
         before: the words at the base, where they differ.
         after: name of a run whose `out` is the folder `@after` here.
     """
@@ -35,17 +36,25 @@ _SUMS = f"{_LABEL} --tally federated --dropout 0.1 --at-once 20"
 _CHECK = "--threshold 60 --check-sigma 12"
 _PHASES = "--recordings 10 --jobs 1 --out out --seeds 2"
 _SIMULATE = "--phones 40 --recordings 20 --jobs 1 --dropout 0.1 --policy anything --out out"
-_SOUND = "--data soundscapes --encoder contrast-1"
+_SOUND = "--data soundscapes"
 
 _MIXTURES = {
     _S + "mixtures.embedding.Size.__init__.__defaults__": "(12, 40, 1, 150, 120, 60)",
-    _R + "multi_winner_tables.LABELS": "(1, 4)",
+    _R + "multi_winner_tables.LABELS": "(1, 4, 20)",
     _R + "multi_winner_tables.SIGMAS": "(7, 20)",
     _R + "multi_winner_tables._SET_LABELS": "()",
+    _R + "multi_winner_tables._TABLE_15": "{1: 111, 2: 99, 4: 78}",
     _R + "capc.ASKED": "40",
 }
 _TAGGERS = {
     _S + "tagging.study.Size.__init__.__defaults__": "(500, 40, 50, 60)",
+}
+_GENERATORS = {
+    **{
+        f"{_S}generation.recipes.{name}": "lambda own: dataclasses.replace(own, steps=20, batch=8)"
+        for name in ("OPEN", "NOISY", "JUDGED", "VOTED", "START", "VOTED_STARTED")
+    },
+    _S + "generation.frechet.SAMPLES_PER_DIMENSION": "1",
 }
 
 
@@ -59,7 +68,7 @@ def _simulations() -> dict[str, Run]:
     }
     for route, words in routes.items():
         runs[f"simulate sound {route}"] = Run(f"simulate {_SIMULATE} {_SOUND}{words}")
-    attackers = "--adversary poisoning=0.1,ballot-stuffing=0.1,wrong-shares=0.05 --corrupted 0.2"
+    attackers = "--adversary poisoning=0.1,ballot-stuffing=0.1,wrong-shares=0.02 --corrupted 0.2"
     runs |= {
         "simulate adversary": Run(f"simulate {_SIMULATE} --discovery local {attackers}"),
         "simulate uneven": Run(
@@ -108,7 +117,7 @@ _SUMMED = {
     "confident": ("@classes.npy --classes 4", f"--sigma 8 {_CHECK}"),
     "interactive": (
         "@classes.npy --classes 4",
-        f"--sigma 30 {_CHECK} --scores @fewer.npy --confidence 0.6",
+        f"--sigma 30 {_CHECK} --scores @fewer.npy --confidence 0.6 --epsilon 3",
     ),
     "binary": ("@labels.npy", "--sigma 12"),
     "tau": ("@labels.npy", "--sigma 9 --tau 1.2"),
@@ -128,7 +137,7 @@ def _votes() -> dict[str, Run]:
         runs[f"label {name}"] = Run(f"{words} {_LABEL}")
     for name, (votes, options) in _SUMMED.items():
         runs[f"label {name} summed"] = Run(
-            f"pate label {votes} --mechanism {name} {options} {_SUMS}"
+            f"pate label {votes} --mechanism {name} {_SUMS} {options}"
         )
         runs[f"budget {name} summed"] = Run(
             f"pate budget --mechanism {name} {_plain(options)} {_WHOLE} --queries 40 "
@@ -167,7 +176,7 @@ def _plain(options: str) -> str:
     """Leave out what `pate budget` does not take."""
     words, kept = options.split(), []
     for option, value in zip(words[::2], words[1::2], strict=True):
-        if option not in ("--scores", "--cut"):
+        if option not in ("--scores", "--cut", "--epsilon"):
             kept += [option, value]
     return " ".join(kept)
 
@@ -215,7 +224,11 @@ def _studies() -> dict[str, Run]:
         ),
         "multi-winner-student": Run(
             "reproduce multi-winner-student --data @ --encoder contrast-1 --seeds 1 --out out",
-            _MIXTURES,
+            {
+                **_MIXTURES,
+                _R + "multi_winner_student.TABLES": "lambda own: tuple("
+                "dataclasses.replace(each, labels=min(each.labels, 8)) for each in own)",
+            },
         ),
         "capc": Run("reproduce capc --data @ --encoder contrast-1 --seeds 1 --out out", _MIXTURES),
         "audioset-phones": Run(
@@ -238,12 +251,29 @@ def _studies() -> dict[str, Run]:
             "--out out",
             _TAGGERS,
         ),
+        "audioset-student networks": Run(
+            "reproduce audioset-student --data @ --seeds 1 --processes 1 --out out",
+            {
+                **_TAGGERS,
+                _S + "tagging.school.Teaching.__init__.__defaults__": "lambda own: "
+                "(own[0], 3, *own[2:])",
+            },
+        ),
+        "audioset-ensemble networks": Run(
+            "reproduce audioset-ensemble --data @ --seeds 1 --processes 1 --out out",
+            {
+                **_TAGGERS,
+                _S + "tagging.school.Teaching.__init__.__defaults__": "lambda own: "
+                "(own[0], 3, *own[2:])",
+            },
+        ),
         "pate-aae": Run(
             "reproduce pate-aae --data @ --seeds 1 --teachers 10 --queries 20 --epsilon 5 "
             "--delta 1e-3 --processes 1 --out out",
+            _GENERATORS,
         ),
         "pate-gan-attacks": Run(
-            "reproduce pate-gan-attacks --data @ --seeds 1 --trials 2 --out out"
+            "reproduce pate-gan-attacks --data @ --seeds 1 --trials 8 --out out"
         ),
         "personalized-labels": Run(
             "reproduce personalized-labels --data @census --teachers 16 --processes 1 --full "
