@@ -109,7 +109,7 @@ def test_without_an_honest_survivor_there_is_no_phase(make: Callable[..., Parame
 
 
 def test_noise_that_cannot_be_shared_ends_a_phase_before_any_work() -> None:
-    with pytest.raises(InvalidParametersError, match="too large for phones.*cannot be shared"):
+    with pytest.raises(InvalidParametersError, match=r"too large for phones.*cannot be shared"):
         statistics_parameters(epsilon=1e-6).check_feasible()
 
 
