@@ -107,8 +107,8 @@ def test_files_below_the_rate_of_an_encoder_are_brought_up_and_counted(tmp_path:
     assert below_sentence(both[8000], "small") == ""
     found = probe_several(dataset, [lambda held: LogMelStatistics(), lambda held: Wide()])
     assert list(rate_lines(["small", "great"], found)) == [
-        "6 files have fewer samples per second than the 16,000 that great hears: they were brought "
-        "up to it, with nothing above"
+        "6 files have fewer samples per second than the 16,000 that great hears: they were "
+        "resampled, without anything in the upper band"
     ]
 
 
