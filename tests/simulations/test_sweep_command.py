@@ -460,7 +460,7 @@ MISTAKES: dict[str, tuple[str, str]] = {
         GRID.replace("phones", "phone") + "epsilon=[1]",
         "phone: there is no such setting; did you mean phones",
     ),
-    "unknown varied": (GRID + "epsilom = [1, 2]", "there is no such setting; did you mean epsilon?"),
+    "unknown varied": (GRID + "epsilom = [1, 2]", "no such setting; did you mean epsilon?"),
     "unknown within": (GRID + "budget.clusterin = [1, 2]", "did you mean budget.clustering"),
     "empty grid": (GRID, "the grid is empty: name at least one setting"),
     "empty values": (GRID + "epsilon = []", "epsilon=[]: must be a list of at least one value"),
@@ -478,7 +478,7 @@ MISTAKES: dict[str, tuple[str, str]] = {
     "a seed that is none": ("seeds = [-1]\n" + GRID + "epsilon = [1]", "seeds=-1"),
     "seeds in words": ('seeds = "five"\n' + GRID + "epsilon = [1]", "seeds='five'"),
     "its own seed": (GRID + "seed = [1, 2]", "seed: not a setting of a sweep"),
-    "its own processes": (TINY + "jobs = 2\n[grid]\nepsilon = [1]", "jobs: not a setting of a sweep"),
+    "its own processes": (TINY + "jobs = 2\n[grid]\nepsilon = [1]", "jobs: not a setting"),
     "no number": (GRID + 'epsilon = ["much"]', "point epsilon=much: epsilon: expected `float`"),
     "out of range": (GRID + "labelled = [0.5, 2]", "point labelled=2: labelled=2"),
     "what no phone agrees to": (

@@ -63,6 +63,7 @@ class RayEngine(BatchEngine):
         if len(cluster.nodes) > 1:
             cluster.ask_all(_hear, self._shared)
 
+    @override
     def peak_memory(self) -> int:
         """Return the sum of the processes' peaks, this process included."""
         self._peaks[_DRIVER, os.getpid()] = peak_memory()

@@ -98,7 +98,7 @@ def labels(
         raise InvalidParametersError(
             f"unit={unit}: must be one of {', '.join(map(repr, map(str, UNITS)))}"
         )
-    counts = 2 if unit is Unit.REPLACED_PHONE else 1  # that change by one vote each
+    counts = 2 if unit is Unit.REPLACED_PHONE else 1  # counts that change, by one vote each
     if mechanism == Name.LNMAX:
         return calibration.laplace_scale(epsilon, delta, queries, counts)
     return calibration.gaussian_deviation(epsilon, delta, queries, math.sqrt(counts))

@@ -66,8 +66,9 @@ class Run:
         top: Indices of the global centroids that the first vote kept, int (t,).
         label_votes: Noisy votes for the labels of the kept centroids, int (t, L).
         labels: Label of each kept centroid, int (t,); -1 for an unnamed one.
-        centroid_p_values: p-value that the votes for each kept centroid are noise.
-        name_p_values: p-value that each kept centroid's most frequent label is noise.
+        centroid_p_values: p-values of the votes for each kept centroid, under noise alone.
+        name_p_values: p-values of the votes for each kept centroid's most frequent label, under
+            noise alone.
         ari_train: Adjusted Rand index of the kept centroids on the phones' own recordings.
         ari_test: Adjusted Rand index of the kept centroids on held-out recordings.
         label_accuracy: Fraction of held-out recordings that get the right name; a recording whose

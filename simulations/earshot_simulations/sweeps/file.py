@@ -34,7 +34,7 @@ def read(file: Path) -> Plan:
         raise InvalidInputError(f"{file}: there is no such file; name a sweep file") from None
     except OSError as error:
         raise InvalidInputError(f"{file}: cannot be read ({error.strerror})") from None
-    except ValueError as error:  # of TOML, and of UTF-8
+    except ValueError as error:  # from TOML or from UTF-8
         raise InvalidInputError(f"{file}: is not TOML ({error})") from None
     try:
         return _plan(described)

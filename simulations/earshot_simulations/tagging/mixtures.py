@@ -90,7 +90,7 @@ def draw(
     seconds = np.full((count, parts + 1), _NOBODY, dtype=np.int32)
     levels = generator.uniform(-recipe.spread, recipe.spread, (count, parts))
     gains = np.zeros((count, parts + 1))
-    # The place of a label among those of its mixture.
+    # Place of each label among those of its mixture.
     place = truth.cumsum(axis=1) - 1
     for label, rows in enumerate(of):
         having = np.flatnonzero(truth[:, label])
