@@ -103,8 +103,7 @@ class Played:
     Attributes:
         coins: Whether each record was learned from, (trials, records).
         samples: Samples of each trial as rows, float64 (trials, samples, numbers).
-        reference: Samples of a generator that learned from `Game.reference` alone, (samples,
-            numbers).
+        reference: Samples of a generator trained on `Game.reference` alone, (samples, numbers).
     """
 
     coins: Coins

@@ -148,8 +148,8 @@ def guessed_epsilon(right: int, guesses: int, coins: int, delta: float, confiden
 def chance_of_right(right: int, guesses: int, coins: int, epsilon: float, delta: float) -> float:
     """Bound the probability of this many right guesses or more (Steinke et al., Theorem 5.2).
 
-    β + 2mδ · max_i (P[right − i ≤ W < right]) / i, W binomial, of `guesses` at e^ε/(1 + e^ε), β =
-    P[W ≥ right] and m the number of coins.
+    β + 2mδ · max_i (P[right − i ≤ W < right]) / i, W binomial, of `guesses` at e^ε/(1 + e^ε),
+    β = P[W ≥ right] and m the number of coins.
     """
     from scipy.stats import binom
 

@@ -84,8 +84,7 @@ class Mixtures:
         labels: Names of the labels.
         teachers: Mixtures of each teacher, (teachers, mixtures, …).
         validation, queries, test: Mixtures of other recordings each.
-        served: Number of teachers that the most used recording of each label serves, int64
-            (labels,).
+        served: Teachers that the most used recording of each label serves, int64 (labels,).
     """
 
     labels: tuple[str, ...]

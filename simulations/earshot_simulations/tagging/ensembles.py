@@ -44,8 +44,7 @@ class Scored:
     """The output of an ensemble for some mixtures.
 
     Attributes:
-        probabilities: Probabilities of each teacher, float32 (teachers, mixtures, labels) in [0,
-            1].
+        probabilities: Each teacher's probabilities, float32 (teachers, mixtures, labels) in [0, 1].
         truth: Labels in each mixture, 0 or 1, int8 (mixtures, labels).
     """
 
