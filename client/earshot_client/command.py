@@ -1,6 +1,6 @@
 """The one command, `earshot`: sub-commands are loaded when they are called.
 
-Where a sub-command lives is named here as text, so that `--help` imports none of them and packages
+The place of a sub-command is named here as text, so that `--help` imports none of them and packages
 keep their direction of import.
 """
 
@@ -26,44 +26,42 @@ class SubCommand(NamedTuple):
 
     @property
     def extra(self) -> str:
-        """Name of the extra that brings the libraries of the package."""
+        """Extra that brings the libraries that the package needs."""
         return "phone" if self.package == "client" else self.package
 
 
 SUB_COMMANDS = {
-    "phone": SubCommand("client", "A reference phone: hears, enrols and takes part."),
-    "ledger": SubCommand("client", "What a phone has released, what it cost, and what is left."),
+    "phone": SubCommand("client", "Run a reference phone: it hears, enrols and takes part."),
+    "ledger": SubCommand("client", "Show a phone's releases, their cost, and the budget left."),
     "simulate": SubCommand(
         "simulations",
-        "One phase over simulated phones: a discovery phase, or the thesis's learning phase.",
+        "Simulate the phones of one discovery phase, or of the thesis's learning phase.",
     ),
     "sweep": SubCommand(
-        "simulations", "Many simulated phases: a grid or a list of settings, each with seeds."
+        "simulations", "Simulate many phases: a grid or a list of settings, each with seeds."
     ),
-    "compare": SubCommand("simulations", "Two simulated phases side by side."),
-    "serve": SubCommand("server", "The server: API, driver and dashboard on PostgreSQL."),
-    "phase": SubCommand("server", "Operator actions: start, list, show, stop and export phases."),
+    "compare": SubCommand("simulations", "Compare two simulated phases side by side."),
+    "serve": SubCommand("server", "Run the server: API, driver and dashboard on PostgreSQL."),
+    "phase": SubCommand("server", "Start, list, show, stop and export phases, as an operator."),
     "budget": SubCommand(
-        "server", "Splits a privacy budget over the steps of a phase, and says what it buys."
+        "server", "Split a privacy budget over the steps of a phase, and say what it buys."
     ),
-    "invite": SubCommand("server", "An invitation code with which phones may enrol."),
+    "invite": SubCommand("server", "Make an invitation code with which phones may enrol."),
     "operator": SubCommand(
-        "server", "Who may operate the server: add, list, remove, rotate; the audit log."
+        "server", "Add, list, remove and rotate operators of the server; show the audit log."
     ),
-    "phones": SubCommand("server", "The phones that a server knows: count them, erase one."),
-    "train": SubCommand("models", "An encoder for phones, trained without labels."),
-    "probe": SubCommand(
-        "simulations", "How good an encoder is, on labelled sound that it never heard."
-    ),
-    "reproduce": SubCommand("simulations", "One table or figure of a paper."),
+    "phones": SubCommand("server", "Count the phones that a server knows, or erase one."),
+    "train": SubCommand("models", "Train an encoder for phones, without labels."),
+    "probe": SubCommand("simulations", "Measure an encoder on labelled sound that it never heard."),
+    "reproduce": SubCommand("simulations", "Reproduce one table or figure of a paper."),
     "audit": SubCommand(
-        "simulations", "What every private mechanism costs: claimed, proven, measured."
+        "simulations", "Audit the cost of every private mechanism: claimed, proven, measured."
     ),
     "pate": SubCommand(
         "simulations",
-        "Votes of teachers on samples that nobody owns: label, budget, student, tag, generate.",
+        "Let teachers vote on samples that nobody owns: label, budget, student, tag, generate.",
     ),
-    "bench": SubCommand("simulations", "Benchmarks, each beside a peer and the physical floor."),
+    "bench": SubCommand("simulations", "Run benchmarks, each beside a peer and a physical floor."),
 }
 
 
@@ -77,7 +75,7 @@ def _default(value: Any) -> str | None:
 def main() -> None:
     """Run `earshot`.
 
-    A mistake of the caller is one line on standard error and exit status 2.
+    A caller's mistake is one line on standard error and exit status 2.
     """
     try:
         from cyclopts import App, CycloptsError, Parameter

@@ -1,4 +1,4 @@
-"""Files that are there whole or not at all, and are on the disk when their writer returns."""
+"""Files that are either complete or absent, and are on the disk when their writer returns."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ OWNER_ONLY = 0o600
 
 @contextmanager
 def replacement(path: Path, mode: int = 0o666) -> Iterator[Path]:
-    """Give a place to write a file at, which then takes the place of the one that is there.
+    """Yield a path at which to write a file, which then replaces the one that is there.
 
     Args:
-        path: of the file; its folder exists.
-        mode: permissions of the file, less the process's mask.
+        path: Path of the file; its folder exists.
+        mode: Permissions of the file, less the process's mask.
 
     Yields:
         An empty file with the same suffix, in the same folder; after an exception nothing of it
-        remains, and the old file is as it was.
+        remains, and the old file is unchanged.
     """
     with _draft(path, mode) as draft:
         yield draft
@@ -35,9 +35,9 @@ def replace_file(path: Path, content: str | bytes, mode: int = 0o666) -> None:
     """Make or replace a file; text is written as UTF-8.
 
     Args:
-        path: of the file; its folder exists.
-        content: all of it.
-        mode: permissions of the file, less the process's mask.
+        path: Path of the file; its folder exists.
+        content: Whole content of the file.
+        mode: Permissions of the file, less the process's mask.
     """
     with replacement(path, mode) as draft:
         draft.write_bytes(content.encode() if isinstance(content, str) else content)
@@ -45,24 +45,24 @@ def replace_file(path: Path, content: str | bytes, mode: int = 0o666) -> None:
 
 @contextmanager
 def made_whole(path: Path) -> Iterator[Path]:
-    """Give a place to make a file at, which then has its own name, if nobody else was first.
+    """Yield a path at which to make a file, which then gets its name, unless another came first.
 
     So a file of that name without content is never one that was about to be made.
 
     Args:
-        path: of the file; its folder exists.
+        path: Path of the file; its folder exists.
 
     Yields:
         An empty file for its owner only, in the same folder.
 
     Raises:
-        OSError: the file cannot be made; nothing of it remains.
+        OSError: The file cannot be made; nothing of it remains.
     """
     with _draft(path, OWNER_ONLY) as draft:
         yield draft
         _to_disk(draft)
         with contextlib.suppress(FileExistsError):
-            os.link(draft, path)  # where a rename would replace what another process has made
+            os.link(draft, path)  # a rename would replace what another process has made
     _to_disk(path.parent)
 
 

@@ -382,7 +382,7 @@ def test_it_asks_on_the_terminal(tmp_path: Path, sound: Path) -> None:
         (("--server", "http://127.0.0.1:1", "--hours", "night"), "22-6"),
         (("--server", "http://127.0.0.1:1", "--labels", "a,a"), "labels repeat"),
         (("--server", "http://127.0.0.1:1", "--labelled", "2"), "labelled=2"),
-        (("--server", "http://127.0.0.1:1", "--recordings", "-1"), "from 0 up"),
+        (("--server", "http://127.0.0.1:1", "--recordings", "-1"), "at least 0"),
         (("--server", "http://127.0.0.1:1", "--hear", "/nowhere"), "no folder /nowhere"),
         (("--server", "http://127.0.0.1:1", "--limit.least-phones", "-1"), "least_phones"),
         (("--server", "http://127.0.0.1:1", "--limit.least-phones", "50.5"), "a whole number"),

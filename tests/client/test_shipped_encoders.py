@@ -94,7 +94,7 @@ def test_a_name_means_the_shipped_encoder_and_a_path_a_file(
     assert encoder_path(DEFAULT_ENCODER) == encoder_path() != Path(DEFAULT_ENCODER)
     assert encoder_path(f"./{DEFAULT_ENCODER}") == Path(DEFAULT_ENCODER)
     for file in (f"./{DEFAULT_ENCODER}", Path(DEFAULT_ENCODER)):
-        with pytest.raises(DamagedEncoderError, match="no encoder file"):
+        with pytest.raises(DamagedEncoderError, match="not an encoder file"):
             open_encoder(file)
 
 

@@ -309,7 +309,7 @@ def test_adversarial_training_makes_a_network_firmer():
         )  # fmt: skip
         change.append(float(said))
     assert change[0] < 0.5 * change[1]
-    with pytest.raises(InvalidInputError, match="one image at least"):
+    with pytest.raises(InvalidInputError, match="at least one image"):
         AdversarialWorkshop((8, 8, 1), ("a", "b"), images[:0])
     with pytest.raises(InvalidParametersError, match="radius"):
         AdversarialWorkshop((8, 8, 1), ("a", "b"), images, radius=0)

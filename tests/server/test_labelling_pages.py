@@ -144,7 +144,7 @@ def test_what_it_will_cost_and_answer_is_said_before_it_begins(file: Path) -> No
         (np.ones((5000, 2)), "5000 samples of 2 dimensions; 1 to 4096"),
         (np.array([[1.0, np.nan], [1.0, 2.0]]), "1 of 2 samples have a number that is not finite"),
         (np.array([[1e39, 1.0]]), "not a finite matrix of float32"),
-        (np.ones((4, 200)), "dimensions=200: at most 128"),
+        (np.ones((4, 200)), "dimensions=200: must be at most 128"),
         (np.array([[0.0, 0.0], [1.0, 1.0]]), "1 of 2 are zeros in all dimensions"),
     ],
 )

@@ -113,8 +113,8 @@ TEACHERS = {"teachers": 50, "mechanism": Name.GNMAX}
         (Kind.AAE_PRIVATE, {}, "--epsilon and --delta"),
         (Kind.DP_GAN, {"epsilon": 1.0}, "--epsilon and --delta"),
         (Kind.PATE_GAN, BUDGET, "--teachers"),
-        (Kind.DP_GAN, {**BUDGET, **TEACHERS}, "are of pate-gan, and not of dp-gan"),
-        (Kind.AAE, {"teachers": 9}, "are of pate-gan, and not of aae"),
+        (Kind.DP_GAN, {**BUDGET, **TEACHERS}, "are for pate-gan, not for dp-gan"),
+        (Kind.AAE, {"teachers": 9}, "are for pate-gan, not for aae"),
     ],
 )
 def test_a_kind_has_what_it_needs_and_nothing_else(
@@ -152,7 +152,7 @@ def test_a_budget_that_buys_nothing_is_refused_and_says_what_would_do() -> None:
     found = kinds.noise(smaller, 100)
     assert found is not None
     assert 0.95 * 50 < found.level <= 50
-    with pytest.raises(UselessBudgetError, match="a batch of 8 clips can make 8"):
+    with pytest.raises(UselessBudgetError, match="a batch of 8 clips can contribute 8"):
         kinds.noise(Request(Kind.AAE_PRIVATE, SIZE, 0.001, 1e-5), 100)
     with pytest.raises(UselessBudgetError, match="--teachers"):
         kinds.noise(Request(Kind.PATE_GAN, Size(10, 8), 0.1, 1e-5, 50, Name.LNMAX), 100)

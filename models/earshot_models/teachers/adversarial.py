@@ -15,23 +15,24 @@ from earshot_protocol.errors import InvalidInputError
 
 
 class AdversarialWorkshop(Workshop):
-    """Trains networks that also say the same of an unanswered image and of what is close to it.
+    """A workshop whose networks give an unanswered image and images close to it the same answer.
 
-    Virtual adversarial training (Miyato, Maeda, Koyama and Ishii 2018): to the loss comes the
-    divergence between what the network says of an image and what it says of the image moved by
-    `radius` in the direction that changes this most, found by one step of the power method.
+    Virtual adversarial training (Miyato, Maeda, Koyama and Ishii 2018) adds to the loss the
+    divergence between the network's output for an image and its output for the image moved by
+    `radius` in the direction that changes it most, found by one step of the power method.
 
     Args:
-        shape: height, width and channels of an image.
-        classes: their names.
-        unanswered: images without an answer, (images, *shape).
-        settings: of training.
-        radius: how far an image is moved, in Euclidean length; an image's length is in the tens.
-        share: weight of that loss.
+        shape: Height, width and channels of an image.
+        classes: Names of the classes.
+        unanswered: Images without an answer, (images, *shape).
+        settings: Settings of training.
+        radius: Distance by which an image is moved, in Euclidean length; an image's length is in
+            the tens.
+        share: Weight of the added loss.
 
     Raises:
-        InvalidInputError: no images, or of another shape.
-        InvalidParametersError: a radius or a weight that is not positive.
+        InvalidInputError: if there are no images, or they have another shape.
+        InvalidParametersError: if the radius or the weight is not positive.
     """
 
     def __init__(
@@ -47,7 +48,7 @@ class AdversarialWorkshop(Workshop):
         self._share = checks.positive("share", share)
         super().__init__(shape, classes, settings)
         if not len(unanswered):
-            raise InvalidInputError("unanswered: must be one image at least")
+            raise InvalidInputError("unanswered: must be at least one image")
         self._unanswered = tf.constant(self._images(unanswered))
 
     def _loss(self, images: Any, labels: Any, seed: Any) -> Any:
@@ -65,17 +66,17 @@ class AdversarialWorkshop(Workshop):
 
 
 def adversarial_divergence(network: Any, images: Any, radius: float, seed: Any) -> Any:
-    """How much a network changes its mind in the worst direction, on average over images.
+    """Return the change of a network's output in the worst direction, on average over images.
 
     Args:
-        network: images → logits.
-        images: (images, …).
-        radius: how far each is moved.
-        seed: two whole numbers, of the direction from which the worst is looked for.
+        network: Function from images to logits.
+        images: Images, (images, …).
+        radius: Distance by which each image is moved.
+        seed: Two whole numbers, seed of the direction from which the worst is searched for.
 
     Returns:
         The mean divergence, a scalar tensor; gradients do not flow through the direction, nor
-        through what the network says of images where they are.
+        through the network's output for the unmoved images.
     """
     here = tf.stop_gradient(network(images))
     direction = _unit(tf.random.stateless_normal(tf.shape(images), seed))
@@ -87,7 +88,7 @@ def adversarial_divergence(network: Any, images: Any, radius: float, seed: Any) 
 
 
 _NEAR = 0.1
-"""How far to go to see in which direction the divergence grows most."""
+"""Distance at which to find the direction in which the divergence grows most."""
 
 
 def _divergence(first: Any, second: Any) -> Any:
