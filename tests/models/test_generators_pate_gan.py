@@ -29,8 +29,8 @@ from earshot_models.generators.pate_gan import (
 from earshot_models.generators.randomness import Randomness
 from earshot_models.generators.settings import Network, Settings
 from earshot_models.generators.steps import DivergedError
+from earshot_models.votes.rules.winners import ConfidentGNMax, GNMax, LNMax
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
-from earshot_protocol.voting.winners import ConfidentGNMax, GNMax, LNMax
 
 TINY = Settings(Network.DENSE, width=8, latent=2, batch=6, critic_width=8, critic_steps=2, steps=4)
 TEAM = Ensemble(teachers=3, width=4, batch=2)

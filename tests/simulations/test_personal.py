@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from typer.testing import CliRunner
 
 from earshot_models.datasets.table import Table
+from earshot_models.votes.rules.winners import NONE, ConfidentGNMax
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
-from earshot_protocol.voting.winners import NONE, ConfidentGNMax
 from earshot_simulations.commands.reproduce import app
 from earshot_simulations.reproductions import personal_cells, personal_data
 from earshot_simulations.reproductions import personal_printed as theirs

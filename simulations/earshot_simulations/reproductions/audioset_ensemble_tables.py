@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from earshot_models.tagging.metrics import TaggingScores, scores
-from earshot_server.accounting.votes.muschiol import raw_thresholds
+from earshot_models.votes.costs.muschiol import raw_thresholds
 from earshot_simulations.reproductions.outcome import Row
 from earshot_simulations.tagging.ensembles import EnsembleScores, Scored
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import NamedTuple
 
-from earshot_server.accounting.votes.muschiol import Rule, independent
+from earshot_models.votes.costs.muschiol import Rule, independent
 from earshot_simulations.reproductions.outcome import Row
 
 ADAPTIVE = "adaptive"

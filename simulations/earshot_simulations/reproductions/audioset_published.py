@@ -9,9 +9,9 @@ from earshot_models.tagging import publishing
 from earshot_models.tagging.examples import Examples
 from earshot_models.tagging.tagger_file import Cost
 from earshot_models.tagging.training import Tagger
+from earshot_models.votes.costs.muschiol import DELTA
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.privacy.mechanisms import Unit
-from earshot_server.accounting.votes.muschiol import DELTA
 from earshot_simulations.mixtures.mixing import LEVEL
 from earshot_simulations.reproductions.audioset_settings import MOST
 from earshot_simulations.reproductions.audioset_student_note import best_value

@@ -10,19 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from earshot_models.tagging.metrics import scores
-from earshot_protocol.privacy.mechanisms import Unit
-from earshot_protocol.voting.confident_check import Check
-from earshot_protocol.voting.teacher_ballots import NONE
-from earshot_protocol.voting.thresholds import (
+from earshot_models.votes.confident_check import Check
+from earshot_models.votes.costs import muschiol
+from earshot_models.votes.costs.costs import Method, epsilon
+from earshot_models.votes.costs.thresholds import threshold_divergences
+from earshot_models.votes.rules.thresholds import (
     AdaptiveThreshold,
     GNThreshold,
     GridThreshold,
     ThresholdVoting,
     largest_outputs,
 )
-from earshot_server.accounting.votes import muschiol
-from earshot_server.accounting.votes.costs import Method, epsilon
-from earshot_server.accounting.votes.thresholds import threshold_divergences
+from earshot_protocol.privacy.mechanisms import Unit
+from earshot_protocol.voting.teacher_ballots import NONE
 from earshot_simulations.reproductions.audioset_printed import (
     ADAPTIVE,
     ANSWERED,

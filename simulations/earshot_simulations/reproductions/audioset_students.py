@@ -11,12 +11,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from earshot_models.tagging.metrics import scores
+from earshot_models.votes.costs import muschiol
+from earshot_models.votes.costs.costs import Method, epsilon
+from earshot_models.votes.costs.thresholds import threshold_divergences
 from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.voting.teacher_ballots import NONE
-from earshot_server.accounting.votes import muschiol
-from earshot_server.accounting.votes.costs import Method, epsilon
-from earshot_server.accounting.votes.thresholds import threshold_divergences
 from earshot_simulations.reproductions.audioset_ensemble_tables import best_threshold, named
 from earshot_simulations.reproductions.audioset_printed import ADAPTIVE, Setting, rule
 from earshot_simulations.reproductions.audioset_settings import GRID, ORDERS, Ensemble, voting

@@ -13,8 +13,8 @@ import numpy.typing as npt
 
 from earshot_models.commands.progress import Progress
 from earshot_models.datasets.table import Table
+from earshot_models.votes.rules.winners import NONE
 from earshot_protocol.errors import EarshotError
-from earshot_protocol.voting.winners import NONE
 from earshot_simulations.reproductions.personal_data import Subject
 from earshot_simulations.reproductions.personal_labels import Accounting, Answered, answered
 from earshot_simulations.reproductions.personal_plan import Plan, Variant, plan

@@ -10,8 +10,8 @@ import numpy as np
 import numpy.typing as npt
 
 from earshot_models.datasets.table import Table
+from earshot_models.votes.rules.winners import ConfidentGNMax
 from earshot_protocol.errors import InvalidParametersError
-from earshot_protocol.voting.winners import ConfidentGNMax
 from earshot_simulations.reproductions.personal_votes import Fit
 
 _CUT = 0xADA

@@ -9,9 +9,9 @@ import numpy as np
 import numpy.typing as npt
 
 from earshot_models.teachers.ensemble import vote_counts
-from earshot_protocol.voting.winners import NONE
-from earshot_server.accounting.votes import costs
-from earshot_server.accounting.votes.costs import Method
+from earshot_models.votes.costs import costs
+from earshot_models.votes.costs.costs import Method
+from earshot_models.votes.rules.winners import NONE
 from earshot_simulations.reproductions.personal_plan import Plan, participation
 
 Numbers = npt.NDArray[np.float64]

@@ -13,10 +13,10 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
+from earshot_models.votes.costs import personal
+from earshot_models.votes.costs.personal import Group
+from earshot_models.votes.rules.winners import ConfidentGNMax
 from earshot_protocol import checks
-from earshot_protocol.voting.winners import ConfidentGNMax
-from earshot_server.accounting.votes import personal
-from earshot_server.accounting.votes.personal import Group
 from earshot_simulations.reproductions.personal_votes import QUARTERS, Ensembles
 
 LOWER = 1.0
