@@ -61,7 +61,7 @@ def options(command: App) -> dict[str, Argument]:
     """The options of a command by each of their names."""
     return {
         name: argument
-        for argument in command.assemble_argument_collection()
+        for argument in command.assemble_argument_collection(parse_docstring=True)
         if argument.parse
         for name in argument.names
         if name.startswith("--")

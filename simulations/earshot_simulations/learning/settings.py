@@ -144,7 +144,7 @@ class Settings:
         jobs: Processes of this machine.
         seed: Seed for everything except keys.
         dimensions: Dimensions of the projection in which sound is clustered; by default 32, on the
-            local route 8.
+            local route 24.
         local_centroids: Centroids that a phone computes (k).
         top_local_centroids: Centroids that a phone publishes (k*).
         top_global_centroids: Global centroids that the first vote keeps (g*).
