@@ -63,7 +63,7 @@ def options(command: App) -> dict[str, Argument]:
         name: argument
         for argument in command.assemble_argument_collection(parse_docstring=True)
         if argument.parse
-        for name in argument.names
+        for name in (*argument.positives, *(argument.parameter.negative or ()))
         if name.startswith("--")
     }
 
