@@ -76,9 +76,7 @@ def option(name: str, command: App) -> Argument | None:
 
 def takes_arguments(command: App) -> bool:
     """Whether a command has arguments besides its options."""
-    return any(
-        not each.names[0].startswith("--") for each in command.assemble_argument_collection()
-    )
+    return any(each.is_positional_only() for each in command.assemble_argument_collection())
 
 
 def mistake(words: list[str]) -> str | None:
