@@ -105,7 +105,7 @@ def test_what_is_said_compares_with_k_and_with_so_few_sizes() -> None:
         "95 % intervals by Student's t with 1 degree of freedom"
     )
     assert "no interval, as two sizes always lie on a line" in phase.statements(rows[:2])[-1]
-    assert phase.statements(rows[:1]) == ["one size: nothing says how anything grows"]
+    assert phase.statements(rows[:1]) == ["one size only: no growth can be measured"]
 
 
 # --------------------------------------------------------------------------------------- figures

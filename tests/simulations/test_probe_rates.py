@@ -107,8 +107,8 @@ def test_files_below_the_rate_of_an_encoder_are_brought_up_and_counted(tmp_path:
     assert below_sentence(both[8000], "small") == ""
     found = probe_several(dataset, [lambda held: LogMelStatistics(), lambda held: Wide()])
     assert list(rate_lines(["small", "great"], found)) == [
-        "6 files have fewer samples per second than the 16,000 that great hears: they were brought "
-        "up to it, with nothing above"
+        "6 files have fewer samples per second than the 16,000 that great hears: they were "
+        "resampled, without anything in the upper band"
     ]
 
 
@@ -125,7 +125,7 @@ def test_the_command_measures_a_wide_encoder_and_says_what_it_misses(
     assert (raw["rate"], raw["files_below_rate"]) == (8000, 0)
     assert wide["cost"]["cpu_ms"] > wide["cost"]["spectrum_ms"] > 0
     outcome = liebenow_9_2.reproduce(dataset, cost.LiteRtEncoder.open(path))
-    assert "brought up" not in outcome.note
+    assert "resampled" not in outcome.note
 
 
 def test_a_picture_of_a_space_says_what_its_encoder_misses(tmp_path: Path) -> None:

@@ -267,7 +267,7 @@ def test_large_runs_keep_the_report_small(make_run: MakeRun) -> None:
     document = render(run)
     assert len(document.encode()) < 3_000_000
     text = Page(document).text
-    assert "names left out for want of room." in text
+    assert "names left out for lack of room." in text
     assert "20 000 of 60 000 drawn." in text
     assert "160 labels with fewer not shown." in text
 
