@@ -168,7 +168,7 @@ def test_a_file_that_is_no_array_is_refused_by_name(content: bytes, tmp_path: Pa
 @pytest.mark.parametrize(
     ("options", "match"),
     [
-        (("--threshold", "1001"), "at most 1000, all votes that 1000 phones have"),
+        (("--threshold", "1001"), "at most 1000, the votes of all 1000 phones"),
         (("--contacts", "3"), "--contacts: not for --samples, but for --statistics"),
         (("--statistics",), "a phase does one of them"),
         (("--discovery", "local"), "a phase does one of them"),
