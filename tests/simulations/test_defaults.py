@@ -18,7 +18,6 @@ from earshot_protocol.phases.parameters import Parameters
 from earshot_protocol.privacy.ledger import Ledger
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.rules import Rule
-from earshot_server.commands.budget import budget as budget_command
 from earshot_server.discovery.route import Discovery
 from earshot_server.phases.proposal import Wanted, proposed
 from earshot_simulations.benchmarks.api.benchmark import Setup
@@ -142,7 +141,6 @@ def test_whoever_asks_for_a_learning_phase_gets_the_same_one(
         delta=1e-6,
         unit=Unit.RECORDING,
         discovery=Discovery.LOCAL,
-        recordings=_default(budget_command, "recordings"),
         labels=("any label",),
         dropout=0.2,
         corrupted=0.05,
