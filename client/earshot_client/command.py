@@ -69,7 +69,7 @@ def _default(value: Any) -> str | None:
     """Return a default as help texts show it; flags and options that may be left out show none."""
     if isinstance(value, Enum):
         return value.name.lower().replace("_", "-")
-    return None if value is None or value is False else str(value)
+    return None if value is None or value is False or value == "" else str(value)
 
 
 def main() -> None:

@@ -22,7 +22,6 @@ from earshot_protocol.privacy.ledger import Ledger
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.rules import Rule
 from earshot_protocol.shipped_encoders import DEFAULT_ENCODER, SHIPPED_ENCODERS
-from earshot_server.commands.budget import budget as budget_command
 from earshot_server.discovery.route import Discovery
 from earshot_server.phases.proposal import Wanted, proposed
 from earshot_simulations.benchmarks.api.benchmark import Setup
@@ -146,7 +145,6 @@ def test_whoever_asks_for_a_learning_phase_gets_the_same_one(
         delta=1e-6,
         unit=Unit.RECORDING,
         discovery=Discovery.LOCAL,
-        recordings=_default(budget_command, "recordings"),
         labels=("any label",),
         dropout=0.2,
         corrupted=0.05,
