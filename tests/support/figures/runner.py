@@ -5,6 +5,7 @@ A program of its own, which imports nothing of the tests: it must run with the c
 
 from __future__ import annotations
 
+import dataclasses  # noqa: F401 - for the expressions
 import hashlib
 import importlib
 import json
@@ -28,11 +29,14 @@ class Stream:
 
 
 def replace(names: str, value: Any) -> None:
-    """Set an attribute by the first of its dotted names that exists; a bar stands between them."""
+    """Set an attribute by the first of its dotted names that exists; a bar stands between them.
+
+    A value that is a function makes the new value of the old one.
+    """
     for dotted in names.split("|"):
         owner, name = found(dotted)
         if hasattr(owner, name):
-            setattr(owner, name, value)
+            setattr(owner, name, value(getattr(owner, name)) if callable(value) else value)
             return
     raise AttributeError(f"{names}: there is no such constant")
 

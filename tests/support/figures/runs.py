@@ -17,7 +17,8 @@ class Run:
     Attributes:
         words: what stands behind `earshot`; `--out out` is the folder whose files are compared.
         small: constants of the product that are replaced first: a Python expression for each,
-            by its dotted name; a constant that has moved has both names, with a bar between them.
+            by its dotted name, or a function of what it was; a constant that has moved has both
+            names, the new one first, with a bar between them.
         before: the words at the base, where they differ.
         after: name of a run whose `out` is the folder `@after` here.
     """
@@ -39,13 +40,21 @@ _SOUND = "--data soundscapes --encoder contrast-1"
 
 _MIXTURES = {
     _S + "mixtures.embedding.Size.__init__.__defaults__": "(12, 40, 1, 150, 120, 60)",
-    _R + "multi_winner_tables.LABELS": "(1, 4)",
+    _R + "multi_winner_tables.LABELS": "(1, 4, 20)",
     _R + "multi_winner_tables.SIGMAS": "(7, 20)",
     _R + "multi_winner_tables._SET_LABELS": "()",
+    _R + "multi_winner_tables._TABLE_15": "{1: 111, 2: 99, 4: 78}",
     _R + "capc.ASKED": "40",
 }
 _TAGGERS = {
     _S + "tagging.study.Size.__init__.__defaults__": "(500, 40, 50, 60)",
+}
+_GENERATORS = {
+    **{
+        f"{_S}generation.recipes.{name}": "lambda own: dataclasses.replace(own, steps=20, batch=8)"
+        for name in ("OPEN", "NOISY", "JUDGED", "VOTED", "START", "VOTED_STARTED")
+    },
+    _S + "generation.frechet.SAMPLES_PER_DIMENSION": "1",
 }
 
 
@@ -215,7 +224,11 @@ def _studies() -> dict[str, Run]:
         ),
         "multi-winner-student": Run(
             "reproduce multi-winner-student --data @ --encoder contrast-1 --seeds 1 --out out",
-            _MIXTURES,
+            {
+                **_MIXTURES,
+                _R + "multi_winner_student.TABLES": "lambda own: tuple("
+                "dataclasses.replace(each, labels=min(each.labels, 8)) for each in own)",
+            },
         ),
         "capc": Run("reproduce capc --data @ --encoder contrast-1 --seeds 1 --out out", _MIXTURES),
         "audioset-phones": Run(
@@ -238,12 +251,29 @@ def _studies() -> dict[str, Run]:
             "--out out",
             _TAGGERS,
         ),
+        "audioset-student networks": Run(
+            "reproduce audioset-student --data @ --seeds 1 --processes 1 --out out",
+            {
+                **_TAGGERS,
+                _S + "tagging.school.Teaching.__init__.__defaults__": "lambda own: "
+                "(own[0], 3, *own[2:])",
+            },
+        ),
+        "audioset-ensemble networks": Run(
+            "reproduce audioset-ensemble --data @ --seeds 1 --processes 1 --out out",
+            {
+                **_TAGGERS,
+                _S + "tagging.school.Teaching.__init__.__defaults__": "lambda own: "
+                "(own[0], 3, *own[2:])",
+            },
+        ),
         "pate-aae": Run(
             "reproduce pate-aae --data @ --seeds 1 --teachers 10 --queries 20 --epsilon 5 "
             "--delta 1e-3 --processes 1 --out out",
+            _GENERATORS,
         ),
         "pate-gan-attacks": Run(
-            "reproduce pate-gan-attacks --data @ --seeds 1 --trials 2 --out out"
+            "reproduce pate-gan-attacks --data @ --seeds 1 --trials 8 --out out"
         ),
         "personalized-labels": Run(
             "reproduce personalized-labels --data @census --teachers 16 --processes 1 --full "
