@@ -17,8 +17,9 @@ from earshot_models.datasets.opening import open_dataset
 from earshot_models.recipe import Recipe, Source, Trained
 from earshot_models.soundscapes import SCENES
 from earshot_models.training_schedule import Schedule
+from earshot_simulations.reporting.tables import markdown_table
 from earshot_simulations.reproductions import liebenow_9_1, liebenow_9_2
-from earshot_simulations.reproductions.outcome import Outcome, markdown_table, write
+from earshot_simulations.reproductions.outcome import Outcome, write
 
 TINY = Recipe(width=0.25, batch=8, schedule=Schedule(steps=2, warm_up=1))
 SHIPPED = encoder_path()

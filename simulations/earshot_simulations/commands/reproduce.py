@@ -19,7 +19,8 @@ from earshot_simulations.commands import (
 )
 from earshot_simulations.commands.reproduce_audioset_phones import audioset_phones
 from earshot_simulations.commands.reproduce_audioset_privacy import audioset_privacy
-from earshot_simulations.commands.reproducing import SHARED, Out, Overwrite, resumable, written
+from earshot_simulations.commands.reproducing import SHARED, Out, Overwrite, written
+from earshot_simulations.reporting.resuming import resumable
 
 if TYPE_CHECKING:
     from collections.abc import Callable

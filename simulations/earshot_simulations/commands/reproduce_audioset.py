@@ -13,15 +13,8 @@ from typing import Annotated
 import typer
 
 from earshot_models.commands.output import prepare_folder
-from earshot_simulations.commands.reproducing import (
-    SHARED,
-    WORK,
-    Out,
-    Overwrite,
-    Sounds,
-    resumable,
-    written,
-)
+from earshot_simulations.commands.reproducing import SHARED, WORK, Out, Overwrite, Sounds, written
+from earshot_simulations.reporting.resuming import resumable
 
 COMMANDS = {
     "audioset-ensemble": "Ensembles that name all that sounds: 10, 20, 50 teachers and a baseline.",

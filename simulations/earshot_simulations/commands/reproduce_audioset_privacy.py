@@ -9,15 +9,8 @@ import typer
 
 from earshot_models.commands.output import prepare_folder
 from earshot_simulations.commands.reproduce_audioset import Teachers
-from earshot_simulations.commands.reproducing import (
-    SHARED,
-    WORK,
-    Out,
-    Overwrite,
-    Sounds,
-    resumable,
-    written,
-)
+from earshot_simulations.commands.reproducing import SHARED, WORK, Out, Overwrite, Sounds, written
+from earshot_simulations.reporting.resuming import resumable
 
 
 def audioset_privacy(

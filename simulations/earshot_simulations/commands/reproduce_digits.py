@@ -8,14 +8,8 @@ from typing import Annotated
 import typer
 
 from earshot_models.commands.output import prepare_folder
-from earshot_simulations.commands.reproducing import (
-    SHARED,
-    WORK,
-    Out,
-    Overwrite,
-    resumable,
-    written,
-)
+from earshot_simulations.commands.reproducing import SHARED, WORK, Out, Overwrite, written
+from earshot_simulations.reporting.resuming import resumable
 
 NAME = "pate-aae"
 HELP = "Private students of generated spoken digits, by generator and ε."

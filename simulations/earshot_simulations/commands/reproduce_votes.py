@@ -10,15 +10,8 @@ from typing import Annotated
 import typer
 
 from earshot_models.commands.output import prepare_folder
-from earshot_simulations.commands.reproducing import (
-    SHARED,
-    WORK,
-    Out,
-    Overwrite,
-    Sounds,
-    resumable,
-    written,
-)
+from earshot_simulations.commands.reproducing import SHARED, WORK, Out, Overwrite, Sounds, written
+from earshot_simulations.reporting.resuming import resumable
 
 COMMANDS = {
     "multi-winner-queries": "Queries that rules with several winners answer, by labels and noise.",

@@ -1,15 +1,11 @@
-"""What the commands of `earshot reproduce` share: options, and runs that go on where they ended."""
+"""What the commands of `earshot reproduce` share: options, and files that are written."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-
-from earshot_models.commands.progress import Progress, shown
 
 if TYPE_CHECKING:
     from earshot_simulations.reproductions.outcome import Outcome
@@ -28,25 +24,6 @@ Overwrite = Annotated[
 Sounds = Annotated[
     Path, typer.Option(help="Folder that holds esc10, fsdd and perhaps free_sounds.")
 ]
-
-
-@contextmanager
-def resumable(folder: Path) -> Iterator[Progress]:
-    """Progress of a run whose interruption is no failure.
-
-    Args:
-        folder: of what is done; made if it is not there, named when the run is interrupted.
-
-    Raises:
-        typer.Exit: with 130, the run was interrupted.
-    """
-    folder.mkdir(parents=True, exist_ok=True)
-    try:
-        with shown() as progress:
-            yield progress
-    except KeyboardInterrupt:
-        print(f"what is done is in {folder}; the same command goes on from there")
-        raise typer.Exit(130) from None
 
 
 def written(outcome: Outcome, folder: Path) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Sequence
 
+from earshot_simulations.reporting.tables import markdown_table
 from earshot_simulations.reproductions import audioset_recipes
 from earshot_simulations.reproductions.audioset_ensemble_orderings import (
     CONFIRMED,
@@ -18,7 +19,7 @@ from earshot_simulations.reproductions.audioset_ensemble_tables import (
     HALF,
 )
 from earshot_simulations.reproductions.audioset_work import Work
-from earshot_simulations.reproductions.outcome import Row, markdown_table
+from earshot_simulations.reproductions.outcome import Row
 
 
 def note(

@@ -31,7 +31,8 @@ from earshot_simulations.pate.run import Request, run
 from earshot_simulations.pate.secure_sums import Crowd as Participants
 from earshot_simulations.pate.tallies import Counter, Sums
 from earshot_simulations.pate.votes import Electorate
-from earshot_simulations.reproductions.outcome import Outcome, Row, markdown_table, means
+from earshot_simulations.reporting.tables import markdown_table
+from earshot_simulations.reproductions.outcome import Outcome, Row, means
 from earshot_simulations.sweeps.estimate import paired
 from earshot_simulations.tagging.phones import Crowd, answers, ballots, crowd
 from earshot_simulations.tagging.study import Size, Study

@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
+from earshot_simulations.reporting.panels import plain_logarithmic
 from earshot_simulations.reproductions.audioset_printed import ADAPTIVE
 from earshot_simulations.reproductions.audioset_settings import CHECK_NOISES
 from earshot_simulations.reproductions.audioset_statements import SOUND
-from earshot_simulations.reproductions.comparison import plain_logarithmic
 from earshot_simulations.reproductions.outcome import Row
 
 Rows = Sequence[Row]

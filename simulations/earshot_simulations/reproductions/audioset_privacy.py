@@ -12,6 +12,7 @@ from typing import Any
 
 from earshot_protocol import checks
 from earshot_simulations.auditing.printed_votes import adaptive_threshold
+from earshot_simulations.reporting.tables import markdown_table
 from earshot_simulations.reproductions.audioset_pictures import draw
 from earshot_simulations.reproductions.audioset_printed import (
     TABLE_5_4,
@@ -30,7 +31,7 @@ from earshot_simulations.reproductions.audioset_statements import (
     cheapest,
     statements,
 )
-from earshot_simulations.reproductions.outcome import Outcome, Row, markdown_table, means
+from earshot_simulations.reproductions.outcome import Outcome, Row, means
 
 NAME = "audioset-privacy"
 TEACHERS = 50

@@ -7,6 +7,7 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
+from earshot_simulations.reporting.tables import markdown_table
 from earshot_simulations.reproductions.audioset_ensemble_note import said
 from earshot_simulations.reproductions.audioset_ensemble_orderings import Ordering
 from earshot_simulations.reproductions.audioset_printed import ADAPTIVE, Setting
@@ -19,7 +20,7 @@ from earshot_simulations.reproductions.audioset_students import (
     TRUE,
 )
 from earshot_simulations.reproductions.audioset_work import Work
-from earshot_simulations.reproductions.outcome import Row, markdown_table
+from earshot_simulations.reproductions.outcome import Row
 from earshot_simulations.sweeps.estimate import Estimate, paired
 
 _FEW: Mapping[Setting, tuple[float, float, float]] = {

@@ -26,6 +26,7 @@ from earshot_simulations.mixtures.embedding import Mixtures, Part
 from earshot_simulations.mixtures.ensembles import Aim, Heads, trained
 from earshot_simulations.mixtures.scores import MEASURES, scores
 from earshot_simulations.pate.secure_sums import Crowd, SecureSums
+from earshot_simulations.reporting.tables import markdown_table
 from earshot_simulations.reproductions.multi_winner import (
     BINARY,
     VOC_DELTA,
@@ -34,7 +35,7 @@ from earshot_simulations.reproductions.multi_winner import (
     best_noise,
     ensembles,
 )
-from earshot_simulations.reproductions.outcome import Outcome, Row, markdown_table
+from earshot_simulations.reproductions.outcome import Outcome, Row
 from earshot_simulations.sweeps.estimate import estimate, paired
 
 NAME = "capc"

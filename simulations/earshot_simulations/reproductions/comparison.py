@@ -157,32 +157,10 @@ def draw_curves(axis: Any, points: Iterable[Measured], x: str, name: str) -> Non
         axis.errorbar(places, heights, yerr=wide, label=label, **style)
 
 
-def panels_for(names: int, rows: int, height: float, **shared: Any) -> tuple[Any, Any]:
-    """A picture with a column of panels for each data set: the figure, and its axes (rows, names).
-
-    Args:
-        names: of data sets.
-        rows: of panels.
-        height: of the picture, in inches.
-        shared: of the axes, as matplotlib takes it.
-    """
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(max(7.5, 5.4 * names), height), layout="constrained")
-    return figure, figure.subplots(rows, names, squeeze=False, **shared)
-
-
 def draw_legend(figure: Any, axis: Any) -> None:
     """One legend for all panels, below them."""
     handles, labels = axis.get_legend_handles_labels()
     figure.legend(handles, labels, loc="outside lower center", ncols=3, frameon=False)
-
-
-def plain_logarithmic(axis: Any, ticks: Sequence[float]) -> None:
-    """A logarithmic x axis whose ticks are what was measured, in plain numbers."""
-    axis.set_xscale("log")
-    axis.set_xticks(ticks, [f"{tick:,.12g}" for tick in ticks])
-    axis.minorticks_off()
 
 
 def _known(value: float | None) -> float | str:

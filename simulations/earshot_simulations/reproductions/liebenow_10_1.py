@@ -17,7 +17,9 @@ from earshot_protocol.geometry import Geometry
 from earshot_protocol.phases import discovery_budget
 from earshot_protocol.privacy.local_mechanisms import SelectionMethod
 from earshot_simulations.learning.settings import Discovery
-from earshot_simulations.reproductions.comparison import Measured, Point, compare, panels_for
+from earshot_simulations.reporting.panels import panels_for
+from earshot_simulations.reporting.tables import markdown_table
+from earshot_simulations.reproductions.comparison import Measured, Point, compare
 from earshot_simulations.reproductions.contenders import (
     CHOSEN_ON,
     LOCAL,
@@ -26,7 +28,7 @@ from earshot_simulations.reproductions.contenders import (
     Setup,
     added_up,
 )
-from earshot_simulations.reproductions.outcome import Outcome, markdown_table
+from earshot_simulations.reproductions.outcome import Outcome
 from earshot_simulations.reproductions.printed import as_printed
 from earshot_simulations.study.phase import AT_ONCE
 from earshot_simulations.sweeps.phase import ARI_TEST, NAMES

@@ -28,7 +28,8 @@ from earshot_simulations.probing.seconds import (
     refuse_without_kinds,
     side_name,
 )
-from earshot_simulations.reproductions.outcome import Outcome, Row, markdown_table
+from earshot_simulations.reporting.tables import markdown_table
+from earshot_simulations.reproductions.outcome import Outcome, Row
 
 NAME = "liebenow-9.1"
 

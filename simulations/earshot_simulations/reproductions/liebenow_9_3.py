@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from pathlib import Path
 
+from earshot_simulations.reporting.panels import panels_for, plain_logarithmic
+from earshot_simulations.reporting.tables import markdown_table
 from earshot_simulations.reproductions.comparison import (
     LOOKS,
     NO_NOISE,
@@ -15,8 +17,6 @@ from earshot_simulations.reproductions.comparison import (
     compare,
     draw_curves,
     draw_legend,
-    panels_for,
-    plain_logarithmic,
 )
 from earshot_simulations.reproductions.contenders import (
     BUDGETS_DESCRIBED,
@@ -26,7 +26,7 @@ from earshot_simulations.reproductions.contenders import (
     WITHOUT,
     Setup,
 )
-from earshot_simulations.reproductions.outcome import Outcome, markdown_table
+from earshot_simulations.reproductions.outcome import Outcome
 from earshot_simulations.sweeps.phase import ARI_TEST, ARI_TRAIN
 
 NAME_A, NAME_B = "liebenow-9.3a", "liebenow-9.3b"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 
+from earshot_simulations.reporting.panels import panels_for
+from earshot_simulations.reporting.tables import markdown_table
 from earshot_simulations.reproductions.comparison import (
     NO_NOISE,
     NOISE,
@@ -14,7 +16,6 @@ from earshot_simulations.reproductions.comparison import (
     compare,
     draw_curves,
     draw_legend,
-    panels_for,
 )
 from earshot_simulations.reproductions.contenders import (
     BUDGETS_DESCRIBED,
@@ -23,7 +24,7 @@ from earshot_simulations.reproductions.contenders import (
     NO_NOISE_AT_ALL,
     Setup,
 )
-from earshot_simulations.reproductions.outcome import Outcome, markdown_table
+from earshot_simulations.reproductions.outcome import Outcome
 from earshot_simulations.sweeps.phase import CENTROID_NAMES, NAMES
 
 NAME = "liebenow-9.4"

@@ -12,11 +12,9 @@ from typing import Any
 
 from earshot_protocol.encoder_file import DIMENSIONS
 from earshot_simulations.learning.settings import BLOBS, Settings, Summation
-from earshot_simulations.reproductions.comparison import (
-    draw_legend,
-    panels_for,
-    plain_logarithmic,
-)
+from earshot_simulations.reporting.panels import panels_for, plain_logarithmic
+from earshot_simulations.reporting.tables import markdown_table
+from earshot_simulations.reproductions.comparison import draw_legend
 from earshot_simulations.reproductions.contenders import (
     LOCAL,
     PRINTED,
@@ -24,7 +22,7 @@ from earshot_simulations.reproductions.contenders import (
     Contender,
     Setup,
 )
-from earshot_simulations.reproductions.outcome import Outcome, Row, markdown_table
+from earshot_simulations.reproductions.outcome import Outcome, Row
 from earshot_simulations.reproductions.timing import (
     CELL_LABELS,
     CELLS,

@@ -9,13 +9,14 @@ from pathlib import Path
 import msgspec
 
 from earshot_simulations.learning.settings import BLOBS, NO_BUDGET, whole_budget
+from earshot_simulations.reporting.panels import panels_for
+from earshot_simulations.reporting.tables import markdown_table
 from earshot_simulations.reproductions.comparison import (
     Measured,
     Point,
     compare,
     draw_curves,
     draw_legend,
-    panels_for,
 )
 from earshot_simulations.reproductions.contenders import (
     DESCRIBED,
@@ -27,7 +28,7 @@ from earshot_simulations.reproductions.contenders import (
     Contender,
     Setup,
 )
-from earshot_simulations.reproductions.outcome import Outcome, markdown_table
+from earshot_simulations.reproductions.outcome import Outcome
 from earshot_simulations.sweeps.phase import ARI_TEST, NAMES
 from earshot_simulations.sweeps.sweep import Arm
 

@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
+from earshot_simulations.reporting.tables import markdown_table
 from earshot_simulations.reproductions.multi_winner import (
     BINARY,
     CLIPPED,
@@ -23,7 +24,7 @@ from earshot_simulations.reproductions.multi_winner_tables import (
     figure_1,
     measure,
 )
-from earshot_simulations.reproductions.outcome import Outcome, Row, markdown_table, means
+from earshot_simulations.reproductions.outcome import Outcome, Row, means
 
 NAME = "multi-winner-queries"
 

@@ -17,6 +17,7 @@ from earshot_simulations.mixtures.embedding import Mixtures, Part
 from earshot_simulations.mixtures.ensembles import Aim, Heads, trained
 from earshot_simulations.mixtures.scores import MEASURES, scores
 from earshot_simulations.mixtures.students import Training, private_heads, student
+from earshot_simulations.reporting.tables import markdown_table
 from earshot_simulations.reproductions.multi_winner import (
     BINARY,
     POWERSET,
@@ -26,7 +27,7 @@ from earshot_simulations.reproductions.multi_winner import (
     best_noise,
     ensembles,
 )
-from earshot_simulations.reproductions.outcome import Outcome, Row, markdown_table, means
+from earshot_simulations.reproductions.outcome import Outcome, Row, means
 
 NAME = "multi-winner-student"
 

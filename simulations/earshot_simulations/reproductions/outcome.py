@@ -8,7 +8,6 @@ import os
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 from earshot_simulations.sweeps.estimate import estimate
 
@@ -78,14 +77,3 @@ def means(rows: Sequence[Row], columns: Sequence[str]) -> Row:
         found[name] = "" if each is None else each.mean
         found[f"{name}_interval_95"] = "" if each is None or each.wide is None else each.wide
     return found
-
-
-def markdown_table(rows: Sequence[Row], columns: Sequence[str]) -> str:
-    """Rows as a Markdown table; fractions with three digits."""
-
-    def cell(value: Any) -> str:
-        return f"{value:.3f}" if isinstance(value, float) else str(value)
-
-    lines = ["| " + " | ".join(columns) + " |", "|" + "---|" * len(columns)]
-    lines += ["| " + " | ".join(cell(row[column]) for column in columns) + " |" for row in rows]
-    return "\n".join(lines)

@@ -26,7 +26,8 @@ from earshot_server.accounting.votes.costs import (
 from earshot_server.accounting.votes.releases import Release, best_release
 from earshot_server.accounting.votes.smooth import exact_sensitivities, local_sensitivities
 from earshot_simulations.probing.seconds import Progress, no_progress
-from earshot_simulations.reproductions.outcome import Outcome, Row, markdown_table
+from earshot_simulations.reporting.tables import markdown_table
+from earshot_simulations.reproductions.outcome import Outcome, Row
 from earshot_simulations.sweeps.estimate import Estimate, estimate
 
 NAME = "papernot-table-1"

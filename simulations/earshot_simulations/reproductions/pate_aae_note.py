@@ -12,8 +12,9 @@ from earshot_simulations.auditing.printed_scale import (
     proven_epsilon,
 )
 from earshot_simulations.generation.public_embedding import NOTE
+from earshot_simulations.reporting.tables import markdown_table
 from earshot_simulations.reproductions import pate_aae_printed as theirs
-from earshot_simulations.reproductions.outcome import Row, markdown_table, means
+from earshot_simulations.reproductions.outcome import Row, means
 from earshot_simulations.reproductions.pate_aae_rows import (
     ACCURACIES,
     KEPT,

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from earshot_simulations.reproductions.outcome import Row, markdown_table
+from earshot_simulations.reporting.tables import markdown_table
+from earshot_simulations.reproductions.outcome import Row
 
 
 @dataclass(frozen=True)

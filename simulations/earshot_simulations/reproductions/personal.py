@@ -7,8 +7,9 @@ from pathlib import Path
 
 import numpy as np
 
+from earshot_simulations.reporting.tables import markdown_table
 from earshot_simulations.reproductions import personal_printed as theirs
-from earshot_simulations.reproductions.outcome import Outcome, Row, markdown_table
+from earshot_simulations.reproductions.outcome import Outcome, Row
 from earshot_simulations.reproductions.personal_cells import (
     DELTA,
     Cell,

@@ -12,15 +12,11 @@ from earshot_protocol.phases.learning import PhaseParameters
 from earshot_protocol.phases.learning_budget import affordable
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_simulations.learning.settings import NO_NOISE, Discovery
-from earshot_simulations.reproductions.comparison import (
-    Measured,
-    Point,
-    compare,
-    panels_for,
-    plain_logarithmic,
-)
+from earshot_simulations.reporting.panels import panels_for, plain_logarithmic
+from earshot_simulations.reporting.tables import markdown_table
+from earshot_simulations.reproductions.comparison import Measured, Point, compare
 from earshot_simulations.reproductions.contenders import Contender, Setup
-from earshot_simulations.reproductions.outcome import Outcome, markdown_table
+from earshot_simulations.reproductions.outcome import Outcome
 from earshot_simulations.study.phase import AT_ONCE
 from earshot_simulations.sweeps.phase import ARI_TEST, CLEAR_NAMES, NAMES, SIMULATED
 from earshot_simulations.sweeps.sweep import Arm
