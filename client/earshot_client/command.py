@@ -23,7 +23,16 @@ class SubCommand(NamedTuple):
     @property
     def extra(self) -> str:
         """What brings the libraries that the package needs."""
-        return "phone" if self.package == "client" else self.package
+        return _EXTRAS.get(self.package, self.package)
+
+
+_EXTRAS = {"client": "phone", "studies": "simulations"}
+"""Extras whose names are not those of the packages that need them."""
+_CHECKOUT_ALONE = {
+    "earshot_studies": "the studies of papers are in the repository alone, in the folder "
+    "simulations/earshot_studies: install from a checkout"
+}
+"""Packages that no wheel has, and what to tell those who call them."""
 
 
 SUB_COMMANDS = {
@@ -51,7 +60,7 @@ SUB_COMMANDS = {
     "probe": SubCommand(
         "simulations", "How good an encoder is, on labelled sound that it never heard."
     ),
-    "reproduce": SubCommand("simulations", "One table or figure of a paper."),
+    "reproduce": SubCommand("studies", "One table or figure of a paper."),
     "audit": SubCommand(
         "simulations", "What every private mechanism costs: claimed, proven, measured."
     ),
@@ -103,6 +112,9 @@ def main() -> None:
         print(f"earshot: {error}", file=sys.stderr)
         sys.exit(2)
     except ModuleNotFoundError as error:
+        if error.name in _CHECKOUT_ALONE:
+            print(f"earshot {wanted}: {_CHECKOUT_ALONE[error.name]}", file=sys.stderr)
+            sys.exit(2)
         # Heavy imports happen where they are used, so this may come from deep within.
         if wanted not in SUB_COMMANDS or (error.name or "").startswith("earshot"):
             raise

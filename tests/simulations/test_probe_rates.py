@@ -20,7 +20,8 @@ from earshot_simulations.probing.baseline import LogMelStatistics
 from earshot_simulations.probing.probe import probe, probe_several
 from earshot_simulations.probing.seconds import below_sentence, cut, cut_at
 from earshot_simulations.probing.table import rate_lines
-from earshot_simulations.reproductions import liebenow_9_1, liebenow_9_2
+from earshot_studies.liebenow import figure_9_1 as liebenow_9_1
+from earshot_studies.liebenow import figure_9_2 as liebenow_9_2
 
 LENGTHS = (2.0, 1.3, 0.4, 2.5)
 """Seconds of the clips of each class: two seconds, between, less than one, and two and a half."""

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from earshot_client.command import SUB_COMMANDS
-from earshot_simulations.commands.reproduce import app
+from earshot_studies.commands.reproduce import app
 
 DOCS = Path(__file__).parents[2] / "docs"
 THESIS = (DOCS / "thesis.md").read_text(encoding="utf-8")

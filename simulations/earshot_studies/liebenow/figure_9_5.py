@@ -1,0 +1,283 @@
+"""Figure 9.5 of the thesis: seconds of every operation and the server's traffic, by phones."""
+
+from __future__ import annotations
+
+import os
+import platform
+from collections import defaultdict
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+from earshot_protocol.encoder_file import DIMENSIONS
+from earshot_simulations.learning.settings import BLOBS, Settings, Summation
+from earshot_simulations.reporting.panels import panels_for, plain_logarithmic
+from earshot_simulations.reporting.tables import markdown_table
+from earshot_simulations.sweeps.estimate import Estimate, estimate
+from earshot_simulations.sweeps.rows import Figures
+from earshot_simulations.sweeps.sweep import Arm, measured
+from earshot_studies.kit.outcome import Outcome, Row
+from earshot_studies.liebenow.comparison import draw_legend
+from earshot_studies.liebenow.contenders import LOCAL, PRINTED, SECURE_SUM, Contender, Setup
+from earshot_studies.liebenow.timing import (
+    CELL_LABELS,
+    CELLS,
+    CENTROIDS,
+    CLUSTERING,
+    DISCOVERY,
+    FOUND,
+    LABELS,
+    SELECTION,
+    TIMED,
+    computed_bytes,
+    operations,
+)
+
+NAME_A, NAME_B = "liebenow-9.5a", "liebenow-9.5b"
+PHONES = "phones"
+FEW, MANY = (100, 200, 400), (100, 300, 1000, 3000, 10_000)
+THESIS, COMPUTED, MEASURED = "the thesis's formula", "computed", "measured"
+_CROWDS = (100, 1000, 10_000, 100_000, 1_000_000)
+_THESIS_BYTES = 8
+_ROUTES = (LOCAL, SECURE_SUM)
+_COLOURS = {
+    CLUSTERING: "#4c78a8", SELECTION: "#72b7b2", DISCOVERY: "#b279a2", CENTROIDS: "#f58518",
+    LABELS: "#e45756", CELLS: "#54a24b", CELL_LABELS: "#9d755d",
+}  # fmt: skip
+
+
+@dataclass(frozen=True)
+class _Timed:
+    """One route at one size, and what its phases took."""
+
+    route: Contender
+    data: str
+    settings: Settings
+    figures: tuple[Figures, ...]
+
+
+def seconds(setup: Setup, full: bool = False) -> Outcome:
+    """Figure 9.5a: seconds of every operation, all phones one after the other on one core."""
+    rows: list[Row] = []
+    for each in _timed(setup, full):
+        phones = each.settings.phones
+        taken = [operations(figures) for figures in each.figures]
+        for operation in taken[0]:
+            all_seconds = estimate([by[operation].phone_seconds for by in taken])
+            server = estimate([by[operation].server_seconds for by in taken])
+            together = estimate(
+                [by[operation].phone_seconds + by[operation].server_seconds for by in taken]
+            )
+            rows.append(
+                {
+                    "data": each.data,
+                    "route": each.route.name,
+                    PHONES: phones,
+                    "operation": operation,
+                    "repeats": together.seeds,
+                    "seconds": round(together.mean, 6),
+                    "seconds_interval_95": _wide(together),
+                    "milliseconds_of_a_phone": round(1000 * all_seconds.mean / phones, 6),
+                    "server_seconds": round(server.mean, 6),
+                }
+            )
+    shown = ("data", "route", PHONES, "operation", "seconds", "seconds_interval_95",
+             "milliseconds_of_a_phone", "server_seconds")  # fmt: skip
+    note = f"""# Seconds of every operation
+
+After Figure 9.5a of Liebenow (2022), which times multiple learning phases in sequential order on a
+Dell Latitude 5320 (11th generation Core i7, 16 GB). Here: seconds of CPU on {_machine()}, with the
+real secure sum, {setup.size.recordings} recordings a phone, no dropouts, mean of {setup.size.seeds}
+phases each. "Seconds" adds up all phones and the server, as a run in sequence would; what one phone
+spends is beside it.
+
+{markdown_table([_digits(row) for row in rows], shown)}
+
+The heights of the thesis's curves are in its picture alone, so they are left out. Of their form it
+says: the two operations on the phone do not depend on other phones; global clustering and both
+votes look linear in their number. Here all phones' work in a vote is added up, which grows with n
+and with the logarithm of n (a phone's neighbours); one phone's hardly grows. What is printed
+wrongly in the thesis, the noise, takes no time, so there is no third curve: "as printed" would
+cost what "local, corrected" does. The thesis's sum is its own code over PostgreSQL for every
+message, ours is timed without a network on both sides, so the two would not compare as systems
+even with heights at hand.
+"""
+    return Outcome(NAME_A, rows, lambda path: _draw_seconds(rows, path), note)
+
+
+def traffic(setup: Setup, full: bool = False) -> Outcome:
+    """Figure 9.5b: bytes that the server receives in a phase."""
+    timed = list(_timed(setup, full))
+    rows: list[Row] = []
+    for each in timed:
+        sent = [
+            sum(took.bytes_up for took in operations(figures).values()) for figures in each.figures
+        ]
+        rows.append(_traffic(each, MEASURED, each.settings.phones, estimate(sent).mean))
+    for each in {(each.data, each.route.name): each for each in timed}.values():
+        found = _found(each)
+        for phones in _CROWDS:
+            sums = computed_bytes(each.settings, phones, found)
+            rows.append(_traffic(each, COMPUTED, phones, sum(sums.values())))
+            if each.route is LOCAL:
+                labels = setup.labels[each.data]
+                total = thesis_bytes(each.settings, phones, found, labels)
+                rows.append(_traffic(each, THESIS, phones, total))
+    most = max(_CROWDS)
+    at_most = {(row["data"], row["route"], row["how"]): row for row in rows if row[PHONES] == most}
+    note = f"""# Incoming traffic of the server
+
+After Figure 9.5b of Liebenow (2022), which is drawn from three formulas (9.2.6): T_LTC = n k* F for
+the local top centroids, T_CV = n g for the vote on centroids and T_LV = n g* |L| for that on
+labels, times 8 bytes. The values it inserts are not printed. Here k* =
+{Settings().top_local_centroids}, F = {DIMENSIONS} (for blobs 2), g* =
+{Settings().top_global_centroids}, |L| is the number of classes, and
+g is what the largest measured phase found.
+
+The formulas count the vectors and leave out what makes their sum secret: keys, encrypted shares and
+their recovery, which in a phase with few candidates is most of what a phone sends. On the other
+side ours send integers of 16 to 34 bits in place of 64-bit floating point, and sound is projected
+before it is clustered. "Measured" are all answers of real phases, "computed" the sizes of the same
+messages.
+
+{markdown_table([_digits(row) for row in rows], list(rows[0]))}
+
+At {most:,} phones: {_said(at_most)}. The thesis says of that number that "one can see that we are
+still in the range of gigabytes".
+"""
+    return Outcome(NAME_B, rows, lambda path: _draw_traffic(rows, path), note)
+
+
+def thesis_bytes(settings: Settings, phones: int, found: int, labels: int) -> float:
+    """T_LTC + T_CV + T_LV of the thesis (9.2.6), in bytes.
+
+    Args:
+        settings: k* and g* of them.
+        phones: n.
+        found: g.
+        labels: |L|.
+    """
+    features = 2 if settings.data == BLOBS else DIMENSIONS
+    kept = min(settings.top_global_centroids, found)
+    entries = settings.top_local_centroids * features + found + kept * labels
+    return float(_THESIS_BYTES * phones * entries)
+
+
+def _timed(setup: Setup, full: bool) -> Iterator[_Timed]:
+    arms: list[Arm] = []
+    kinds: list[tuple[Contender, Settings]] = []
+    for data in setup.data:
+        for route in _ROUTES:
+            for phones in MANY if full else FEW:
+                real: dict[str, Any] = {"phones": phones, "summation": Summation.REAL}
+                arm = replace(setup.arm(route, data, {}, **real), measure=TIMED)
+                arms.append(arm)
+                kinds.append((route, arm.phases[0]))
+    # One after the other: processes that wait for each other's memory would be timed too.
+    found = measured(arms, setup.file, 1, setup.progress)
+    for arm, (route, settings), figures in zip(arms, kinds, found, strict=True):
+        yield _Timed(route, str(arm.labels["data"]), settings, figures)
+
+
+def _found(each: _Timed) -> int:
+    return max(int(figures.get(FOUND) or 0) for figures in each.figures)
+
+
+def _traffic(each: _Timed, how: str, phones: int, total: float) -> Row:
+    return {
+        "data": each.data,
+        "route": PRINTED.name if how == THESIS else each.route.name,
+        "how": how,
+        PHONES: phones,
+        "megabytes": round(total / 1e6, 6),
+        "bytes_of_a_phone": round(total / phones, 1),
+    }
+
+
+def _said(rows: Mapping[tuple[Any, ...], Row]) -> str:
+    return "; ".join(
+        f"{float(row['megabytes']) / 1000:.2f} GB on {data} by {route}, {how}"
+        for (data, route, how), row in rows.items()
+    )
+
+
+def _wide(value: Estimate) -> float | str:
+    return "" if value.wide is None else round(value.wide, 6)
+
+
+def _digits(row: Row) -> Row:
+    """Three digits that count, whatever the size."""
+    return {
+        name: f"{value:.3g}" if isinstance(value, float) and abs(value) < 100 else
+        f"{value:,.0f}" if isinstance(value, float) else value
+        for name, value in row.items()
+    }  # fmt: skip
+
+
+def _machine() -> str:
+    return f"one core of {os.cpu_count()} ({platform.machine()})"
+
+
+def _panels(path: Path, rows: Sequence[Row]) -> Iterator[tuple[Any, str, list[Row]]]:
+    """An axis for each data set, and the picture when all are drawn."""
+    names = list(dict.fromkeys(str(row["data"]) for row in rows))
+    figure, (panels,) = panels_for(len(names), 1, 5.2, sharey=True)
+    for axis, data in zip(panels, names, strict=True):
+        yield axis, data, [row for row in rows if row["data"] == data]
+        plain_logarithmic(axis, sorted({float(row[PHONES]) for row in rows if _is_tick(row)}))
+        axis.set_yscale("log")
+        axis.set_xlabel("phones")
+        axis.set_title(data)
+    draw_legend(figure, panels[0])
+    figure.savefig(path, dpi=110)
+
+
+def _is_tick(row: Row) -> bool:
+    """Of traffic, what was computed: the measured sizes lie in between."""
+    return row.get("how") != MEASURED
+
+
+def _draw_seconds(rows: Sequence[Row], path: Path) -> None:
+    for axis, _, shown in _panels(path, rows):
+        curves: dict[str, list[Row]] = defaultdict(list)
+        for row in shown:
+            curves[str(row["operation"])].append(row)
+        for operation, curve in curves.items():
+            axis.errorbar(
+                [row[PHONES] for row in curve],
+                [row["seconds"] for row in curve],
+                yerr=_whiskers(curve),
+                label=operation,
+                color=_COLOURS[operation],
+                marker="D" if operation in (CELLS, CELL_LABELS) else "o",
+                capsize=3,
+            )
+        axis.set_ylabel("seconds of CPU, all phones and the server")
+
+
+def _whiskers(curve: Sequence[Row]) -> tuple[list[float], list[float]]:
+    """Below and above; what would reach below zero has no place on a logarithmic axis."""
+    wide = [float(row["seconds_interval_95"] or 0.0) for row in curve]
+    return [
+        min(each, 0.9 * float(row["seconds"])) for each, row in zip(wide, curve, strict=True)
+    ], wide
+
+
+def _draw_traffic(rows: Sequence[Row], path: Path) -> None:
+    styles = {
+        (PRINTED.name, THESIS): ("thesis: vectors of 8-byte numbers", "#e45756", "--", ""),
+        (LOCAL.name, COMPUTED): ("local, all messages", LOCAL.colour, "-", ""),
+        (LOCAL.name, MEASURED): ("local, measured", LOCAL.colour, "", "o"),
+        (SECURE_SUM.name, COMPUTED): ("secure-sum, all messages", SECURE_SUM.colour, "-", ""),
+        (SECURE_SUM.name, MEASURED): ("secure-sum, measured", SECURE_SUM.colour, "", "D"),
+    }
+    for axis, _, shown in _panels(path, rows):
+        for (route, how), (label, colour, line, marker) in styles.items():
+            curve = [row for row in shown if (row["route"], row["how"]) == (route, how)]
+            axis.plot(
+                [row[PHONES] for row in curve],
+                [row["megabytes"] for row in curve],
+                label=label, color=colour, linestyle=line, marker=marker,
+            )  # fmt: skip
+        axis.set_ylabel("incoming megabytes in a phase")
