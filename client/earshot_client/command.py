@@ -28,11 +28,6 @@ class SubCommand(NamedTuple):
 
 _EXTRAS = {"client": "phone", "studies": "simulations"}
 """Extras whose names are not those of the packages that need them."""
-_CHECKOUT_ALONE = {
-    "earshot_studies": "the studies of papers are in the repository alone, in the folder "
-    "simulations/earshot_studies: install from a checkout"
-}
-"""Packages that no wheel has, and what to tell those who call them."""
 
 
 SUB_COMMANDS = {
@@ -112,8 +107,12 @@ def main() -> None:
         print(f"earshot: {error}", file=sys.stderr)
         sys.exit(2)
     except ModuleNotFoundError as error:
-        if error.name in _CHECKOUT_ALONE:
-            print(f"earshot {wanted}: {_CHECKOUT_ALONE[error.name]}", file=sys.stderr)
+        if error.name == "earshot_studies":
+            print(
+                f"earshot {wanted}: no wheel has the studies of papers; they are in the "
+                "repository, folder simulations/earshot_studies, and run from a checkout",
+                file=sys.stderr,
+            )
             sys.exit(2)
         # Heavy imports happen where they are used, so this may come from deep within.
         if wanted not in SUB_COMMANDS or (error.name or "").startswith("earshot"):

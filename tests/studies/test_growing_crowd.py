@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from earshot_client.command import main
-from earshot_studies.commands import reproduce as command
 from earshot_studies.liebenow import growing_crowd
 
 
@@ -16,7 +15,6 @@ from earshot_studies.liebenow import growing_crowd
 def test_both_routes_are_measured_in_crowds_of_every_size(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(command, "_SHARED_SOUND", Path("nowhere"))
     monkeypatch.setattr(growing_crowd, "FEW", (100, 160))
     monkeypatch.setattr(growing_crowd, "FEWER_SEEDS", 1)
     monkeypatch.setattr(growing_crowd, "_LARGE", 120)

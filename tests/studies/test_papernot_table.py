@@ -11,7 +11,6 @@ import pytest
 from earshot_client.command import main
 from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.voting.winners import ConfidentGNMax
-from earshot_studies.commands import reproduce as command
 from earshot_studies.papernot import table_1 as table
 from earshot_studies.papernot.table_1 import Case, account, read_votes
 
@@ -86,7 +85,6 @@ def test_what_is_no_file_of_votes_is_named(
         read_votes(folder, CASES)
     with pytest.raises(InvalidInputError, match="60 at least"):
         account(CASES["Two"], np.tile([125, 125], (30, 1)), 0)
-    monkeypatch.setattr(command, "_SHARED_VOTES", tmp_path / "nowhere")
     monkeypatch.setattr(
         "sys.argv", ["earshot", "reproduce", table.NAME, "--out", str(tmp_path / "out")]
     )

@@ -9,14 +9,12 @@ import pytest
 
 from earshot_client.command import main
 from earshot_simulations.sweeps.phase import ARI_TEST
-from earshot_studies.commands import reproduce as command
 from earshot_studies.liebenow import section_10_1 as study
 
 
 def test_every_setting_is_set_beside_all_as_usual(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(command, "_SHARED_SOUND", Path("nowhere"))
     monkeypatch.setattr(study, "FEW_CROWDS", ((100, 8.0),))
     monkeypatch.setattr(study, "SECURE_SUM", (study._of("sums", 0, 2), study._of("cells", 20)))
     monkeypatch.setattr(study, "LOCAL_ROUTE", (study._of("local_centroids", 4, 6),))

@@ -15,12 +15,11 @@ from earshot_client.command import main
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_simulations.sweeps import phase
 from earshot_simulations.sweeps.rows import FILE
-from earshot_studies.commands import reproduce as command
+from earshot_studies.liebenow import command, figures
 from earshot_studies.liebenow import figure_9_3 as liebenow_9_3
 from earshot_studies.liebenow import figure_9_4 as liebenow_9_4
 from earshot_studies.liebenow import figure_9_5 as liebenow_9_5
 from earshot_studies.liebenow import figure_9_6 as liebenow_9_6
-from earshot_studies.liebenow import figures
 from earshot_studies.liebenow.contenders import (
     BUDGETS_DESCRIBED,
     DESCRIBED,
@@ -55,7 +54,6 @@ def earshot(monkeypatch: pytest.MonkeyPatch) -> Run:
     monkeypatch.setattr(liebenow_9_5, "FEW", (20, 30))
     monkeypatch.setattr(liebenow_9_6, "_BLOBS", {False: (1.0,)})
     monkeypatch.setattr(liebenow_9_6, "_PHONE", {False: (8.0,)})
-    monkeypatch.setattr(command, "_SHARED_SOUND", Path("nowhere"))
 
     def run(*arguments: object) -> int:
         monkeypatch.setattr("sys.argv", ["earshot", "reproduce", *map(str, arguments)])
@@ -140,7 +138,7 @@ def test_a_second_run_simulates_nothing(
 
 
 def test_every_command_is_a_figure_and_has_a_size() -> None:
-    assert set(command._FIGURES) == set(figures.FIGURES)
+    assert set(command.FIGURES) == set(figures.FIGURES)
     for figure in figures.FIGURES.values():
         assert figure.full.seeds > figure.soon.seeds >= 3
 
