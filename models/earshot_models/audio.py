@@ -1,4 +1,4 @@
-"""From a file of sound to samples, at 8 kHz unless another rate is asked for."""
+"""Decoding of audio files to samples, at 8 kHz by default."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.spectrum import RATES, SAMPLE_RATE, SILENT_RMS
 
 SUFFIXES = (".au", ".flac", ".mp3", ".ogg", ".wav")
-"""Audio files that are read, whatever the case of the suffix."""
+"""Suffixes of the audio files that are read, in lower case; case is ignored."""
 
 
 class UnreadableFileError(InvalidInputError):
-    """An audio file that does not decode, or does not hold sound."""
+    """An audio file that cannot be decoded or does not hold sound."""
 
 
 def read(path: Path) -> tuple[NDArray[np.float32], int]:
@@ -25,7 +25,7 @@ def read(path: Path) -> tuple[NDArray[np.float32], int]:
         float32 (samples, channels) in [-1, 1], and the samples per second.
 
     Raises:
-        UnreadableFileError: if it does not decode, is empty, or has a rate that no sound has.
+        UnreadableFileError: if it cannot be decoded, is empty, or has a rate that is not accepted.
     """
     import soundfile
 
@@ -43,10 +43,10 @@ def read(path: Path) -> tuple[NDArray[np.float32], int]:
 
 
 def recorded_rate(path: Path) -> int:
-    """Samples per second of a file, from its header alone.
+    """Return the samples per second of a file, read from its header alone.
 
     Raises:
-        UnreadableFileError: if it does not decode.
+        UnreadableFileError: if it cannot be decoded.
     """
     import soundfile
 
@@ -57,10 +57,10 @@ def recorded_rate(path: Path) -> int:
 
 
 def read_mono(path: Path, rate: int = SAMPLE_RATE) -> NDArray[np.float32]:
-    """Decode a file to the mean of its channels, float32 (samples,), at `rate` or 8 kHz.
+    """Decode a file to the mean of its channels, float32 (samples,), at `rate`.
 
     Raises:
-        UnreadableFileError: as `read`, or if a sample is not finite.
+        UnreadableFileError: as for `read`, or if a sample is not finite.
     """
     samples, own = read(path)
     if not np.isfinite(samples).all():
@@ -71,7 +71,7 @@ def read_mono(path: Path, rate: int = SAMPLE_RATE) -> NDArray[np.float32]:
 def resample(
     samples: NDArray[np.float32], rate: int, wanted: int = SAMPLE_RATE
 ) -> NDArray[np.float32]:
-    """Float32 (samples,) at `rate` to `wanted`, by soxr at high quality."""
+    """Resample float32 (samples,) from `rate` to `wanted` by soxr at high quality."""
     if rate == wanted:
         return samples
     import soxr
@@ -80,17 +80,17 @@ def resample(
 
 
 def windows(samples: NDArray[np.float32], hop: int, rate: int = SAMPLE_RATE) -> NDArray[np.float32]:
-    """All seconds of a clip.
+    """Cut a clip into windows of one second.
 
     A shorter clip is put in the middle of a second of silence: a spoken digit lasts 0.4 s.
 
     Args:
-        samples: float32 (samples,).
-        hop: samples from one second's start to the next.
-        rate: samples per second.
+        samples: Samples of the clip, float32 (samples,).
+        hop: Samples from one second's start to the next.
+        rate: Samples per second.
 
     Returns:
-        float32 (seconds, rate), at least one; a view, where it can be.
+        float32 (seconds, rate), at least one; a view where possible.
     """
     if len(samples) < rate:
         before = (rate - len(samples)) // 2
@@ -99,7 +99,7 @@ def windows(samples: NDArray[np.float32], hop: int, rate: int = SAMPLE_RATE) -> 
 
 
 def loud(cut: NDArray[np.float32]) -> NDArray[np.bool_]:
-    """Which of float32 (seconds, samples) are not silent: bool (seconds,)."""
+    """Return which of float32 (seconds, samples) are not silent: bool (seconds,)."""
     level = np.sqrt(np.mean(np.square(cut, dtype=np.float64), axis=1))
     return np.asarray(level >= SILENT_RMS)
 
@@ -107,6 +107,9 @@ def loud(cut: NDArray[np.float32]) -> NDArray[np.bool_]:
 def seconds(
     samples: NDArray[np.float32], hop: int | None = None, rate: int = SAMPLE_RATE
 ) -> NDArray[np.float32]:
-    """As `windows`, without the silent ones: float32 (seconds, rate), one after the other."""
+    """Return the seconds that `windows` cuts, without the silent ones: float32 (seconds, rate).
+
+    Without `hop`, one second follows the other.
+    """
     cut = windows(samples, hop or rate, rate)
     return np.ascontiguousarray(cut[loud(cut)])

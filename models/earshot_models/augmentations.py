@@ -1,7 +1,7 @@
-"""What may happen to a sound without making it another: the views that contrastive learning pairs.
+"""Changes that leave a sound what it is: the views that contrastive learning pairs.
 
 Everything here is numpy on waveforms, so it serves every back end of Keras. Speed, colour and room
-are one pass through the spectrum: a window of another length is brought to one second there, and
+take one pass through the spectrum: a window of another length is brought to one second there and
 filtered on the way. Masks over bands and time belong to the front end, where the bands are.
 """
 
@@ -29,31 +29,32 @@ _Spectrum = NDArray[np.complex64]
 
 @dataclass(frozen=True)
 class Augmentations:
-    """What happens to recordings; 0 switches an augmentation off.
+    """Augmentations of recordings; 0 switches one off.
 
-    Some of it both views of a pair share: then a recording that is higher, brighter, in a room or
-    in other company is a recording of its own, to be told from the others. So a few hundred
-    recordings become as many as there are batches, and none is learned by heart. The rest differs
-    between the views, and is what an encoder should not hear.
+    Some are shared by both views of a pair: a recording that is higher, brighter, in a room or in
+    other company counts as a recording of its own, to be told from the others. So a few hundred
+    recordings become as many as there are batches, and none is learned by heart. The rest differ
+    between the views and are what an encoder should not hear.
 
     Attributes:
-        offset: seconds between the two windows, at most; None for anywhere in the recording.
-        pitch: shared: octaves by which pitch and tempo change together, at most.
-        colour: shared: decibels per octave by which the colour changes, at most.
-        room: shared: chance of the response of a random room.
-        company: shared: chance of another recording beside this one.
-        company_snr: decibels between the two, least and most.
-        speed: octaves by which pitch and tempo of a view change, at most.
-        tilt: decibels per octave by which the colour of a view changes, at most.
-        microphone: chance of a view to be heard by another of a few microphones.
-        pocket: chance of a view to be heard through cloth, which takes away what is above a knee
+        offset: Largest distance between the two windows, in seconds; None for anywhere in the
+            recording.
+        pitch: Largest shared change of pitch and tempo, in octaves.
+        colour: Largest shared change of colour, in decibels per octave.
+        room: Chance that both views are heard in the same random room.
+        company: Chance that both views are heard beside another recording.
+        company_snr: Least and greatest level of a recording over its company, in decibels.
+        speed: Largest change of a view's pitch and tempo, in octaves.
+        tilt: Largest change of a view's colour, in decibels per octave.
+        microphone: Chance that a view is heard by another of a few microphones.
+        pocket: Chance that a view is heard through cloth, which removes what is above a knee
             between 0.5 and 2.5 kHz.
-        codec: chance of a view to have been companded to 4 to 8 bits (ITU-T G.711's µ-law).
-        overdrive: chance of a view to be recorded up to 12 dB too loud. (Any other gain changes
+        codec: Chance that a view is companded to 4 to 8 bits (ITU-T G.711's µ-law).
+        overdrive: Chance that a view is recorded up to 12 dB too loud. (Any other gain changes
             nothing: the front end brings every second to the same level.)
-        background: chance of another view of the batch in the background.
-        background_snr: decibels between a view and its background, least and most.
-        noise: chance of white noise, 5 to 35 dB below.
+        background: Chance that another view of the batch is in the background.
+        background_snr: Least and greatest level of a view over its background, in decibels.
+        noise: Chance of white noise, 5 to 35 dB below the view.
     """
 
     offset: float | None = None
@@ -86,25 +87,25 @@ class Augmentations:
                 raise InvalidParametersError(f"{name} must be (least, most), not {(least, most)}")
 
     def without(self, name: str) -> Augmentations:
-        """The same with one augmentation switched off, for ablation.
+        """Return a copy with one augmentation switched off, for ablation.
 
         Raises:
-            InvalidParametersError: there is none of that name.
+            InvalidParametersError: if there is no augmentation of that name.
         """
         names = [field.name for field in fields(self) if not field.name.endswith("_snr")]
         if name not in names:
             raise InvalidParametersError(f"there is no {name!r}; there are {', '.join(names)}")
-        return replace(self, **{name: 0.0})  # type: ignore[arg-type]  # none is a pair
+        return replace(self, **{name: 0.0})  # type: ignore[arg-type]  # pairs are excluded
 
 
 @dataclass(frozen=True)
 class Variant:
-    """What both views of a pair share.
+    """Changes that both views of a pair share.
 
     Attributes:
-        octaves: by which it is higher and faster.
-        slope: of its colour, in decibels per octave.
-        room: number of its room, or None.
+        octaves: Change of pitch and tempo, in octaves.
+        slope: Change of colour, in decibels per octave.
+        room: Number of the room, or None for no room.
     """
 
     octaves: float = 0.0
@@ -113,7 +114,7 @@ class Variant:
 
 
 def variant(augmentations: Augmentations, generator: _Generator) -> Variant:
-    """Draw what the views of a pair will share."""
+    """Draw the changes that the views of a pair share."""
     octaves = generator.uniform(-augmentations.pitch, augmentations.pitch)
     slope = generator.uniform(-augmentations.colour, augmentations.colour)
     inside = generator.random() < augmentations.room
@@ -121,31 +122,34 @@ def variant(augmentations: Augmentations, generator: _Generator) -> Variant:
 
 
 def length(augmentations: Augmentations, of: Variant, rate: int, generator: _Generator) -> int:
-    """Samples that a view of one second is made from: more of them sound faster and higher."""
+    """Draw the number of samples that a view of one second is made from.
+
+    More samples sound faster and higher.
+    """
     return resampled(
         rate, of.octaves + generator.uniform(-augmentations.speed, augmentations.speed)
     )
 
 
 def resampled(samples: int, octaves: float) -> int:
-    """Samples that become so many when they are heard some octaves higher, about."""
+    """Return about how many samples become `samples` when heard some octaves higher."""
     from scipy.fft import next_fast_len
 
-    # Even, and a product of small primes: the transform of another length takes thrice as long.
+    # Even, and a product of small primes: transforms of other lengths take three times as long.
     return 2 * int(next_fast_len(round(samples * 2**octaves / 2), real=True))
 
 
 def view(
     window: _Sound, augmentations: Augmentations, of: Variant, rate: int, generator: _Generator
 ) -> _Sound:
-    """One second made of a window of any length: resampled, and heard as `heard` says.
+    """Make one second from a window of any length: resample it and change it as `heard` does.
 
     Args:
-        window: float32 (samples,), as many as `length` said.
-        augmentations: as for `heard`.
-        of: what the other view of the pair shares.
-        rate: samples of the view.
-        generator: of what it does not share.
+        window: Samples, float32 (samples,), as many as `length` returned.
+        augmentations: Augmentations for `heard`.
+        of: Changes that the other view of the pair shares.
+        rate: Samples in the view.
+        generator: Source of the changes that are not shared.
 
     Returns:
         float32 (rate,) of unit root mean square, or zeros if the window is silent.
@@ -156,12 +160,12 @@ def view(
 
 
 def band(spectrum: NDArray[np.complexfloating], samples: int, wanted: int) -> _Spectrum:
-    """The spectrum of a window once it has another number of samples: complex64 (wanted/2 + 1,).
+    """Return a window's spectrum at another number of samples: complex64 (wanted / 2 + 1,).
 
     Args:
-        spectrum: of a window, by a real Fourier transform, (samples // 2 + 1,).
-        samples: of the window.
-        wanted: an even number.
+        spectrum: Real Fourier transform of the window, (samples // 2 + 1,).
+        samples: Samples in the window.
+        wanted: Samples wanted, an even number.
     """
     changed = np.zeros(wanted // 2 + 1, dtype=np.complex64)
     # The bin at half of either rate is left out: there a real signal's phase is ambiguous.
@@ -173,16 +177,17 @@ def band(spectrum: NDArray[np.complexfloating], samples: int, wanted: int) -> _S
 def heard(
     spectrum: _Spectrum, augmentations: Augmentations, of: Variant, generator: _Generator
 ) -> _Sound:
-    """One second of a spectrum: coloured, in a room, a pocket, by a microphone and a codec.
+    """Make one second from a spectrum: coloured, in a room, a pocket, by a microphone and a codec.
 
     Args:
-        spectrum: complex64 (rate / 2 + 1,), as `band` makes it; not changed.
-        augmentations: of which tilt, microphone, pocket, codec and overdrive act here.
-        of: whose slope and room act here.
-        generator: of the rest.
+        spectrum: Spectrum as `band` returns it, complex64 (rate / 2 + 1,); not changed.
+        augmentations: Augmentations, of which tilt, microphone, pocket, codec and overdrive act
+            here.
+        of: Shared changes, of which slope and room act here.
+        generator: Source of all other randomness.
 
     Returns:
-        float32 (rate,) of unit root mean square, or zeros if the spectrum is.
+        float32 (rate,) of unit root mean square, or zeros if the spectrum is zero.
     """
     from scipy import fft
 
@@ -212,12 +217,12 @@ def heard(
 def phones(
     spectra: Iterable[_Spectrum], augmentations: Augmentations, generator: _Generator
 ) -> _Sound:
-    """What phones hear of seconds, each in a room of its own, coloured, in company, in noise.
+    """Make seconds as phones hear them: each in its own room, coloured, in company, in noise.
 
     Args:
-        spectra: of the seconds, complex64 (rate / 2 + 1,) each; not changed.
-        augmentations: all but offset, pitch, company and speed act here.
-        generator: of everything.
+        spectra: Spectra of the seconds, complex64 (rate / 2 + 1,) each; not changed.
+        augmentations: Augmentations, of which all except offset, pitch, company and speed act here.
+        generator: Source of all randomness.
 
     Returns:
         float32 (seconds, rate).
@@ -230,9 +235,9 @@ def phones(
 
 
 def mix(views: _Sound, augmentations: Augmentations, generator: _Generator) -> _Sound:
-    """Put other views of the batch into the background of some, and noise behind some.
+    """Put other views of the batch behind some views, and noise behind some.
 
-    Both the views, of unit root mean square, and what is returned are float32 (batch, rate).
+    Both the views, of unit root mean square, and the result are float32 (batch, rate).
     """
     count = len(views)
     decibels = generator.uniform(*augmentations.background_snr, count)
@@ -246,6 +251,6 @@ def mix(views: _Sound, augmentations: Augmentations, generator: _Generator) -> _
 
 
 def unit(sound: NDArray[np.floating]) -> _Sound:
-    """The sound at unit root mean square; silence as it is."""
+    """Scale a sound to unit root mean square; leave silence unchanged."""
     level = np.sqrt(np.mean(np.square(sound)))
     return np.asarray(sound / max(float(level), _QUIET), dtype=np.float32)

@@ -1,4 +1,4 @@
-"""What a function makes of many examples, without all of them on the device at once."""
+"""Application of a function to many examples without all of them on the device at once."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ _SIZE = 256
 
 
 def in_batches(function: Callable[[Any], Any], rows: NDArray[np.floating]) -> NDArray[np.float32]:
-    """Apply a layer or model to batches, and put the results together.
+    """Apply a layer or model batch by batch, and concatenate the results.
 
     Args:
-        function: (batch, …) → a tensor (batch, …), each row from its own.
-        rows: (examples, …), at least one.
+        function: Function from (batch, …) to a tensor (batch, …) that treats each row by itself.
+        rows: Examples, (examples, …), at least one.
 
     Returns:
         float32 (examples, …).

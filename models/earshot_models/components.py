@@ -1,7 +1,7 @@
-"""The 128 numbers of all that a network says that tell recordings apart, and how to project them.
+"""The 128 numbers of a network's output that tell recordings apart, and how to project them.
 
-What differs between the seconds of one recording, or between a second and the same in a pocket, is
-no part of where it was heard: directions in which much of that lies count less.
+Differences between the seconds of one recording, or between a second and the same one in a pocket,
+say nothing about where it was heard: directions in which much of that lies count less.
 """
 
 from __future__ import annotations
@@ -22,10 +22,11 @@ class Components:
     """Principal components of embeddings of public sound, and how far to whiten them.
 
     Attributes:
-        turn: float64 (features, 128), which makes them of embeddings; by descending variance.
-        mean: float32 (128,) of the turned rows, at unit length again.
-        scale: float32 (128,), what a centred coordinate is multiplied by before `project` keeps the
-            leading ones and brings them to unit length.
+        turn: Matrix that turns embeddings into components by descending variance, float64
+            (features, 128).
+        mean: Mean of the turned rows, brought to unit length again, float32 (128,).
+        scale: Factors of the centred coordinates, float32 (128,), applied before `project` keeps
+            the leading ones and brings them to unit length.
     """
 
     turn: NDArray[np.float64]
@@ -33,16 +34,16 @@ class Components:
     scale: NDArray[np.float32]
 
     def projected(self, embeddings: NDArray[np.floating], dimensions: int) -> NDArray[np.float32]:
-        """What `Encoder.project` makes of embeddings: float32 (batch, dimensions), unit rows.
+        """Project embeddings as `Encoder.project` does: float32 (batch, dimensions), unit rows.
 
         Args:
-            embeddings: (batch, features), unit rows that are not turned yet.
-            dimensions: 1 to 128.
+            embeddings: Unit rows that are not turned yet, (batch, features).
+            dimensions: Dimensions to keep, 1 to 128.
         """
         return _unit(((self.turned(embeddings) - self.mean) * self.scale)[:, :dimensions])
 
     def turned(self, embeddings: NDArray[np.floating]) -> NDArray[np.float32]:
-        """What `Encoder.embed` makes of them: float32 (batch, 128), unit rows."""
+        """Turn embeddings as `Encoder.embed` does: float32 (batch, 128), unit rows."""
         return _unit(embeddings @ self.turn)
 
 
@@ -51,14 +52,15 @@ def public_components(
     whitening: float,
     normalization: NDArray[np.float64] | None = None,
 ) -> Components:
-    """Principal components of embeddings (thesis, section 10.1: their scale).
+    """Find the principal components of embeddings (thesis, section 10.1: their scale).
 
     Args:
-        embeddings: (examples, features), unit rows, of public sound; at least 128 features, and
-            more than 128 examples.
-        whitening: 0 keeps each component's variance λ, 0.5 makes all alike; between, a coordinate
-            is divided by λ**whitening.
-        normalization: (features, features), what rows are multiplied by first; None for nothing.
+        embeddings: Embeddings of public sound, unit rows (examples, features): at least 128
+            features, and more than 128 examples.
+        whitening: Exponent of the whitening: a coordinate of variance λ is divided by λ**whitening,
+            so 0 keeps the variances and 0.5 makes all alike.
+        normalization: Matrix that rows are multiplied by first, (features, features); None for the
+            identity.
 
     Raises:
         InvalidInputError: if there are too few examples or features, or one is not finite.
@@ -90,18 +92,19 @@ def within_class_normalization(
     heard_again: Sequence[NDArray[np.floating]],
     share: float,
 ) -> NDArray[np.float64]:
-    """Within-class covariance normalization (Hatch, Kajarekar and Stolcke 2006); a class a place.
+    """Normalize by within-class covariance (Hatch, Kajarekar and Stolcke 2006), a class per place.
 
-    The covariance is that of seconds of one recording around their mean, and that of hearing one
-    second in two ways; no label is needed for either. Few recordings say little of many directions,
-    so part of it is taken to be alike in all (Ledoit and Wolf 2004).
+    The covariance is that of seconds of one recording around their mean, plus that of hearing one
+    second in two ways; neither needs a label. A few recordings say little about many directions, so
+    part of the covariance is taken to be alike in all (Ledoit and Wolf 2004).
 
     Args:
-        embeddings: (seconds, features) of public sound, unit rows.
-        recordings: integers (seconds,), which recording each was cut from.
-        heard_again: the same seconds otherwise heard, each (seconds, features), unit rows.
-        share: of the covariance that is as measured, 0 to less than 1; the rest is its mean
-            variance in every direction.
+        embeddings: Embeddings of public sound, unit rows (seconds, features).
+        recordings: Recording that each second was cut from, integers (seconds,).
+        heard_again: Embeddings of the same seconds heard in other ways, unit rows
+            (seconds, features) each.
+        share: Share of the covariance that is kept as measured, 0 to less than 1; the rest is its
+            mean variance in every direction.
 
     Returns:
         The symmetric inverse square root (features, features), in units in which the mean variance
@@ -136,7 +139,7 @@ def within_class_normalization(
 def _around_recordings(
     rows: NDArray[np.float64], recordings: NDArray[np.integer]
 ) -> NDArray[np.float64]:
-    """The covariance of rows around the mean of their recording; zeros if none has two."""
+    """Return the covariance of rows around their recording's mean; zeros if none has two rows."""
     _, which, counts = np.unique(recordings, return_inverse=True, return_counts=True)
     sums = np.zeros((len(counts), rows.shape[1]))
     np.add.at(sums, which, rows)

@@ -20,9 +20,9 @@ class Contrastive(keras.Model):  # type: ignore[misc]  # Keras has no types
     """Sound → front end → network → unit embeddings (batch, parts × 128) → objective.
 
     A batch is ((first, second), recordings): two views float32 (batch, rate) and integers (batch,).
-    Under `Distillation` the second is what a teacher said of the first, float32 (batch,
-    parts × 128).
-    The loss is computed in `compute_loss`, which every back end calls in its own training step.
+    Under `Distillation` the second is the teacher's output for the first, float32
+    (batch, parts × 128). The loss is computed in `compute_loss`, which every back end calls in its
+    own training step.
     """
 
     def __init__(self, front_end: Any, network: keras.Model, objective: Objective) -> None:
@@ -39,7 +39,7 @@ class Contrastive(keras.Model):  # type: ignore[misc]  # Keras has no types
         self.built = True
 
     def call(self, views: Any, training: bool = False) -> tuple[Any, Any]:
-        """Unit embeddings of both views."""
+        """Return the unit embeddings of both views, or of one beside the teacher's output."""
         first, second = views
         if isinstance(self.objective, Distillation):
             return self._embed(self.network, first, training), second
@@ -48,14 +48,14 @@ class Contrastive(keras.Model):  # type: ignore[misc]  # Keras has no types
             both = self._embed(self.network, ops.concatenate([first, second]), training)
             return both[:count], both[count:]
         if training:
-            # Here, before anything is computed, both see the same weights on every back end.
+            # Follow before anything is computed: then all back ends see the same weights.
             follow(self.network, self.key_network, self.objective.momentum)
             self.objective.follow()
         keys = self._embed(self.key_network, second, training)
         return self._embed(self.network, first, training), ops.stop_gradient(keys)
 
     def compute_loss(self, x: Any, y: Any, y_pred: Any, sample_weight: Any = None) -> Any:
-        """The objective's, of the embeddings `y_pred` and the recordings `y`."""
+        """Return the objective's loss of the embeddings `y_pred` and the recordings `y`."""
         first, second = y_pred
         return self.objective.loss(first, second, y)
 

@@ -1,8 +1,7 @@
-"""From a trained network to the one file that phones carry."""
+"""Export of a trained network to the one file that phones carry."""
 
 from __future__ import annotations
 
-import os
 import tempfile
 from collections.abc import Sequence
 from pathlib import Path
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from earshot_models.batches import in_batches
 from earshot_models.components import Components
 from earshot_protocol.encoder_file import DIMENSIONS, pack
+from earshot_protocol.files import replace_file
 from earshot_protocol.spectrum import BANDS, FRAMES, NARROW, Spectrum
 
 _LEAST_DEVIATION = 1e-6
@@ -26,17 +26,18 @@ def beside(
     others: Sequence[tuple[keras.layers.Layer, float]],
     public: NDArray[np.floating],
 ) -> keras.Model:
-    """A network that says what others say too, each part at a length of its own.
+    """Return a network whose output stands beside that of others, each part with its own length.
 
     Args:
-        network: spectra (batch, 61, 64, 1) → (batch, any); all networks here take such spectra.
-            Its part has unit length.
-        others: layers → (batch, any), and the length of each one's part: its weight beside the
-            network's. What a layer says is brought to mean 0 and deviation 1, number by number.
-        public: spectra of public sound, by which that is done.
+        network: Network from spectra (batch, 61, 64, 1) to (batch, any); all networks here take
+            such spectra. Its part has unit length.
+        others: Layers with outputs (batch, any), and the length of each one's part: its weight
+            beside the network's. Each number of a layer's output is brought to mean 0 and deviation
+            1.
+        public: Spectra of public sound, from which the means and deviations are computed.
 
     Returns:
-        Spectra → (batch, its + all theirs).
+        A network from spectra to (batch, all parts).
     """
     spectrum = _spectrum()
     parts = [ops.normalize(network(spectrum), axis=1)]
@@ -49,7 +50,7 @@ def beside(
 
 
 def turned(network: keras.Model, turn: NDArray[np.float64]) -> keras.Model:
-    """The same network with its embeddings (batch, features) multiplied by (features, 128)."""
+    """Return the network with its embeddings (batch, features) multiplied by (features, 128)."""
     last = keras.layers.Dense(DIMENSIONS, use_bias=False, name="turn")
     last.build((None, len(turn)))
     last.set_weights([turn.astype(np.float32)])
@@ -58,10 +59,10 @@ def turned(network: keras.Model, turn: NDArray[np.float64]) -> keras.Model:
 
 
 def averaged(network: keras.Model) -> keras.Model:
-    """A network that embeds a spectrum as it is and a band higher and lower, and takes the mean.
+    """Return a network that averages the embeddings of a spectrum moved by -1, 0 and 1 bands.
 
-    The weights are the same three times, so that the file does not grow; what it costs a phone
-    is little (docs/embedding.md).
+    The weights are the same three times, so that the file does not grow; it costs a phone little
+    (docs/embedding.md).
     """
     spectrum = _spectrum()
     higher = ops.concatenate([spectrum[:, :, :1], spectrum[:, :, :-1]], axis=2)
@@ -75,10 +76,10 @@ def to_lite_rt(network: keras.Model, int8: bool) -> bytes:
     """Convert a network for LiteRT.
 
     Args:
-        network: what `turned` makes.
-        int8: whether weights are 8-bit integers, each channel with a scale of its own. What is
-            computed from them is rounded to 8 bits for each product and summed in float32: fixed
-            ranges for all, chosen beforehand, cost the statistics of a texture half their digits.
+        network: Network as `turned` returns it.
+        int8: Store weights as 8-bit integers, with a scale for each channel. Activations are then
+            rounded to 8 bits for each product and summed in float32: fixed ranges for all, chosen
+            beforehand, cost the statistics of a texture half their digits.
 
     Returns:
         A flatbuffer; its first dimension can be resized.
@@ -104,25 +105,24 @@ def write_encoder(
     start_centroids: Sequence[NDArray[np.floating]] = (),
     spectrum: Spectrum = NARROW,
 ) -> None:
-    """Write the encoder file of what `to_lite_rt` made, in place of one that is there.
+    """Write the encoder file of a network that `to_lite_rt` converted, replacing an older file.
 
     Args:
-        path: of the file.
-        flatbuffer: with the turn of `components`.
-        name: by which phases and phones mean this encoder; embeddings of two do not compare.
-        components: of which the file holds the rest.
-        int8: as given to `to_lite_rt`.
-        trained: how it came about.
-        credits_: of the sound that it was trained on.
-        start_centroids: as `start_centroids.learn` found them.
-        spectrum: what the network is given.
+        path: Path of the encoder file.
+        flatbuffer: Converted network, which includes the turn of `components`.
+        name: Name by which phases and phones refer to this encoder; embeddings of two encoders
+            cannot be compared.
+        components: Components, of which the file holds the mean and the scale.
+        int8: Same value as for `to_lite_rt`.
+        trained: Facts about the training.
+        credits_: Credits for the sound that it was trained on.
+        start_centroids: Start centroids as `start_centroids.learn` returns them.
+        spectrum: Spectrum that the network takes.
     """
     mean, scale = components.mean, components.scale
     data = pack(flatbuffer, name, int8, mean, scale, trained, credits_, start_centroids, spectrum)
     path.parent.mkdir(parents=True, exist_ok=True)
-    new = path.with_name(path.name + ".new")
-    new.write_bytes(data)
-    os.replace(new, path)
+    replace_file(path, data)
 
 
 def _spectrum() -> Any:

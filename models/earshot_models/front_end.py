@@ -1,4 +1,4 @@
-"""From a second of sound to what the network sees, on whatever device trains it.
+"""The front end, from a second of sound to the network's input, on any training device.
 
 The phone computes the same numbers with numpy (`earshot_client.features.log_mel`).
 """
@@ -12,6 +12,7 @@ import numpy as np
 from keras import ops
 
 from earshot_protocol.checks import share, whole
+from earshot_protocol.overriding import override
 from earshot_protocol.spectrum import (
     BANDS,
     FRAMES,
@@ -25,8 +26,8 @@ from earshot_protocol.spectrum import (
 class LogMel(keras.layers.Layer):  # type: ignore[misc]  # Keras has no types
     """Seconds at unit level → log-mel spectra; in training, parts of them are masked.
 
-    float32 (batch, rate) → float32 (batch, 61, 64, 1). A masked part holds the mean of its
-    spectrum (SpecAugment, Park et al. 2019).
+    float32 (batch, rate) → float32 (batch, 61, 64, 1). A masked part holds the mean of its spectrum
+    (SpecAugment, Park et al. 2019).
     """
 
     def __init__(
@@ -40,11 +41,11 @@ class LogMel(keras.layers.Layer):  # type: ignore[misc]  # Keras has no types
         """Choose the masks.
 
         Args:
-            mask: chance of a mask over bands, and of one over time.
-            bands: widest mask, 1 to 32.
-            frames: longest mask, 1 to 30.
-            seed: of the masks.
-            spectrum: which one is made.
+            mask: Chance of a mask over bands, and of one over time.
+            bands: Width of the widest mask, in bands, 1 to 32.
+            frames: Length of the longest mask, in frames, 1 to 30.
+            seed: Seed of the masks.
+            spectrum: Spectrum to compute.
 
         Raises:
             InvalidParametersError: if one is out of range.
@@ -54,13 +55,13 @@ class LogMel(keras.layers.Layer):  # type: ignore[misc]  # Keras has no types
         longest = whole("frames", frames, 1, FRAMES // 2)
         self._widest = {1: longest, 2: whole("bands", bands, 1, BANDS // 2)}
         self._seeds = keras.random.SeedGenerator(seed)
-        # Copies: PyTorch warns of arrays that it could write to and must not.
+        # Copies, because PyTorch warns about read-only arrays.
         self._window = np.array(spectrum.hann_window())
         self._filters = np.array(spectrum.mel_filters())
         self._spectrum = spectrum
 
+    @override
     def call(self, samples: Any, training: bool = False) -> Any:
-        """Log-mel spectra; see the class."""
         power = ops.mean(ops.square(samples), axis=1, keepdims=True)
         sound = samples / ops.maximum(ops.sqrt(power), SILENT_RMS)
         frames = ops.extract_sequences(sound, self._spectrum.frame, self._spectrum.hop)
@@ -74,7 +75,7 @@ class LogMel(keras.layers.Layer):  # type: ignore[misc]  # Keras has no types
         return ops.expand_dims(spectrum, -1)
 
     def _masked(self, spectrum: Any, axis: int) -> Any:
-        """Where the mask along an axis lies, one per example, broadcastable."""
+        """Return where the mask along an axis lies, one per example, broadcastable."""
         count, length = ops.shape(spectrum)[0], spectrum.shape[axis]
         chance, width, place = (
             keras.random.uniform((count, 1), seed=self._seeds) for _ in range(3)

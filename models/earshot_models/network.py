@@ -13,34 +13,36 @@ from earshot_protocol.errors import InvalidParametersError
 from earshot_protocol.spectrum import BANDS, FRAMES
 
 MOST_PARAMETERS = 420_000
-"""With what stands beside a network, and the last layer, a phone carries 700,000 at most."""
+"""Most parameters of a network; with what stands beside it and the last layer, a phone carries
+700,000 at most."""
 
-# About where the logarithms of a second of unit level lie; a public constant, so that the network
-# sees numbers around zero from its first step on.
+# Approximate range of the logarithms of a second at unit level; public constants, so that the
+# network sees numbers around zero from its first step on.
 _MEAN, _DEVIATION = -6.0, 3.0
 
-# Of batch normalization: short runs would end before a longer average had settled.
+# Momentum of batch normalization: short runs would end before a longer average had settled.
 _MOMENTUM = 0.9
 
 
 def build(width: float = 1.0, dropout: float = 0.1, parts: int = 1) -> keras.Model:
-    """A network with random weights.
+    """Build a network with random weights.
 
     Depthwise-separable convolutions as in MobileNet (Howard et al. 2017), with residual connections
-    where the shape allows. Time is averaged and maximised away, frequency is not: at which pitch a
-    thing sounds says much about it.
+    where the shape allows. Time is averaged and maximised away, frequency is not: the pitch at
+    which a thing sounds says much about it.
 
     Args:
-        width: factor on the number of channels, 0.25 to 2.
-        dropout: chance of a pooled feature to be dropped in training.
-        parts: how many embeddings it gives at once, for a teacher of whom several things are read.
+        width: Factor on the number of channels, 0.25 to 2.
+        dropout: Chance that a pooled feature is dropped in training.
+        parts: Number of embeddings per spectrum; several for a teacher of which several are read.
 
     Returns:
         A functional model, float32 (batch, 61, 64, 1) → float32 (batch, parts × 128), each part at
         unit length.
 
     Raises:
-        InvalidParametersError: if one is out of range, or it has more than 420,000 parameters.
+        InvalidParametersError: if a parameter is out of range, or the network has more than 420,000
+            parameters.
     """
     between("width", width, 0.25, 2)
     fraction("dropout", dropout)
@@ -63,7 +65,7 @@ def build(width: float = 1.0, dropout: float = 0.1, parts: int = 1) -> keras.Mod
     if network.count_params() > MOST_PARAMETERS:
         raise InvalidParametersError(
             f"width {width} makes {network.count_params()} parameters; "
-            f"{MOST_PARAMETERS} is the most that a phone should carry of it"
+            f"{MOST_PARAMETERS} is the most that a phone should carry"
         )
     return network
 

@@ -1,9 +1,9 @@
 """Contrastive objectives behind one interface.
 
-Each is given the embeddings of two views of the same sounds, or of a view and what a teacher says
-of it, and which recording each pair was cut from. Another pair of the same recording is neither
-positive nor negative: it may be another variant, and what may sound alike is not pushed apart. No
-label enters.
+Each takes the embeddings of two views of the same sounds, or of a view and a teacher's output for
+it, and the recording that each pair was cut from. Another pair of the same recording is neither
+positive nor negative: it may be another variant, and sounds that may be alike are not pushed apart.
+No label enters.
 """
 
 from __future__ import annotations
@@ -17,15 +17,16 @@ from keras import layers, ops
 
 from earshot_protocol.checks import between, fraction, positive, whole
 from earshot_protocol.encoder_file import DIMENSIONS
+from earshot_protocol.overriding import override
 
 _NEVER = -1e9
-"""Logit of what is no candidate."""
+"""Logit of an entry that is not a candidate."""
 
 _MOMENTUM = 0.9
 
 
 class Objective(keras.layers.Layer):  # type: ignore[misc]  # Keras has no types
-    """Projects embeddings and says how well the pairs are told from all else."""
+    """An objective that projects embeddings and measures how well pairs are told from all else."""
 
     def __init__(self, temperature: float) -> None:
         super().__init__()
@@ -33,15 +34,13 @@ class Objective(keras.layers.Layer):  # type: ignore[misc]  # Keras has no types
 
     @abstractmethod
     def loss(self, first: Any, second: Any, recordings: Any) -> Any:
-        """The mean loss of a batch.
+        """Return the mean loss of a batch, a scalar.
 
         Args:
-            first: embeddings of the first views, float (batch, 128), unit rows.
-            second: of the second views; for `MomentumContrast` of the momentum encoder.
-            recordings: integers (batch,).
-
-        Returns:
-            A scalar.
+            first: Embeddings of the first views, unit rows, float (batch, 128).
+            second: Embeddings of the second views; by the momentum encoder for `MomentumContrast`,
+                by the teacher for `Distillation`.
+            recordings: Recording of each pair, integers (batch,).
         """
 
 
@@ -56,12 +55,12 @@ class NTXent(Objective):
         super().__init__(temperature)
         self._head = _head(hidden)
 
+    @override
     def build(self, shape: Any) -> None:
-        """Make the head's weights."""
         self._head.build((None, shape[-1]))
 
+    @override
     def loss(self, first: Any, second: Any, recordings: Any) -> Any:
-        """See `Objective.loss`."""
         views = self._head(ops.concatenate([first, second]), training=True)
         views = ops.normalize(views, axis=1)
         logits = ops.matmul(views, ops.transpose(views)) / self.temperature
@@ -70,15 +69,15 @@ class NTXent(Objective):
 
 
 class MomentumContrast(Objective):
-    """Cross entropy over a queue of earlier keys, which a slowly following encoder made.
+    """Cross entropy over a queue of earlier keys, made by an encoder that follows slowly.
 
     Yu et al., Contrastive unsupervised learning for audio fingerprinting (2020), after He et al.
-    (MoCo, 2020), algorithm 1. The queue remembers which recording each key is of.
+    (MoCo, 2020), algorithm 1. The queue remembers the recording of each key.
 
-    Keys are normalized by the statistics of their batch, as there: by averages, a young encoder
-    makes all of them alike. He et al. (section 3.3) shuffle batches between devices, so that those
-    statistics do not give the positive away. Here is one device; instead the batch's own keys stand
-    in the queue already, and have the same statistics, and the same age.
+    Keys are normalized by the statistics of their batch, as in the paper: with averages, a young
+    encoder makes all of them alike. He et al. (section 3.3) shuffle batches between devices, so
+    that those statistics do not give the positive away. Here there is one device; instead the
+    batch's own keys are already in the queue, and have the same statistics and the same age.
     """
 
     def __init__(
@@ -87,7 +86,7 @@ class MomentumContrast(Objective):
         """Choose the size of the queue and the momentum of the key encoder.
 
         Raises:
-            InvalidParametersError: if `queue` is below 2, or `momentum` not 0 to below 1.
+            InvalidParametersError: if `queue` is below 2, or `momentum` is not 0 to less than 1.
         """
         super().__init__(temperature)
         self.momentum = fraction("momentum", momentum)
@@ -95,8 +94,8 @@ class MomentumContrast(Objective):
         self._head = _head(hidden)
         self._key_head = _head(hidden)
 
+    @override
     def build(self, shape: Any) -> None:
-        """Make the heads' weights and an empty queue."""
         for head in (self._head, self._key_head):
             head.build((None, shape[-1]))
         self._key_head.set_weights(self._head.get_weights())
@@ -113,16 +112,16 @@ class MomentumContrast(Objective):
         """Move the key head a step towards the head."""
         follow(self._head, self._key_head, self.momentum)
 
+    @override
     def loss(self, first: Any, second: Any, recordings: Any) -> Any:
-        """See `Objective.loss`."""
         queries = ops.normalize(self._head(first, training=True), axis=1)
         keys = ops.stop_gradient(ops.normalize(self._key_head(second, training=True), axis=1))
         own = ops.sum(queries * keys, axis=1, keepdims=True)
         recordings = ops.cast(recordings, "int32")
-        # The newest first; the oldest fall out.
+        # The newest come first; the oldest fall out.
         self._keys.assign(ops.concatenate([keys, self._keys])[: self._size])
         self._of.assign(ops.concatenate([recordings, self._of])[: self._size])
-        # A copy: PyTorch goes back through it after the queue has moved on.
+        # A copy, because PyTorch goes back through it after the queue has moved on.
         others = ops.matmul(queries, ops.transpose(ops.copy(self._keys)))
         of = ops.expand_dims(self._of, 0)
         out = ops.logical_or(_same(recordings, self._of), of < 0)
@@ -142,16 +141,16 @@ class Bilinear(Objective):
         self._dense = layers.Dense(DIMENSIONS)
         self._normalize = layers.LayerNormalization()
 
+    @override
     def build(self, shape: Any) -> None:
-        """Make the weights."""
         self._dense.build((None, shape[-1]))
         self._normalize.build((None, DIMENSIONS))
         self._similarity = self.add_weight(
             shape=(DIMENSIONS, DIMENSIONS), initializer="glorot_uniform", name="w"
         )
 
+    @override
     def loss(self, first: Any, second: Any, recordings: Any) -> Any:
-        """See `Objective.loss`."""
         anchors, others = (ops.tanh(self._normalize(self._dense(view))) for view in (first, second))
         logits = ops.matmul(ops.matmul(anchors, self._similarity), ops.transpose(others))
         partner = ops.cast(ops.eye(ops.shape(logits)[0]), "bool")
@@ -159,19 +158,19 @@ class Bilinear(Objective):
 
 
 class Distillation(Objective):
-    """The cosine to what a teacher said, and picking it out of all that it said of the batch.
+    """Cosine distance to the teacher's output, and picking that out of all outputs of the batch.
 
     After Tian, Krishnan and Isola, Contrastive Representation Distillation (ICLR 2020), with the
-    batch for their memory. Another lesson of the same recording is a candidate too: its sound was
-    changed or mixed, and the teacher says what is different.
+    batch in place of their memory. Another lesson of the same recording is a candidate too: its
+    sound was changed or mixed, and the teacher's output differs.
     """
 
     def __init__(self, temperature: float = 0.1, contrast: float = 0.3) -> None:
-        """Weigh the two.
+        """Weigh the contrast against the distance.
 
         Args:
-            temperature: of the contrast.
-            contrast: its weight beside twice the distance by cosine.
+            temperature: Temperature of the contrast.
+            contrast: Weight of the contrast beside twice the cosine distance.
 
         Raises:
             InvalidParametersError: if a parameter is out of range.
@@ -179,8 +178,8 @@ class Distillation(Objective):
         super().__init__(temperature)
         self._contrast = between("contrast", contrast, 0)
 
+    @override
     def loss(self, first: Any, second: Any, recordings: Any) -> Any:
-        """See `Objective.loss`; `second` is what the teacher said, unit rows."""
         cosines = ops.matmul(first, ops.transpose(second))
         log_odds = ops.log_softmax(cosines / self.temperature, axis=1)
         distance = 1 - ops.mean(ops.sum(first * second, axis=1))
@@ -193,13 +192,13 @@ OBJECTIVES: dict[str, Callable[[], Objective]] = {
     "bilinear": Bilinear,
     "distillation": Distillation,
 }
-"""By the name on the command line."""
+"""Objectives by their names on the command line."""
 
 
 def follow(source: keras.Model, copy: keras.Model, momentum: float) -> None:
-    """Copy ← momentum · copy + (1 - momentum) · source, for weights and normalization averages.
+    """Set copy ← momentum · copy + (1 - momentum) · source: weights and normalization averages.
 
-    Integer state, such as a dropout's seed, is the copy's own.
+    Integer state, such as a dropout's seed, remains the copy's own.
     """
     for ours, its in zip(source.variables, copy.variables, strict=True):
         if "float" in str(its.dtype):
@@ -207,9 +206,9 @@ def follow(source: keras.Model, copy: keras.Model, momentum: float) -> None:
 
 
 def freeze(model: keras.Model) -> None:
-    """No gradient reaches its weights, but it is still told when it trains.
+    """Keep gradients from a model's weights, while the model still knows when it trains.
 
-    (`trainable = False` would have batch normalization use its averages.)
+    (`trainable = False` would make batch normalization use its averages.)
     """
     for variable in model.variables:
         variable.trainable = False
@@ -231,7 +230,7 @@ def _same(rows: Any, columns: Any) -> Any:
 
 
 def _cross_entropy(logits: Any, partner: Any, recordings: Any) -> Any:
-    """Of each row's partner, among it and all that is of another recording."""
+    """Return the cross entropy of each row's partner, among it and all of other recordings."""
     out = ops.logical_and(_same(recordings, recordings), ops.logical_not(partner))
     log_odds = ops.log_softmax(ops.where(out, _NEVER, logits), axis=1)
     return -ops.mean(ops.sum(ops.where(partner, log_odds, 0.0), axis=1))

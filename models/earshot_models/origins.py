@@ -1,4 +1,4 @@
-"""Sound to learn from: read or synthesized, and dealt into what is learned from and what is not."""
+"""Sound to learn from: read or synthesized, and split into training and held-out sound."""
 
 from __future__ import annotations
 
@@ -23,25 +23,26 @@ from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_protocol.spectrum import SAMPLE_RATE
 
 Progress = Callable[[int, int, str], None]
-"""Called with what is done, all that is to be done, and a line on it."""
+"""Callback for progress: the amount done, the total, and a line of text about it."""
 
 _SYNTHESIZED = 150
-"""Seconds of each scene."""
+"""Seconds of each synthesized scene."""
 
 _PUBLIC_SECONDS, _PUBLIC_HOPS = 6000, 4
-"""Seconds in all, and in how many places of a second one may start."""
+"""Seconds of public sound in all, and number of places in a second where one may start."""
 
 _LEAST_SECONDS = 150
-"""At least as many as an embedding has numbers: fewer give too few principal components."""
+"""Least seconds of public sound: with fewer than an embedding has numbers, there would be too
+few principal components."""
 
 
 @dataclass(frozen=True)
 class Source:
-    """Sound to learn from.
+    """A source of sound to learn from.
 
     Attributes:
-        dataset: its clips; their labels are not read.
-        share: of a batch, relative to the other sources.
+        dataset: Data set whose clips are used; their labels are not read.
+        share: Share of a batch, relative to the other sources.
     """
 
     dataset: Dataset
@@ -56,8 +57,8 @@ class Seconds:
     """Seconds of recordings.
 
     Attributes:
-        seconds: float32 (seconds, rate).
-        recordings: integers (seconds,), which recording each was cut from.
+        seconds: Samples, float32 (seconds, rate).
+        recordings: Recording that each second was cut from, integers (seconds,).
     """
 
     seconds: NDArray[np.float32]
@@ -74,21 +75,21 @@ def read(
     cache: Path | None = None,
     progress: Progress = lambda done, total, line: None,
 ) -> list[Pool]:
-    """All sound at one rate, the synthesized last.
+    """Read all sound at one rate; synthesized sound comes last.
 
     Args:
-        sources: at least one, unless all is synthesized.
-        synthesized: share of synthesized sound in a batch, 0 to 1.
-        seed: of the synthesized.
-        rate: samples per second.
-        voice_removed: whether `remove_voice` treats all sound but the synthesized one.
-        cache: folder for decoded sound.
-        progress: told about every file.
+        sources: Sources of sound; at least one unless all is synthesized.
+        synthesized: Share of synthesized sound in a batch, 0 to 1.
+        seed: Seed of the synthesized sound.
+        rate: Samples per second.
+        voice_removed: Remove voices (`remove_voice`) from all sound except the synthesized.
+        cache: Folder for decoded sound.
+        progress: Callback after every file.
 
     Raises:
-        InvalidInputError: there is no sound.
-        InvalidParametersError: what is synthesized leaves no share to the sources.
-        UnreadableFileError: some files do not decode.
+        InvalidInputError: if there is no sound.
+        InvalidParametersError: if synthesized sound leaves no share to the sources.
+        UnreadableFileError: if some files cannot be decoded.
     """
     if not sources and synthesized < 1:
         raise InvalidInputError("there must be sound to learn from, or synthesized=1")
@@ -107,14 +108,14 @@ def read(
 def sides(
     pools: Sequence[Pool], fraction: float, augmentations: Augmentations, seed: int, rate: int
 ) -> tuple[list[Pool], Seconds]:
-    """Training sound, and seconds of held-out recordings of every origin.
+    """Split sound into training sound and seconds of held-out recordings of every origin.
 
     Args:
-        pools: all sound.
-        fraction: of the recordings to hold out, at least one of each pool.
-        augmentations: make two views of a recording that has but one second.
-        seed: chooses the recordings.
-        rate: of the held-out seconds, samples per second.
+        pools: All sound.
+        fraction: Fraction of the recordings to hold out; at least one of each pool is.
+        augmentations: Augmentations that make two views of a recording with a single second.
+        seed: Seed of the choice of recordings.
+        rate: Samples per second of the held-out seconds.
     """
     generator = np.random.default_rng([seed, 1])
     kept: list[Pool] = []
@@ -136,18 +137,20 @@ def sides(
 
 
 def public_seconds(pools: Sequence[Pool], seed: int, rate: int) -> Seconds:
-    """Of what was trained on, in the same shares: all but the network follows from them.
+    """Draw seconds of the training sound in the same shares.
+
+    Everything except the network follows from them.
 
     Args:
-        pools: as `sides` makes them: no two share the number of a recording.
-        seed: chooses the seconds.
-        rate: of them, samples per second.
+        pools: Pools as `sides` returns them: no two share the number of a recording.
+        seed: Seed of the choice of seconds.
+        rate: Samples per second of the seconds.
 
     Returns:
-        At least as many as an embedding has numbers.
+        At least as many seconds as an embedding has numbers.
 
     Raises:
-        InvalidInputError: there is too little sound.
+        InvalidInputError: if there is too little sound.
     """
     generator = np.random.default_rng([seed, 2])
     total = sum(pool.share for pool in pools)
@@ -171,7 +174,7 @@ def public_seconds(pools: Sequence[Pool], seed: int, rate: int) -> Seconds:
 
 
 def summary(pool: Pool) -> dict[str, Any]:
-    """What makes a run on this sound another one."""
+    """Return the facts by which a run on other sound differs."""
     return {
         "name": pool.name,
         "share": pool.share,
@@ -194,7 +197,7 @@ def _read(
 
 
 def _synthesized(share: float, seed: int, rate: int) -> Pool:
-    """Seconds of all scenes, each a recording of its own."""
+    """Synthesize seconds of all scenes, each a recording of its own."""
     generator = np.random.default_rng([seed, 3])
     scenes = [
         soundscapes.synthesize(scene, _SYNTHESIZED, generator, rate) for scene in soundscapes.SCENES
@@ -217,7 +220,7 @@ def _two_seconds(
     augmentations: Augmentations,
     generator: np.random.Generator,
 ) -> NDArray[np.float32]:
-    """The seconds of a clip, so that each can find another: two views where there is but one."""
+    """Return the seconds of a clip, as two views if there is only one, so that each has another."""
     cut = audio.seconds(clip, rate=rate)
     if len(cut) != 1:
         return cut

@@ -1,4 +1,4 @@
-"""Batches for contrastive learning: two views each of many recordings, without a label in sight."""
+"""Batches for contrastive learning: two views each of many recordings, without labels."""
 
 from __future__ import annotations
 
@@ -14,10 +14,11 @@ from earshot_protocol.checks import whole
 
 
 class Pairs:
-    """Draws batches; each follows from the seed and its number alone, so any can be drawn again.
+    """Batches of pairs of views.
 
-    A sound is as likely to be drawn as any other of its pool. The two windows of a pair come from
-    the same recording, from another part of it where there is one.
+    A batch follows from the seed and its number alone, so any can be drawn again. All sounds of a
+    pool are equally likely to be drawn. The two windows of a pair come from the same recording,
+    from different parts where possible.
     """
 
     def __init__(
@@ -26,10 +27,10 @@ class Pairs:
         """Find out where the sounds can be heard.
 
         Args:
-            pools: at least one; silent sounds are left out.
-            augmentations: what makes two views of a window.
-            batch: pairs in a batch, at least 2.
-            seed: at least 0.
+            pools: At least one pool of sounds; silent sounds are left out.
+            augmentations: Augmentations that make two views of a window.
+            batch: Pairs in a batch, at least 2.
+            seed: Seed of the batches, at least 0.
 
         Raises:
             InvalidParametersError: if `batch` or `seed` is out of range.
@@ -43,7 +44,7 @@ class Pairs:
     def batch(
         self, number: int
     ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.int32]]:
-        """Batch `number`: two views of each of `batch` sounds.
+        """Return batch `number`: two views of each of `batch` sounds.
 
         Returns:
             float32 (batch, rate) twice, and the recording that each pair was cut from, int32
@@ -63,7 +64,7 @@ class Pairs:
         return mixed[: self._batch], mixed[self._batch :], recordings
 
     def _pair(self, generator: np.random.Generator) -> tuple[list[NDArray[np.float32]], int]:
-        """Two views of a variant of a recording, and which one it is."""
+        """Return two views of a variant of a recording, and the recording's number."""
         pool = self._sound.draw(generator)
         of = augment.variant(self._augmentations, generator)
         windows, recording = self._windows(pool, of, generator)
@@ -76,7 +77,7 @@ class Pairs:
     def _windows(
         self, pool: Audible, of: Variant, generator: np.random.Generator
     ) -> tuple[list[NDArray[np.float32]], int]:
-        """Two windows of one recording, of the lengths that `augment.length` wants."""
+        """Return two windows of one recording, with lengths that `augment.length` draws."""
         offset = self._augmentations.offset
         sound = int(generator.integers(len(pool.sounds)))
         recording = int(pool.recordings[sound])

@@ -1,9 +1,9 @@
-"""How much of a spectrum looks like each of a few typical patches, found without labels.
+"""Codes that measure how much of a spectrum looks like each typical patch, found without labels.
 
 Spherical k-means on whitened patches and soft-thresholded codes: Coates and Ng, Learning Feature
 Representations with K-Means (2012), sections 2 to 4; for sounds of cities Salamon and Bello,
-Unsupervised Feature Learning for Urban Sound Classification (2015). What is learned is little, so a
-few hundred recordings are enough to learn it from.
+Unsupervised Feature Learning for Urban Sound Classification (2015). Little is learned, so a few
+hundred recordings are enough to learn it from.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from keras import ops
 from numpy.typing import NDArray
 
 from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.overriding import override
 from earshot_protocol.spectrum import BANDS
 
 LENGTH = 12
@@ -24,14 +25,15 @@ LENGTH = 12
 
 _STRIDE = 2
 _WHITENED = 64
-"""Principal components that are kept of a patch."""
+"""Principal components kept of each patch."""
 
 _THRESHOLD = 0.1
-"""Cosine below which a patch is nothing like an atom."""
+"""Cosine below which a patch and an atom are unlike."""
 
 _RANGE = np.float32(40 * np.log(10) / 10)
-"""40 dB, as log-mel spectra count them. What is further below a second's loudest counts alike: in a
-pocket nothing is left of it, and most of what it says is how quiet a recording was."""
+"""Range below a second's loudest number, 40 dB in the units of log-mel spectra. All that is
+further below counts alike: in a pocket nothing is left of it, and most of it tells how quiet a
+recording was."""
 
 _EXAMPLES = 30_000
 _LEAST_NORM = 1e-6
@@ -42,10 +44,10 @@ class Atoms:
     """Typical patches.
 
     Attributes:
-        whitening: float32 (12 · 64, components), what a patch is multiplied by once `mean` is taken
-            off.
-        mean: float32 (12 · 64,).
-        directions: float32 (components, atoms), unit columns of whitened patches.
+        whitening: Matrix that a patch is multiplied by once `mean` is subtracted, float32
+            (12 · 64, components).
+        mean: Mean patch, float32 (12 · 64,).
+        directions: Unit columns of whitened patches, float32 (components, atoms).
     """
 
     whitening: NDArray[np.float32]
@@ -57,12 +59,12 @@ def learn(spectra: NDArray[np.floating], count: int, seed: int) -> Atoms:
     """Cluster patches of spectra by cosine.
 
     Args:
-        spectra: log-mel spectra (examples, 61, 64, 1) of public sound.
-        count: of atoms, at least 2.
-        seed: of the choice of patches and of the clustering.
+        spectra: Log-mel spectra of public sound, (examples, 61, 64, 1).
+        count: Number of atoms, at least 2.
+        seed: Seed of the choice of patches and of the clustering.
 
     Raises:
-        InvalidInputError: if there are fewer patches than atoms and components need.
+        InvalidInputError: if there are fewer patches than atoms or components.
     """
     from sklearn.cluster import MiniBatchKMeans
     from sklearn.decomposition import PCA
@@ -76,8 +78,8 @@ def learn(spectra: NDArray[np.floating], count: int, seed: int) -> Atoms:
     patches = windows.transpose(0, 1, 3, 2).reshape(-1, LENGTH * BANDS)
     if len(patches) < max(count, _WHITENED):
         raise InvalidInputError(
-            f"{len(patches)} patches are too few to learn {count} atoms of: there must be "
-            f"{max(count, _WHITENED)}"
+            f"{len(patches)} patches are too few to learn {count} atoms from: at least "
+            f"{max(count, _WHITENED)} are needed"
         )
     chosen = patches[generator.permutation(len(patches))[:_EXAMPLES]]
     principal = PCA(_WHITENED, svd_solver="covariance_eigh").fit(chosen)
@@ -95,8 +97,9 @@ def learn(spectra: NDArray[np.floating], count: int, seed: int) -> Atoms:
 class Patches(keras.layers.Layer):  # type: ignore[misc]  # Keras has no types
     """Log-mel spectra (batch, 61, 64, 1) → (batch, 2 · atoms).
 
-    For each atom the mean and the largest over time of the cosine between it and a whitened patch,
-    as far as it is above 0.1. All is taken of what is at most 40 dB below the second's loudest.
+    For each atom, the mean and the maximum over time of the amount by which the cosine between it
+    and a whitened patch exceeds 0.1. Spectra are limited to 40 dB below the second's loudest
+    number.
     """
 
     def __init__(self, atoms: Atoms) -> None:
@@ -105,8 +108,8 @@ class Patches(keras.layers.Layer):  # type: ignore[misc]  # Keras has no types
         self._kernel = atoms.whitening.reshape(LENGTH, BANDS, 1, -1)
         self._offset = atoms.mean @ atoms.whitening
 
+    @override
     def call(self, spectrum: Any) -> Any:
-        """The codes, pooled over time."""
         loudest = ops.max(spectrum, axis=(1, 2, 3), keepdims=True)
         spectrum = ops.maximum(spectrum, loudest - _RANGE)
         level = ops.mean(spectrum, axis=(1, 2, 3), keepdims=True)

@@ -1,4 +1,4 @@
-"""Sound to learn from, by origin, and where in it something can be heard."""
+"""Pools of sound to learn from, by origin, and the places where they can be heard."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.spectrum import SAMPLE_RATE
 
 LEAST_RMS = 1e-3
-"""A window below this is not learned from: what it holds says little."""
+"""Least root mean square of a window to learn from; a quieter one says little."""
 
 _HOPS = 10
-"""Starts of windows in a second."""
+"""Starts of windows per second."""
 
 
 @dataclass(frozen=True)
@@ -24,12 +24,12 @@ class Pool:
     """Recordings of one origin.
 
     Attributes:
-        sounds: float32 (samples,) each.
-        recordings: int64 (sounds,); sounds with one number were cut from one recording. Two pools
-            never share a number.
-        share: of a batch, relative to the other pools.
-        name: of the origin.
-        rate: samples per second.
+        sounds: Samples of each sound, float32 (samples,).
+        recordings: Recording of each sound, int64 (sounds,); sounds with one number were cut from
+            one recording. Two pools never share a number.
+        share: Share of a batch, relative to the other pools.
+        name: Name of the origin.
+        rate: Samples per second.
     """
 
     sounds: Sequence[NDArray[np.float32]]
@@ -41,28 +41,29 @@ class Pool:
     def __post_init__(self) -> None:
         if len(self.sounds) != len(self.recordings) or not self.sounds:
             raise InvalidInputError(
-                f"a pool needs sounds and as many recordings, not {len(self.sounds)} and "
-                f"{len(self.recordings)}"
+                f"a pool needs sounds and a recording for each, not {len(self.sounds)} sounds and "
+                f"{len(self.recordings)} recordings"
             )
         positive("share", self.share)
 
 
 class Audible:
-    """The sounds of a pool that are not silent, and where windows of them may start.
+    """Sounds of a pool that are not silent, and the places where windows of them may start.
 
     Attributes:
-        sounds: as the pool's.
-        starts: of each sound, int64 (windows,), samples a tenth of a second apart.
-        recordings: as the pool's.
-        share: as the pool's.
-        rate: as the pool's.
+        sounds: Sounds of the pool that are not silent, float32 (samples,) each.
+        starts: Starts of each sound's windows, int64 (windows,), in samples, a tenth of a second
+            apart.
+        recordings: Recording of each sound, int64 (sounds,).
+        share: Share of a batch, relative to the other pools.
+        rate: Samples per second.
     """
 
     def __init__(self, pool: Pool) -> None:
-        """Listen to all of it.
+        """Find the sounds that are not silent.
 
         Raises:
-            InvalidInputError: if a pool is silent.
+            InvalidInputError: if the whole pool is silent.
         """
         starts = [_loud(sound, pool.rate) for sound in pool.sounds]
         audible = [index for index, loud in enumerate(starts) if len(loud)]
@@ -77,7 +78,7 @@ class Audible:
     def window(
         self, index: int, start: int, length: int, generator: np.random.Generator
     ) -> NDArray[np.float32]:
-        """`length` samples from about `start`; a shorter sound lies anywhere in silence."""
+        """Return `length` samples from about `start`; a shorter sound lies anywhere in silence."""
         sound = self.sounds[index]
         if len(sound) < length:
             window = np.zeros(length, dtype=np.float32)
@@ -89,17 +90,17 @@ class Audible:
 
 
 class Sound:
-    """All that can be heard of pools, which are of one rate.
+    """All audible sound of several pools at one rate.
 
     Attributes:
-        rate: samples per second.
+        rate: Samples per second.
     """
 
     def __init__(self, pools: Iterable[Pool]) -> None:
-        """Listen to all of them.
+        """Find the sounds of all pools that are not silent.
 
         Raises:
-            InvalidInputError: if there is none, one is silent, or they are of several rates.
+            InvalidInputError: if there is no pool, one is silent, or they are of several rates.
         """
         self._pools = list(map(Audible, pools))
         if not self._pools:
@@ -112,14 +113,14 @@ class Sound:
         self._shares = shares / shares.sum()
 
     def draw(self, generator: np.random.Generator) -> Audible:
-        """One of the pools, as likely as its share."""
+        """Draw one of the pools, with a probability proportional to its share."""
         return self._pools[generator.choice(len(self._pools), p=self._shares)]
 
 
 def _loud(sound: NDArray[np.float32], rate: int) -> NDArray[np.int64]:
-    """Starts, a tenth of a second apart, after which half a second is not silent.
+    """Return starts, a tenth of a second apart, after which half a second is not silent.
 
-    No view is made from a shorter window than that half: where it is loud, the whole is.
+    No view is made from a window shorter than that half: where it is loud, the whole is.
     """
     starts = np.arange(0, max(len(sound) - rate, 0) + 1, rate // _HOPS)
     energy = np.concatenate([[0.0], np.cumsum(np.square(sound, dtype=np.float64))])

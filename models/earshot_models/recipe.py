@@ -1,6 +1,6 @@
-"""How an encoder is made, from folders of sound to the file that phones carry.
+"""Recipes that make an encoder, from folders of sound to the file that phones carry.
 
-`CONTRAST` and `TAUGHT` are the recipes of the encoders that are shipped. No label is read.
+`CONTRAST` and `TAUGHT` are the recipes of the shipped encoders. No label is read.
 """
 
 from __future__ import annotations
@@ -42,45 +42,48 @@ WHITENINGS = (0.0, 0.25, 0.5)
 """Exponents of the public projection to choose from."""
 
 _LARGEST_BATCH = 8192
-"""More pairs than that do not fit into a machine's memory."""
+"""Most pairs in a batch; more do not fit into a machine's memory."""
 
 _LARGEST_WEIGHT = 10.0
 
 _LARGEST_SHARE = 0.99
-"""Of a covariance that few recordings tell: the whole of it may have no inverse."""
+"""Largest share of a measured covariance; the whole of one from few recordings may have no
+inverse."""
 
 _MOST_LESSONS = 10_000_000
 
 _MOST_ATOMS = 128
-"""More would make the file larger than a phone should carry."""
+"""Most atoms; more would make the file larger than a phone should carry."""
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """All that an encoder follows from, besides the sound.
+    """A recipe: all that an encoder follows from, except the sound.
 
     Attributes:
-        objective: one of `OBJECTIVES`.
-        width: of the network.
-        dropout: of its pooled features.
-        augmentations: of the waveforms.
-        lessons: seconds that a teacher is asked about, where there is one.
-        variation: of these.
-        rate: samples per second that the phone hears, of one of `SPECTRA`.
-        mask: chance of a mask over bands, and of one over time.
-        batch: pairs in a batch.
-        synthesized: share of synthesized sound in a batch, 0 to 1.
-        held_out: fraction of the recordings that retrieval is measured on, instead of training.
-        schedule: how long, how fast.
-        texture: weight of the statistics of the spectrum that stand beside what was learned, whose
-            weight is 1; 0 for none.
-        patches: weight of the codes of patches that stand beside it too; 0 for none.
-        atoms: of the dictionary of patches, 2 to 128.
-        within_class: share of the measured covariance within recordings that
-            `within_class_normalization` evens out, 0 to 0.99; 0 for no such step.
-        voice_removed: whether `remove_voice` treats all sound but the synthesized one first.
-        whitening: of the public projection, 0 to 0.5; None for the best of `WHITENINGS`.
-        seed: of everything.
+        objective: Name of the objective, one of `OBJECTIVES`.
+        width: Factor on the network's number of channels, 0.25 to 2.
+        dropout: Chance that a pooled feature of the network is dropped in training.
+        augmentations: Augmentations of the waveforms.
+        lessons: Seconds that the teacher is asked about, if there is one.
+        variation: Variation of the lessons.
+        rate: Samples per second that the phone hears, one of those of `SPECTRA`.
+        mask: Chance of a mask over bands, and of one over time.
+        batch: Pairs in a batch.
+        synthesized: Share of synthesized sound in a batch, 0 to 1.
+        held_out: Fraction of the recordings on which retrieval is measured, instead of training on
+            them.
+        schedule: Length and learning rate of the training.
+        texture: Weight of the spectrum's statistics beside the trained network, whose weight is 1;
+            0 for none.
+        patches: Weight of the patches' codes beside the trained network, whose weight is 1; 0 for
+            none.
+        atoms: Atoms in the dictionary of patches, 2 to 128.
+        within_class: Share of the measured covariance within recordings that
+            `within_class_normalization` evens out, 0 to 0.99; 0 to skip that step.
+        voice_removed: Remove voices (`remove_voice`) from all sound except the synthesized first.
+        whitening: Exponent of the public projection, 0 to 0.5; None for the best of `WHITENINGS`.
+        seed: Seed for everything.
     """
 
     objective: str = "nt-xent"
@@ -125,7 +128,7 @@ class Recipe:
 
 
 CONTRAST = Recipe()
-"""Without a teacher: that of the encoder contrast-1."""
+"""Recipe without a teacher, that of the encoder contrast-1."""
 
 TAUGHT = Recipe(
     objective="distillation",
@@ -141,17 +144,18 @@ TAUGHT = Recipe(
     within_class=0.5,
     whitening=0.25,
 )
-"""With a teacher: that of the encoder contrast-2. A phone in a pocket is the case that matters."""
+"""Recipe with a teacher, that of the encoder contrast-2. A phone in a pocket is the case that
+matters."""
 
 
 @dataclass(frozen=True)
 class Trained:
-    """What training made.
+    """Results of training.
 
     Attributes:
-        int8: path of the encoder file for phones.
-        float32: path of the one without quantization.
-        history: per epoch, as `training.train` returns it.
+        int8: Path of the encoder file for phones.
+        float32: Path of the encoder file without quantization.
+        history: Figures of each epoch, as `training.train` returns them.
     """
 
     int8: Path
@@ -172,26 +176,26 @@ def train_encoder(
 ) -> Trained:
     """Train an encoder and write `encoder.tflite` and `encoder-float32.tflite` into a folder.
 
-    An interrupted run goes on from the folder's checkpoint.
+    An interrupted run continues from the folder's checkpoint.
 
     Args:
-        sources: at least one, unless all is synthesized.
-        folder: for the files, checkpoints and TensorBoard logs.
-        recipe: all that the encoder follows from, besides the sound.
-        name: of the encoder.
-        teacher: whom the encoder learns from; if and only if the objective is "distillation".
-        cache: folder for decoded sound, and for what the teacher says.
-        credits_: of the sound, to go with the files.
-        progress: told about every step.
+        sources: Sources of sound; at least one unless all is synthesized.
+        folder: Folder for the files, checkpoints and TensorBoard logs.
+        recipe: All that the encoder follows from, except the sound.
+        name: Name of the encoder.
+        teacher: Teacher of the encoder; needed for the objective "distillation", and for no other.
+        cache: Folder for decoded sound and for the teacher's output.
+        credits_: Credits for the sound, to go with the files.
+        progress: Callback after every step.
 
     Raises:
-        InvalidInputError: there is no sound, or too little.
-        InvalidParametersError: there is a teacher and another objective, or none and this one; or
-            the network would be too large for a phone.
-        TeacherError: the teacher says what is no number.
-        TargetsError: what was kept of it is damaged.
-        UnreadableFileError: some files do not decode.
-        CheckpointError: the folder holds a checkpoint of another recipe.
+        InvalidInputError: if there is no sound, or too little.
+        InvalidParametersError: if there is a teacher but another objective, or "distillation" but
+            no teacher; or if the network would be too large for a phone.
+        TeacherError: if the teacher's output is not a number.
+        TargetsError: if the teacher's cached output is damaged.
+        UnreadableFileError: if some files cannot be decoded.
+        CheckpointError: if the folder holds a checkpoint of another recipe.
     """
     import keras
 
@@ -207,11 +211,11 @@ def train_encoder(
         )
     if teacher is not None and teacher.rate < recipe.rate:
         raise InvalidParametersError(
-            f"the teacher hears {teacher.rate} samples per second, and the phone is to hear "
-            f"{recipe.rate}: take another teacher, or a lower rate"
+            f"the teacher hears {teacher.rate} samples per second, but the phone is to hear "
+            f"{recipe.rate}: choose another teacher, or a lower rate"
         )
     spectrum = Spectrum(recipe.rate)
-    # Before any sound is read or teacher asked: a network may be too large for a phone.
+    # Build before any sound is read or teacher asked: a network may be too large for a phone.
     keras.utils.set_random_seed(recipe.seed)
     model = Contrastive(
         LogMel(mask=recipe.mask, seed=recipe.seed, spectrum=spectrum),
@@ -283,7 +287,7 @@ def _batches(
     cache: Path | None,
     progress: Progress,
 ) -> Batches:
-    """What is trained on: pairs of views, or lessons with what the teacher says of them."""
+    """Return the batches: pairs of views, or lessons with the teacher's output for them."""
     if teacher is None:
         return Pairs(pools, recipe.augmentations, recipe.batch, recipe.seed)
     from earshot_models.distillation import targets
@@ -299,9 +303,9 @@ def _batches(
 
 
 def _others(spectra: NDArray[np.float32], recipe: Recipe) -> list[tuple[Any, float]]:
-    """Layers that know little or nothing of the sound at hand, so that they know it all alike.
+    """Return the layers that stand beside the network, each with its weight.
 
-    Each with its weight.
+    They know little or nothing about the sound at hand, so they know all of it equally well.
     """
     from earshot_models.patches import Patches, learn
     from earshot_models.texture import Texture
@@ -314,7 +318,7 @@ def _others(spectra: NDArray[np.float32], recipe: Recipe) -> list[tuple[Any, flo
 
 
 def _heard_again(seconds: NDArray[np.float32], recipe: Recipe) -> Iterator[NDArray[np.float32]]:
-    """Public seconds as phones hear them, and once more in pockets if phones are carried there."""
+    """Yield public seconds as phones hear them, and also from pockets if phones are in pockets."""
     from scipy import fft
 
     generator = np.random.default_rng([recipe.seed, 5])
@@ -342,10 +346,10 @@ def _projection(
     recipe: Recipe,
     normalization: NDArray[np.float64] | None = None,
 ) -> tuple[Components, float, dict[int, float]]:
-    """The public projection, how far it whitens, and retrieval by the number of dimensions.
+    """Return the public projection, its whitening, and retrieval by number of dimensions.
 
-    How far is chosen by retrieval among held-out recordings, on average over the dimensions that
-    the private steps may ask for (thesis, section 10.1). No label enters.
+    The whitening is chosen by retrieval among held-out recordings, on average over the dimensions
+    that the private steps may ask for (thesis, section 10.1). No label enters.
     """
     from earshot_models import training
 

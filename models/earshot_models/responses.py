@@ -1,7 +1,7 @@
-"""What may stand between a sound and the number a phone makes of it: rooms, microphones, pockets.
+"""Responses of what may stand between a sound and a phone: rooms, microphones, pockets.
 
-All are synthetic, so that there is no licence to keep and no recording to learn by heart. Responses
-are spectra of one second at a rate, to multiply with: bin n is n hertz.
+All are synthetic, so there is no licence to keep and no recording to learn by heart. Responses are
+spectra of one second at a rate, to multiply with: bin n is n hertz.
 """
 
 from __future__ import annotations
@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 ROOMS, MICROPHONES = 256, 64
-"""How many there are."""
+"""Number of rooms, and of microphones."""
 
 _ROOM_SECONDS = 0.3
 _KNOTS = np.linspace(np.log2(0.05), 3.0, 9)
@@ -27,16 +27,16 @@ _Sound = NDArray[np.float32]
 
 @cache
 def rooms(rate: int) -> NDArray[np.complex64]:
-    """Responses of rooms (rooms, rate / 2 + 1): a sound, and an echo that dies in 20 to 150 ms.
+    """Return responses of rooms (rooms, rate / 2 + 1): sound and an echo that dies in 20 to 150 ms.
 
-    The same ones in every run, and not drawn anew for every view: a transform for each would take
-    as long as all else.
+    They are the same in every run, not drawn anew for every view: a transform for each would take
+    as long as everything else.
     """
     generator = np.random.default_rng(8000)
     time = np.arange(round(_ROOM_SECONDS * rate))
     decay = generator.uniform(0.02, 0.15, (ROOMS, 1)) * rate
     echo = generator.standard_normal((ROOMS, len(time))) * np.exp(-time / decay)
-    # As loud beside the sound at any rate.
+    # The echo is equally loud beside the sound at any rate.
     response = generator.uniform(0.05, 0.4, (ROOMS, 1)) * np.sqrt(8000 / rate) * echo
     response[:, 0] = 1
     return np.asarray(np.fft.rfft(response, rate), dtype=np.complex64)
@@ -44,9 +44,10 @@ def rooms(rate: int) -> NDArray[np.complex64]:
 
 @cache
 def microphones(rate: int) -> NDArray[np.float32]:
-    """Responses (microphones, rate / 2 + 1): decibels up and down over the octaves, and a low end.
+    """Return responses of microphones (microphones, rate / 2 + 1), each with a low end.
 
-    Smooth over about an octave, as those of small microphones behind small openings are.
+    Decibels vary smoothly over about an octave, as those of small microphones behind small openings
+    do.
     """
     generator = np.random.default_rng(8001)
     decibels = generator.normal(0, 4, (MICROPHONES, len(_KNOTS)))
@@ -57,9 +58,9 @@ def microphones(rate: int) -> NDArray[np.float32]:
 
 
 def cloth(knee: float, rate: int) -> NDArray[np.float32]:
-    """Response of a pocket (rate / 2 + 1,): 12 dB an octave less above the knee in hertz.
+    """Return the response of a pocket (rate / 2 + 1,): -12 dB per octave above the knee in hertz.
 
-    Down to 30 dB less: that much still comes through the opening.
+    It falls to -30 dB at most: that much still comes through the opening.
     """
     hertz = np.arange(rate // 2 + 1, dtype=np.float32)
     response = np.maximum((1 + (hertz / knee) ** 4) ** -0.5, _CLOTH_FLOOR)
@@ -67,11 +68,11 @@ def cloth(knee: float, rate: int) -> NDArray[np.float32]:
 
 
 def companded(sound: _Sound, bits: int) -> _Sound:
-    """A second as a telephone codec gives it back, quantized on the µ-law scale (ITU-T G.711).
+    """Return a second as a telephone codec does, quantized on the µ-law scale (ITU-T G.711).
 
     Args:
-        sound: float32 (samples,).
-        bits: of a sample, 2 or more; telephones have 8.
+        sound: Samples, float32 (samples,).
+        bits: Bits of a sample, at least 2; telephones have 8.
     """
     peak = max(float(np.abs(sound).max()), _QUIET)
     steps = 2 ** (bits - 1)
@@ -82,12 +83,12 @@ def companded(sound: _Sound, bits: int) -> _Sound:
 
 
 def tilted(slope: float, rate: int) -> NDArray[np.float32]:
-    """Response (rate / 2 + 1,) of so many decibels more for every octave."""
+    """Return the response (rate / 2 + 1,) that rises by `slope` decibels per octave."""
     decibels = np.float32(slope) * octaves(rate)
     return np.asarray(np.exp(np.float32(np.log(10) / 20) * decibels), dtype=np.float32)
 
 
 @cache
 def octaves(rate: int) -> NDArray[np.float32]:
-    """Octaves above 1 kHz of every bin (rate / 2 + 1,), flat below 50 Hz."""
+    """Return the octaves above 1 kHz of every bin (rate / 2 + 1,), flat below 50 Hz."""
     return np.log2(np.maximum(np.arange(rate // 2 + 1, dtype=np.float32), 50) / 1000)

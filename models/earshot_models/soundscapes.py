@@ -1,8 +1,8 @@
 """Ten synthetic environments that a listener can tell apart, one second at a time.
 
-Each scene is built from what makes it sound: shaped noise, impulses through resonances, and
-oscillators. A clip then passes through a "microphone": background noise, a spectral tilt and a
-level, all drawn anew for every clip. Everything is vectorised over the clips of a call.
+Each scene is built from its sources: shaped noise, impulses through resonances, and oscillators. A
+clip then passes through a "microphone": background noise, a spectral tilt and a level, all drawn
+anew for every clip. Everything is vectorised over the clips of a call.
 """
 
 from __future__ import annotations
@@ -19,10 +19,10 @@ from earshot_protocol.errors import InvalidInputError
 from earshot_protocol.spectrum import SAMPLE_RATE
 
 PEAK = 0.95
-"""No sample is larger in magnitude."""
+"""Largest magnitude of a sample."""
 
 QUIETEST, LOUDEST = 0.02, 0.2
-"""Root mean square of a clip, before its peak is held under `PEAK`."""
+"""Least and greatest root mean square of a clip, before its peak is held under `PEAK`."""
 
 _BATCH = 32
 """Clips made at a time, so that their scratch arrays stay in the cache."""
@@ -43,26 +43,28 @@ class _Draw:
     rate: int
 
     def __call__(self, low: float = 0, high: float = 1, columns: int = 1) -> _Sound:
-        """Uniform numbers, float32 (count, columns)."""
+        """Return uniform numbers, float32 (count, columns)."""
         return self.generator.uniform(low, high, (self.count, columns)).astype(np.float32)
 
 
 def synthesize(
     scene: str, count: int, generator: np.random.Generator, rate: int = SAMPLE_RATE
 ) -> NDArray[np.float32]:
-    """Random clips of one scene.
+    """Synthesize random clips of one scene.
 
     Args:
-        scene: one of `SCENES`.
-        count: number of clips, at least 0.
-        generator: the only source of randomness.
-        rate: samples per second, a multiple of 8,000. At another rate the same scene is drawn anew.
+        scene: Name of the scene, one of `SCENES`.
+        count: Number of clips, at least 0.
+        generator: Source of all randomness.
+        rate: Samples per second, a multiple of 8,000; another rate gives other clips of the same
+            scene.
 
     Returns:
         float32 (count, rate): one second each, in [-0.95, 0.95], none silent.
 
     Raises:
-        InvalidInputError: if there is no such scene, `count` is negative, or the rate another.
+        InvalidInputError: if there is no such scene, `count` is negative, or `rate` is not a
+            multiple of 8,000.
     """
     if scene not in _SOURCES:
         raise InvalidInputError(f"scene must be one of {', '.join(SCENES)}; not {scene!r}")
@@ -79,7 +81,7 @@ def synthesize(
 
 
 def _microphone(sound: _Sound, draw: _Draw) -> _Sound:
-    """Background noise at 10 to 30 dB, tilt of up to 1 dB per octave, and a level."""
+    """Add background noise at 10 to 30 dB, a tilt of up to 1 dB per octave, and a level."""
     background = _noise_spectrum(_slope(draw(-6, 0), draw), draw)
     background *= 10 ** (draw(-30, -10) / 20)
     tilt = _slope(draw(-1, 1), draw)
@@ -90,7 +92,7 @@ def _microphone(sound: _Sound, draw: _Draw) -> _Sound:
 
 
 def _rain(draw: _Draw) -> _Sound:
-    """A bright hiss and a few hundred drops a second."""
+    """Make a bright hiss and a few hundred drops per second."""
     hiss = _noise(_slope(draw(2, 4), draw) * _highpass(600, draw), draw)
     ring = _resonance(draw(2200, 2800), draw(300, 600), draw)
     drops = _time(np.fft.rfft(_impulses(draw(150, 500), draw)) * ring)
@@ -98,7 +100,7 @@ def _rain(draw: _Draw) -> _Sound:
 
 
 def _traffic(draw: _Draw) -> _Sound:
-    """Engines below 200 Hz and the roar of tyres around 800 Hz; one vehicle passes."""
+    """Make engines below 200 Hz and the roar of tyres around 800 Hz; one vehicle passes."""
     engine = _noise(_bump(draw(80, 120), 1.0, draw), draw)
     tyres = _noise(_bump(draw(700, 900), 0.8, draw), draw)
     passing = (_seconds(draw.rate) - draw(0, 1)) / draw(0.5, 1)
@@ -106,7 +108,7 @@ def _traffic(draw: _Draw) -> _Sound:
 
 
 def _siren(draw: _Draw) -> _Sound:
-    """A horn between two pitches: swept like a wail, or switched like a two-tone horn."""
+    """Make a horn between two pitches: swept like a wail, or switched like a two-tone horn."""
     turns = _seconds(draw.rate) * draw(1, 2.5) + draw()
     sharpness = draw(1, 4)
     glide = np.tanh(sharpness * np.sin(2 * np.pi * turns)) / np.tanh(sharpness)
@@ -116,7 +118,7 @@ def _siren(draw: _Draw) -> _Sound:
 
 
 def _birds(draw: _Draw) -> _Sound:
-    """Chirps that glide around 3 kHz, each with its own pitch, over a quiet wood."""
+    """Make chirps that glide around 3 kHz, each with its own pitch, over a quiet wood."""
     song = np.zeros((draw.count, draw.rate), dtype=np.float32)
     for _ in range(2):
         beat = _seconds(draw.rate) * draw(5, 9) + draw()
@@ -131,7 +133,7 @@ def _birds(draw: _Draw) -> _Sound:
 
 
 def _machine_hum(draw: _Draw) -> _Sound:
-    """Steady mains harmonics over the air of a fan."""
+    """Make steady mains harmonics over the air of a fan."""
     cycles = _cycles(draw(98, 122) + np.zeros(draw.rate, np.float32), draw)
     hum = np.zeros((draw.count, draw.rate), dtype=np.float32)
     for k in range(1, 11):
@@ -142,12 +144,12 @@ def _machine_hum(draw: _Draw) -> _Sound:
 
 
 def _crowd(draw: _Draw) -> _Sound:
-    """Many voices at once: the syllables of single ones hardly show."""
+    """Make many voices at once: the syllables of single ones hardly show."""
     return _babble(voices=8, depth=0.8, draw=draw)
 
 
 def _wind(draw: _Draw) -> _Sound:
-    """Gusts: noise that falls steeply above 150 Hz, with a hollow whistle."""
+    """Make gusts: noise that falls steeply above 150 Hz, with a hollow whistle."""
     gusts = _swing(draw(2, 4), 1.2, draw)
     rumble = _noise(_slope(draw(-11, -9), draw) * _highpass(60, draw), draw)
     whistle = _noise(_bump(draw(400, 500), 0.25, draw), draw)
@@ -155,7 +157,7 @@ def _wind(draw: _Draw) -> _Sound:
 
 
 def _waves(draw: _Draw) -> _Sound:
-    """A piece of a swell: broad surf that grows or ebbs over the second."""
+    """Make a piece of a swell: broad surf that grows or ebbs over the second."""
     surf = _noise(_slope(draw(-4, -2), draw) * _highpass(200, draw), draw)
     rising = draw.generator.random((draw.count, 1)) < 0.5
     steepness = draw(1.5, 3)
@@ -164,7 +166,7 @@ def _waves(draw: _Draw) -> _Sound:
 
 
 def _train(draw: _Draw) -> _Sound:
-    """Pairs of wheels over rail joints, and the rumble of the carriage."""
+    """Make pairs of wheels over rail joints, and the rumble of the carriage."""
     rumble = _noise(_bump(draw(100, 140), 0.8, draw), draw)
     beat = _seconds(draw.rate) * draw(3, 4.5) + draw()
     gap = draw(0.25, 0.4)
@@ -176,7 +178,7 @@ def _train(draw: _Draw) -> _Sound:
 
 
 def _cafe(draw: _Draw) -> _Sound:
-    """A few voices near by, and cups that clink."""
+    """Make a few voices nearby, and cups that clink."""
     voices = _unit(_babble(voices=3, depth=1.5, draw=draw))
     ring = _resonance(draw(2800, 3400), draw(15, 30), draw)
     clinks = _time(np.fft.rfft(_impulses(draw(6, 12), draw)) * ring)
@@ -197,11 +199,11 @@ _SOURCES: dict[str, Callable[[_Draw], _Sound]] = {
 }
 
 SCENES: tuple[str, ...] = tuple(_SOURCES)
-"""The names of the scenes, in the order of their indices."""
+"""Names of the scenes, in the order of their indices."""
 
 
 def _babble(voices: int, depth: float, draw: _Draw) -> _Sound:
-    """Voices that say random vowels: pulses through the formants of an open and a closed one."""
+    """Make voices that say random vowels: pulses through the formants of open and closed ones."""
     said = np.zeros((2, draw.count, draw.rate), dtype=np.float32)
     for _ in range(voices):
         intonation = _swing(draw(1, 3), 0.1, draw)
@@ -218,13 +220,13 @@ def _babble(voices: int, depth: float, draw: _Draw) -> _Sound:
 
 
 def _formants(draw: _Draw, *hertz: float) -> _Spectrum:
-    """Resonances side by side."""
+    """Return resonances side by side."""
     centres = np.array(hertz, np.float32)[:, np.newaxis]
     return np.asarray(_resonance(centres, np.float32(120), draw).sum(axis=0), dtype=np.complex64)
 
 
 def _unit(sound: _Sound) -> _Sound:
-    """Root mean square one."""
+    """Scale sounds to a root mean square of one."""
     level = np.sqrt(np.mean(sound * sound, axis=1, keepdims=True))
     return np.asarray(sound / level, dtype=np.float32)
 
@@ -236,13 +238,13 @@ def _seconds(rate: int) -> _Sound:
 
 @cache
 def _hertz(rate: int) -> _Sound:
-    """Frequencies of the spectrum's bins; the lowest one stands in for zero."""
+    """Return the frequencies of the spectrum's bins; the lowest one stands in for zero."""
     return np.maximum(np.arange(rate // 2 + 1, dtype=np.float32), 1)
 
 
 @cache
 def _octaves(rate: int) -> _Sound:
-    """Octaves above 1 kHz, flat below 30 Hz."""
+    """Return octaves above 1 kHz, flat below 30 Hz."""
     return np.log2(np.maximum(_hertz(rate), 30) / 1000)
 
 
@@ -251,7 +253,7 @@ def _slope(decibels_per_octave: _Sound, draw: _Draw) -> _Sound:
 
 
 def _bump(hertz: _Sound, octaves: float, draw: _Draw) -> _Sound:
-    """A bell around `hertz`, with a deviation of `octaves`."""
+    """Return a bell around `hertz`, with a deviation of `octaves`."""
     away = (_octaves(draw.rate) - np.log2(hertz / 1000)) / np.float32(octaves)
     return np.asarray(np.exp(-0.5 * away**2), dtype=np.float32)
 
@@ -261,19 +263,19 @@ def _highpass(hertz: float, draw: _Draw) -> _Sound:
 
 
 def _resonance(hertz: _Sound, bandwidth: _Sound | np.float32, draw: _Draw) -> _Spectrum:
-    """Response of a damped oscillator: rings at `hertz` and decays as exp(-π bandwidth t)."""
+    """Return an oscillator's response that rings at `hertz` and decays as exp(-π bandwidth t)."""
     f = _hertz(draw.rate)
     return hertz * bandwidth / (hertz**2 - f**2 + 1j * bandwidth * f)
 
 
 def _time(spectrum: _Spectrum) -> _Sound:
-    """Spectra (…, rate / 2 + 1) → (…, rate) samples."""
+    """Transform spectra (…, rate / 2 + 1) to (…, rate) samples."""
     rate = 2 * (spectrum.shape[-1] - 1)
     return np.fft.irfft(spectrum, rate).astype(np.float32, copy=False)
 
 
 def _noise(response: _Sound, draw: _Draw) -> _Sound:
-    """Gaussian noise of the given magnitude response, one row per clip, of unit variance."""
+    """Draw Gaussian noise of the given magnitude response, one row per clip, of unit variance."""
     return _time(_noise_spectrum(response, draw))
 
 
@@ -286,7 +288,7 @@ def _noise_spectrum(response: _Sound, draw: _Draw) -> _Spectrum:
 
 
 def _impulses(rate: _Sound, draw: _Draw) -> _Sound:
-    """Impulses of random height at random times: one, and on average `rate` more a second."""
+    """Draw impulses of random height at random times: one, plus on average `rate` per second."""
     chance = rate / draw.rate
     luck = draw.generator.random((draw.count, draw.rate), dtype=np.float32)
     height = np.maximum(1 - luck / chance, 0)
@@ -295,19 +297,19 @@ def _impulses(rate: _Sound, draw: _Draw) -> _Sound:
 
 
 def _cycles(hertz: _Sound, draw: _Draw) -> _Sound:
-    """Phase in cycles, modulo one, of an oscillator of the given pitch over time."""
+    """Return the phase in cycles, modulo one, of an oscillator of the given pitch over time."""
     cycles = np.cumsum(hertz / draw.rate, axis=1) + draw()
     return cycles - np.floor(cycles)
 
 
 def _swing(rate: _Sound, depth: float, draw: _Draw) -> _Sound:
-    """A positive envelope that wanders around one about `rate` times a second."""
+    """Return a positive envelope that wanders around one about `rate` times per second."""
     knots = np.linspace(0, 1, _KNOTS + 1, dtype=np.float32)
     wander = np.zeros((draw.count, _KNOTS + 1), dtype=np.float32)
     for ratio in (0.7, 1.0, 1.6):
         wander += np.sin(2 * np.pi * (ratio * rate * knots + draw()))
     values: _Sound = np.exp(depth / math.sqrt(3) * wander)
-    # Straight lines from knot to knot; `np.interp` knows one row only.
+    # Straight lines from knot to knot; `np.interp` takes one row only.
     piece = draw.rate // _KNOTS
     within = np.arange(piece, dtype=np.float32) / piece
     start, step = values[:, :-1, np.newaxis], np.diff(values, axis=1)[:, :, np.newaxis]

@@ -1,9 +1,9 @@
 """Start centroids of an encoder: spherical k-means of public sound in its projection, no labels.
 
-Phones sort what they heard by them, and hear other things than public sound at hand has most of:
-thousands of spoken digits, few cafés. So a second counts the more, the rarer its like: by the
-squared distance to its neighbours. Sound that the centroids have not met is nearer to them so
-(docs/encoders.md).
+Phones sort what they hear by them, and hear other things than most of the public sound at hand:
+that has thousands of spoken digits and few cafés. So a second counts more the rarer its like, by
+the squared distance to its neighbours. That brings the centroids nearer to sound that they have not
+met (docs/encoders.md).
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ if TYPE_CHECKING:
 
 _NEIGHBOURS = 10
 _LEAST_DISTANCE = 0.01
-"""Copies of one sound do not vanish."""
+"""Least distance to the neighbours, so that copies of one sound do not vanish."""
 
 _BEGINNINGS = 8
-"""Of each clustering; the best is kept."""
+"""Beginnings of each clustering, of which the best is kept."""
 
 
 def learn(
@@ -35,15 +35,16 @@ def learn(
     """Find start centroids for every usual number of dimensions and of centroids.
 
     Args:
-        components: the public projection.
-        embeddings: (examples, features) of public sound, as `Components.projected` takes them.
-        seed: of the beginnings.
+        components: Public projection.
+        embeddings: Embeddings of public sound, (examples, features), as `Components.projected`
+            takes them.
+        seed: Seed of the beginnings.
 
     Returns:
-        Float32 (count, dimensions), unit rows, for each of `USUAL_DIMENSIONS` and `USUAL_COUNTS`.
+        float32 (count, dimensions), unit rows, for each of `USUAL_DIMENSIONS` and `USUAL_COUNTS`.
 
     Raises:
-        InvalidInputError: fewer sounds are different than there are to be centroids.
+        InvalidInputError: if there are fewer different sounds than centroids.
     """
     from threadpoolctl import threadpool_limits
 
@@ -57,19 +58,19 @@ def learn(
 
 
 def cluster(points: NDArray[np.float32], count: int, seed: int) -> NDArray[np.float32]:
-    """Spherical k-means with weights.
+    """Find clusters by weighted spherical k-means.
 
     Args:
-        points: (examples, dimensions), unit rows.
-        count: of the centroids.
-        seed: of the beginnings.
+        points: Unit rows, (examples, dimensions).
+        count: Number of centroids.
+        seed: Seed of the beginnings.
 
     Returns:
-        Float32 (count, dimensions), unit rows: of all beginnings those to which points are nearest,
-        by weighted mean cosine.
+        float32 (count, dimensions), unit rows: the centroids, among those of all beginnings, to
+        which points are nearest by weighted mean cosine.
 
     Raises:
-        InvalidInputError: fewer points are different than there are to be centroids.
+        InvalidInputError: if there are fewer different points than centroids.
     """
     from sklearn.cluster import KMeans
     from sklearn.exceptions import ConvergenceWarning
@@ -79,7 +80,7 @@ def cluster(points: NDArray[np.float32], count: int, seed: int) -> NDArray[np.fl
     if different < max(count, _NEIGHBOURS + 1):
         raise InvalidInputError(
             f"{different} different seconds of sound are too few for {count} start centroids: "
-            f"there must be {max(count, _NEIGHBOURS + 1)}"
+            f"at least {max(count, _NEIGHBOURS + 1)} are needed"
         )
     weights = _rarity(points)
     best, nearest = np.empty(0), -np.inf
@@ -87,8 +88,8 @@ def cluster(points: NDArray[np.float32], count: int, seed: int) -> NDArray[np.fl
         # On unit rows the centres differ from those of spherical k-means by their lengths alone.
         means = KMeans(count, n_init=1, random_state=int(beginning))
         with warnings.catch_warnings():
-            # Seconds that are all but the same may leave a centre without any: one beginning of
-            # several, and a trainer can do nothing about it.
+            # Seconds that are nearly the same may leave a centre without any. That spoils one
+            # beginning of several, and a trainer can do nothing about it.
             warnings.simplefilter("ignore", ConvergenceWarning)
             means.fit(points, sample_weight=weights)
         centroids = normalize(means.cluster_centers_)
@@ -99,7 +100,7 @@ def cluster(points: NDArray[np.float32], count: int, seed: int) -> NDArray[np.fl
 
 
 def _rarity(points: NDArray[np.float32]) -> NDArray[np.float64]:
-    """Squared mean distance of each point to its nearest others, float64 (examples,)."""
+    """Return the squared mean distance of each point to its nearest others, float64 (examples,)."""
     from sklearn.neighbors import NearestNeighbors
 
     neighbours = NearestNeighbors(n_neighbors=_NEIGHBOURS + 1).fit(points)

@@ -1,9 +1,9 @@
-"""Statistics of a spectrum over time, after which textures such as rain are told apart.
+"""Statistics of a spectrum over time, by which textures such as rain are told apart.
 
 McDermott and Simoncelli, Sound Texture Perception via Statistics of the Auditory Periphery (Neuron,
 2011): people recognize such sounds by averages over time, envelope by envelope. Nothing here is
 learned, so nothing can be learned by heart: beside a network that was trained on few recordings,
-this is what still holds for others.
+this still holds for others.
 """
 
 from __future__ import annotations
@@ -14,19 +14,21 @@ import keras
 import numpy as np
 from keras import ops
 
+from earshot_protocol.overriding import override
 from earshot_protocol.spectrum import BANDS, FRAMES
 
 MODULATIONS = 30
-"""Rates of modulation, in periods per second of sound about: all that 61 frames can tell."""
+"""Number of modulation rates, about 1 to 30 periods per second: all that 61 frames can tell."""
 
 _MODULATED = 8
 """Neighbouring bands whose modulations are averaged."""
 
 GROUPS = 16
-"""Of neighbouring bands, whose correlations are taken."""
+"""Groups of neighbouring bands whose correlations are taken."""
 
 _LEAST_DEVIATION = 0.1
-"""Added to a deviation before it divides: what hardly moves correlates with nothing."""
+"""Amount added to a deviation before it divides, so that what hardly moves correlates with
+nothing."""
 
 SIZE = 4 * BANDS - 1 + MODULATIONS * BANDS // _MODULATED + GROUPS * (GROUPS - 1) // 2
 
@@ -36,7 +38,7 @@ class Texture(keras.layers.Layer):  # type: ignore[misc]  # Keras has no types
 
     Per band: mean, mean absolute deviation, mean absolute change from frame to frame, and to the
     next band; then the logarithm of how strongly eight bands together are modulated, at 30 rates;
-    then how each two of 16 groups of bands correlate over time.
+    then the correlations over time between each two of 16 groups of bands.
     """
 
     def __init__(self) -> None:
@@ -46,8 +48,8 @@ class Texture(keras.layers.Layer):  # type: ignore[misc]  # Keras has no types
         rows, columns = np.triu_indices(GROUPS, 1)
         self._pairs = (rows * GROUPS + columns).astype(np.int32)
 
+    @override
     def call(self, spectrum: Any) -> Any:
-        """The statistics."""
         bands = ops.squeeze(spectrum, axis=-1)
         mean = ops.mean(bands, axis=1, keepdims=True)
         centred = bands - mean

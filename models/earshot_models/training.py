@@ -1,4 +1,4 @@
-"""The training loop: checkpoints, exact resume, logs, and an end that no label decides."""
+"""The training loop: checkpoints, exact resume, logs, and an end that depends on no label."""
 
 from __future__ import annotations
 
@@ -25,16 +25,16 @@ from earshot_models.training_schedule import Schedule
 from earshot_protocol.errors import InvalidInputError
 
 Progress = Callable[[int, int, str], None]
-"""Called with the steps done, all steps, and a line on how it goes."""
+"""Callback for progress: the steps done, all steps, and a line of text about them."""
 
 
 class Batches(Protocol):
-    """What is trained on."""
+    """Batches to train on."""
 
     def batch(
         self, number: int
     ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.int32]]:
-        """Batch `number`, the same whenever it is asked for: as `Contrastive` takes it."""
+        """Return batch `number` as `Contrastive` takes it, the same each time."""
 
 
 _CHECKPOINT = "checkpoint"
@@ -54,28 +54,28 @@ def train(
     settings: dict[str, Any],
     progress: Progress = lambda done, total, line: None,
 ) -> list[dict[str, float]]:
-    """Train, or go on where a run with the same settings was interrupted.
+    """Train a model, or continue where a run with the same settings was interrupted.
 
     A batch follows from its number, the learning rate from the step, and all other state is in the
-    checkpoint: so an interrupted run ends with the weights of one that was not. (Under PyTorch only
+    checkpoint, so an interrupted run ends with the weights of one that was not. (Under PyTorch only
     without dropout, which Keras draws there from a generator that it does not save.)
 
     Args:
-        model: fresh; afterwards `model.network` holds the weights of the best epoch by retrieval if
-            there is patience, else of the last.
-        batches: what is trained on.
-        schedule: how long.
-        held_out: what retrieval is measured on.
-        folder: for checkpoints and TensorBoard logs.
-        settings: whatever makes this run what it is; a checkpoint under other ones is refused.
-        progress: told after each batch.
+        model: Fresh model; afterwards `model.network` holds the weights of the best epoch by
+            retrieval if there is patience, and otherwise those of the last.
+        batches: Batches to train on.
+        schedule: Length and learning rate of the training.
+        held_out: Seconds on which retrieval is measured.
+        folder: Folder for checkpoints and TensorBoard logs.
+        settings: Settings that identify this run; a checkpoint with other settings is refused.
+        progress: Callback after each batch.
 
     Returns:
         Per epoch: `step`, `loss` (mean), `retrieval`.
 
     Raises:
-        CheckpointError: the folder holds a checkpoint of another model or other settings.
-        InvalidInputError: the loss is no longer finite.
+        CheckpointError: if the folder holds a checkpoint of another model or other settings.
+        InvalidInputError: if the loss is no longer finite.
     """
     optimizer = keras.optimizers.AdamW(schedule.rate(0), weight_decay=schedule.weight_decay)
     model.compile(optimizer=optimizer, jit_compile=keras.backend.backend() == "jax")
@@ -103,9 +103,9 @@ def train(
 def _epoch(
     model: Contrastive, batches: Batches, schedule: Schedule, steps: range, progress: Progress
 ) -> float:
-    """Train on some batches; the mean loss."""
+    """Train on some batches, and return the mean loss."""
     losses: list[float] = []
-    # The next batch is made while the network learns from this one.
+    # Make the next batch while the network learns from this one.
     with ThreadPoolExecutor(1) as ahead:
         coming = ahead.submit(batches.batch, steps[0])
         for step in steps:
@@ -115,7 +115,9 @@ def _epoch(
             model.optimizer.learning_rate.assign(schedule.rate(step))
             losses.append(float(model.train_on_batch((first, second), recordings)))
             if not np.isfinite(losses[-1]):
-                raise InvalidInputError(f"the loss is {losses[-1]} at step {step}: train slower")
+                raise InvalidInputError(
+                    f"the loss is {losses[-1]} at step {step}: train at a lower rate"
+                )
             progress(step + 1, schedule.steps, f"loss {np.mean(losses[-50:]):.3f}")
     return float(np.mean(losses))
 
@@ -123,22 +125,22 @@ def _epoch(
 def embed(
     front_end: Callable[[Any], Any], network: keras.Model, seconds: NDArray[np.float32]
 ) -> NDArray[np.float32]:
-    """Unit rows float32 (seconds, features) of float32 (seconds, 8000)."""
+    """Embed seconds, float32 (seconds, rate), as unit rows, float32 (seconds, features)."""
     rows = in_batches(network, in_batches(front_end, seconds))
     return np.asarray(rows / np.linalg.norm(rows, axis=1, keepdims=True))
 
 
 def retrieval(embeddings: NDArray[np.floating], recordings: NDArray[np.integer]) -> float:
-    """How often the nearest other second, by cosine, comes from the same recording.
+    """Return how often the nearest other second, by cosine, comes from the same recording.
 
-    It needs no label, and grows as seconds of one place come together and places apart.
+    This needs no label, and grows as seconds of one place come together and places apart.
 
     Args:
-        embeddings: (seconds, dimensions), unit rows.
-        recordings: (seconds,).
+        embeddings: Unit rows, (seconds, dimensions).
+        recordings: Recording that each second was cut from, (seconds,).
 
     Returns:
-        A fraction of the seconds whose recording has another second.
+        Fraction of the seconds whose recording has another second.
 
     Raises:
         InvalidInputError: if no recording has two seconds.
@@ -146,7 +148,7 @@ def retrieval(embeddings: NDArray[np.floating], recordings: NDArray[np.integer])
     _, which, counts = np.unique(recordings, return_inverse=True, return_counts=True)
     paired = counts[which] > 1
     if not paired.any():
-        raise InvalidInputError("retrieval needs a recording with two seconds at least")
+        raise InvalidInputError("retrieval needs a recording with at least two seconds")
     likeness = embeddings @ embeddings.T
     np.fill_diagonal(likeness, -np.inf)
     nearest = likeness.argmax(axis=1)
@@ -154,7 +156,7 @@ def retrieval(embeddings: NDArray[np.floating], recordings: NDArray[np.integer])
 
 
 def _stalled(history: Sequence[dict[str, float]], patience: int | None) -> bool:
-    """Whether the best epoch, the first of them, lies at least that many epochs back."""
+    """Return whether the first best epoch lies at least `patience` epochs back."""
     if patience is None or not history:
         return False
     retrievals = [figures["retrieval"] for figures in history]
@@ -162,7 +164,7 @@ def _stalled(history: Sequence[dict[str, float]], patience: int | None) -> bool:
 
 
 class _Checkpoint:
-    """The newest state of a run, in a folder that is replaced as a whole."""
+    """Newest state of a run, in a folder that is replaced as a whole."""
 
     def __init__(self, folder: Path, settings: dict[str, Any]) -> None:
         self._folder = folder / _CHECKPOINT
@@ -170,7 +172,7 @@ class _Checkpoint:
         self._settings = json.loads(json.dumps(settings))
 
     def save(self, model: Contrastive, history: list[dict[str, float]]) -> None:
-        """Write beside the old one, then put it in its place."""
+        """Write beside the old checkpoint, then replace it."""
         shutil.rmtree(self._new, ignore_errors=True)
         self._new.mkdir(parents=True)
         _save(self._new / _WEIGHTS, _state(model))
@@ -188,7 +190,7 @@ class _Checkpoint:
         shutil.rmtree(self._old, ignore_errors=True)
 
     def restore(self, model: Contrastive) -> list[dict[str, float]]:
-        """The history of the run that was interrupted, its state put into the model."""
+        """Restore an interrupted run into the model, and return its history."""
         if self._old.exists() and not self._folder.exists():
             os.replace(self._old, self._folder)  # killed between the two replacements
         if not self._folder.exists():
@@ -199,7 +201,7 @@ class _Checkpoint:
         except (OSError, ValueError, KeyError, TypeError) as error:
             raise CheckpointError(
                 f"{self._folder} holds no readable {_STATE} ({error}): remove the folder to start "
-                "anew"
+                "again"
             ) from error
         different = sorted(
             name
@@ -208,7 +210,7 @@ class _Checkpoint:
         )
         if different:
             raise CheckpointError(
-                f"{self._folder} is of a run with other settings ({', '.join(different)}): take "
+                f"{self._folder} is of a run with other settings ({', '.join(different)}): choose "
                 "another folder, or the same settings"
             )
         self._load(_state(model), _WEIGHTS)
@@ -226,13 +228,13 @@ class _Checkpoint:
         except (OSError, ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
             raise CheckpointError(f"{path} is damaged: {error}") from error
         if [array.shape for array in arrays] != [tuple(each.shape) for each in variables]:
-            raise CheckpointError(f"{path} is of another architecture: take another folder")
+            raise CheckpointError(f"{path} is of another architecture: choose another folder")
         for variable, array in zip(variables, arrays, strict=True):
             variable.assign(array)
 
 
 def _state(model: Contrastive) -> list[Any]:
-    """All that the next step depends on; Keras's own files leave out the state of seeds."""
+    """Return all that the next step depends on; Keras's own files leave out the state of seeds."""
     return [*model.variables, *model.optimizer.variables]
 
 

@@ -1,4 +1,4 @@
-"""How long and how fast to train."""
+"""Length and learning rate of a training."""
 
 from __future__ import annotations
 
@@ -11,15 +11,16 @@ from earshot_protocol.checks import between, positive, whole
 
 @dataclass(frozen=True)
 class Schedule:
-    """How long and how fast to train.
+    """Length and learning rate of a training.
 
     Attributes:
-        steps: batches in all, at least 1.
-        steps_per_epoch: batches between two checkpoints.
-        learning_rate: at its highest, after `warm_up` steps; it then falls as a cosine, to 0.
-        warm_up: steps over which it rises.
-        weight_decay: of AdamW.
-        patience: epochs without a better retrieval after which training ends; None for never.
+        steps: Batches in all, at least 1.
+        steps_per_epoch: Batches between two checkpoints.
+        learning_rate: Highest learning rate, reached after `warm_up` steps; it then falls to 0 as a
+            cosine.
+        warm_up: Steps over which the learning rate rises.
+        weight_decay: Weight decay of AdamW.
+        patience: Epochs without a better retrieval after which training ends; None for no such end.
     """
 
     steps: int
@@ -39,7 +40,7 @@ class Schedule:
             whole("patience", self.patience)
 
     def rate(self, step: int) -> float:
-        """The learning rate of a step."""
+        """Return the learning rate of a step."""
         if step < self.warm_up:
             return self.learning_rate * (step + 1) / self.warm_up
         done = (step - self.warm_up) / max(1, self.steps - self.warm_up)

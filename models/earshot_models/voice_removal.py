@@ -1,4 +1,4 @@
-"""Sound without what does not repeat, which in music is mostly the voice."""
+"""Removal of sound that does not repeat, which in music is mostly the voice."""
 
 from __future__ import annotations
 
@@ -8,29 +8,29 @@ from numpy.typing import NDArray
 from earshot_protocol.spectrum import SAMPLE_RATE
 
 _FRAME = 0.064
-"""Seconds."""
+"""Seconds in a frame."""
 
 _HOPS = 4
-"""In a frame."""
+"""Hops per frame."""
 
 _ALIKE = 20
 _SHARPNESS = 2.0
 
 
 def remove_voice(sound: NDArray[np.float32], rate: int = SAMPLE_RATE) -> NDArray[np.float32]:
-    """Keep of each frame what the frames that are most like it have too.
+    """Keep of each frame what the most similar frames have too.
 
     REPET-SIM: Rafii and Pardo, Music/Voice Separation Using the Similarity Matrix (ISMIR 2012): the
     repeating background is the median over similar frames, the mask a Wiener filter. It stands in
-    for the trained separator of the thesis (section 9.2.3), and errs the other way: it takes away
-    any event that stands alone, a bark as well as a word.
+    for the trained separator of the thesis (section 9.2.3), and errs the other way: it removes any
+    event that stands alone, a bark as well as a word.
 
     Args:
-        sound: float32 (samples,).
-        rate: samples per second.
+        sound: Samples, float32 (samples,).
+        rate: Samples per second.
 
     Returns:
-        float32 of the same length; the sound itself where it is too short to repeat (2 s).
+        float32 of the same length; the sound itself if it is too short to repeat (2 s).
     """
     from scipy.signal import ShortTimeFFT
     from scipy.signal.windows import hann
@@ -45,7 +45,7 @@ def remove_voice(sound: NDArray[np.float32], rate: int = SAMPLE_RATE) -> NDArray
     lengths = np.maximum(np.linalg.norm(magnitude, axis=0), 1e-9)
     likeness = (magnitude / lengths).T @ (magnitude / lengths)
     frames = np.arange(likeness.shape[0])
-    # Neighbours within a second are alike whatever sounds.
+    # Neighbours within a second are alike in any sound.
     likeness[np.abs(frames[:, np.newaxis] - frames) < rate // hop] = -np.inf
     alike = np.argsort(likeness, axis=1)[:, -_ALIKE:]
     background = np.minimum(np.median(magnitude[:, alike], axis=2), magnitude)

@@ -4,12 +4,9 @@ from __future__ import annotations
 
 import base64
 import hmac
-import os
 import re
 import secrets
 import stat
-import tempfile
-from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Self
@@ -19,6 +16,7 @@ from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PrivateKey
 
 from earshot_protocol.errors import LocalError
+from earshot_protocol.files import made_whole
 
 TOKEN_FILE = "operator.token"  # noqa: S105 - the name of a file
 KEY_FILE = "invitation.key"
@@ -87,20 +85,11 @@ def _new_key() -> bytes:
 
 def _load_or_create(path: Path, fresh: bytes) -> bytes:
     if not path.exists():
-        _create(path, fresh)
+        with made_whole(path) as draft:
+            draft.write_bytes(fresh)
     if path.stat().st_mode & (stat.S_IRWXG | stat.S_IRWXO):
         raise CredentialsError(f"{path} is open to other users: chmod 600 {path}")
     return path.read_bytes()
-
-
-def _create(path: Path, content: bytes) -> None:
-    """Let the file appear under its name whole and on disk, unless somebody else was faster."""
-    with tempfile.NamedTemporaryFile(dir=path.parent, prefix=f".{path.name}.") as draft:
-        draft.write(content)
-        draft.flush()
-        os.fsync(draft.fileno())
-        with suppress(FileExistsError):
-            os.link(draft.name, path)
 
 
 def _token_of(content: bytes, path: Path) -> str:

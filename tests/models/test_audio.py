@@ -128,7 +128,7 @@ def test_a_changed_file_and_a_damaged_cache_are_decoded_anew(sounds: Path, tmp_p
     after = waveforms(dataset, cache)
     assert not (after.clip(0) == before[:5100]).all()
     assert (after.clip(1) == before[5100:10_300]).all()
-    assert not list(cache.glob("*/*.new"))
+    assert not [path for path in cache.glob("*/*") if path.name.startswith(".")]
 
 
 def test_all_files_that_do_not_decode_are_counted_and_nothing_is_kept(

@@ -46,7 +46,7 @@ def test_a_generator_comes_back_bit_by_bit(
 def test_another_shape_is_refused_by_name(tmp_path: Path) -> None:
     path = tmp_path / "generator"
     generator_file.save(made(), path)
-    with pytest.raises(OtherShapeError, match="3 frames × 5 bands; asked for are 32 × 40"):
+    with pytest.raises(OtherShapeError, match="3 frames × 5 bands; wanted: 32 × 40"):
         generator_file.load(path, (32, 40))
 
 

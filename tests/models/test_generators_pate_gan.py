@@ -167,7 +167,7 @@ def test_a_teacher_that_went_astray_ends_nothing(
     assert all((votes.sum(axis=1) == 3).all() for votes, _ in seen)
     # What the vote makes of generator and student may end it, by name.
     monkeypatch.setattr(pate_gan, "_heard", lambda *_: jax.tree.map(lambda x: x * np.nan, _[0]))
-    with pytest.raises(DivergedError, match="no finite numbers"):
+    with pytest.raises(DivergedError, match="not finite numbers"):
         train()
 
 
@@ -239,8 +239,8 @@ def test_without_a_seed_noise_is_the_operating_systems() -> None:
 @pytest.mark.parametrize(
     ("change", "message"),
     [
-        ({"ensemble": replace(TEAM, teachers=11)}, "larger than its data"),
-        ({"sources": np.zeros(10, int)}, "larger than its data"),
+        ({"ensemble": replace(TEAM, teachers=11)}, "each teacher needs its own"),
+        ({"sources": np.zeros(10, int)}, "each teacher needs its own"),
         ({"aggregator": ConfidentGNMax(1, 1, 1)}, "LNMax or GNMax"),
         ({"origin": PUBLIC}, "epsilon"),
         ({"origin": NOT_PRIVATE}, "epsilon"),

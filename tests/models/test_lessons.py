@@ -192,7 +192,7 @@ def test_what_was_kept_of_another_teacher_or_is_damaged_is_refused(tmp_path: Pat
     assert other.asked == asked + 50
     about = json.loads((folder / "about.json").read_text())
     (folder / "about.json").write_text(json.dumps({**about, "teacher": "another"}))
-    with pytest.raises(TargetsError, match="what another teacher said"):
+    with pytest.raises(TargetsError, match="the output of another teacher"):
         ask(lessons, Loudness(), tmp_path)
     (folder / "about.json").write_text("{")
     with pytest.raises(TargetsError, match=r"cannot be read .* remove the folder"):

@@ -245,7 +245,7 @@ def test_silent_sounds_are_left_out() -> None:
 def test_bad_input_is_named() -> None:
     with pytest.raises(InvalidInputError, match="pool"):
         Pool([], np.array([], int), 1.0)
-    with pytest.raises(InvalidInputError, match="2 and 1"):
+    with pytest.raises(InvalidInputError, match="2 sounds and 1 recordings"):
         Pool([tone(1), tone(2)], np.array([0]), 1.0)
     with pytest.raises(InvalidParametersError, match="share"):
         Pool([tone(1)], np.array([0]), 0.0)

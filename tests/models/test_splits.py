@@ -60,7 +60,7 @@ def test_what_cannot_be_split_is_named() -> None:
     torn = of(clip("a", "1", "x"), clip("a", "2", "x"))
     with pytest.raises(InvalidInputError, match="held out of a"):
         split(torn, 0.5, np.random.default_rng(0))
-    with pytest.raises(InvalidInputError, match="one group only"):
+    with pytest.raises(InvalidInputError, match="only one group"):
         folds(torn)
     whole = of(clip("a", "1", "x"), clip("a", "2", "y"))
     for fraction in (0, 1, -0.5, np.nan):

@@ -84,7 +84,7 @@ def test_copies_of_one_sound_count_once_or_are_refused() -> None:
     assert cluster(few, 20, seed=0).shape == (20, 8)
     with pytest.raises(InvalidInputError, match=r"8 different seconds .* 20 start centroids"):
         cluster(np.repeat(np.eye(8, dtype=np.float32), 30, axis=0), 20, seed=0)
-    with pytest.raises(InvalidInputError, match="10 start centroids: there must be 11"):
+    with pytest.raises(InvalidInputError, match="10 start centroids: at least 11 are needed"):
         cluster(around(np.eye(10), [1] * 10, 0.1, seed=8), 10, seed=0)
 
 

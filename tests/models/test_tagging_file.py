@@ -87,7 +87,7 @@ def test_a_card_without_cost_or_evidence_is_read_as_such(tagger, tmp_path):
 
 
 def test_another_tagger_than_asked_for_is_refused(published):
-    with pytest.raises(OtherTaggerError, match="names hum, squeak; asked for is hum"):
+    with pytest.raises(OtherTaggerError, match="names hum, squeak; wanted: hum"):
         tagger_file.load(published, ("hum",))
     with pytest.raises(OtherTaggerError, match="hears"):
         tagger_file.load(published, mel=replace(MEL, bands=13))
@@ -102,7 +102,7 @@ def test_another_tagger_than_asked_for_is_refused(published):
         ({"network": "huge"}, "network"),
         ({"thresholds": (0.5,)}, "1 thresholds"),
         ({"thresholds": (0.5, np.nan)}, "threshold of squeak"),
-        ({"stated_by": " "}, "whose word"),
+        ({"stated_by": " "}, "who states"),
         ({"level": 0}, "level"),
         ({"evidence": (Evidence(clips=5, present=1, named=1, right=1),)}, "evidence of 1"),
         ({"evidence": (Evidence(clips=5, present=1, named=2, right=2),) * 2}, "such clips"),
@@ -153,12 +153,12 @@ def taller(entries):
     ("change", "message"),
     [
         (lambda entries: {"earshot.json": None}, "has no earshot.json"),
-        (lambda entries: {"earshot.json": b"{"}, "no published tagger"),
+        (lambda entries: {"earshot.json": b"{"}, "not a published tagger"),
         (lambda entries: {"earshot.json": b" " * (2**20 + 1)}, "larger"),
-        (lambda entries: carded(entries, format=2), "no published tagger"),
-        (lambda entries: carded(entries, more=1), "no published tagger"),
-        (lambda entries: carded(entries, thresholds=[0.5, 2]), "no published tagger"),
-        (lambda entries: carded(entries, mel={"rate": 4000}), "no published tagger"),
+        (lambda entries: carded(entries, format=2), "not a published tagger"),
+        (lambda entries: carded(entries, more=1), "not a published tagger"),
+        (lambda entries: carded(entries, thresholds=[0.5, 2]), "not a published tagger"),
+        (lambda entries: carded(entries, mel={"rate": 4000}), "not a published tagger"),
         (lambda entries: {"model.weights.h5": None}, "no weights"),
         (lambda entries: {"model.weights.h5": b"nothing"}, "no weights"),
         (taller, "no weights"),
@@ -176,10 +176,10 @@ def test_a_damaged_file_is_refused(published, tmp_path, change, message):
 
 def test_a_file_cut_short_or_of_something_else_is_refused(published, tmp_path):
     path = tmp_path / "student.keras"
-    with pytest.raises(DamagedTaggerError, match="no published tagger"):
+    with pytest.raises(DamagedTaggerError, match="not a published tagger"):
         tagger_file.load(path)
     path.write_bytes(published.read_bytes()[:-200])
-    with pytest.raises(DamagedTaggerError, match="no published tagger"):
+    with pytest.raises(DamagedTaggerError, match="not a published tagger"):
         tagger_file.load(path)
 
 

@@ -96,8 +96,8 @@ def test_two_teachers_have_two_identities(files: dict[str, Path], tmp_path: Path
     [
         ("teacher.onnx", b"", r"a LiteRT file \(\.tflite\) or a Keras file \(\.keras\), not teach"),
         ("teacher.tflite", None, "cannot be read: No such file"),
-        ("teacher.tflite", b"no model", "is no model that LiteRT runs"),
-        ("teacher.keras", b"no model", "is no model that Keras opens"),
+        ("teacher.tflite", b"no model", "is not a model that LiteRT runs"),
+        ("teacher.keras", b"no model", "is not a model that Keras opens"),
     ],
 )
 def test_a_file_that_is_no_teacher(

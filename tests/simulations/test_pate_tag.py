@@ -83,7 +83,7 @@ def test_thresholds_are_chosen_on_some_clips_and_checked_on_others(
     assert card.thresholds == tuple(thresholds)
     assert card.evidence == gathered(checked, tagger.probabilities(test.power), thresholds)
     words = (None, "Ada", "Somehow.", tmp_path / "student.keras")
-    with pytest.raises(InvalidInputError, match="other clips"):
+    with pytest.raises(InvalidInputError, match="must not be the clips"):
         publish(tagger, MEL, LEVEL, test, test, *words)
     mixed = Examples(test.power, test.targets / 2)
     with pytest.raises(InvalidInputError, match="0 or 1"):
@@ -157,7 +157,7 @@ def test_every_file_is_named_and_what_cannot_be_read_is_listed(
     assert "7 files, of which 4 have a label, 1 none" in report
     assert "1 are silent and 1 cannot be read" in report
     assert "ε = 8 at δ = 1e-08 (unit: replaced phone)" in report
-    assert "So says Ada of the tests; nothing in the file proves it." in report
+    assert "Stated by Ada of the tests; nothing in the file proves it." in report
     assert "- broken.wav: " in report
     printed = capsys.readouterr().out
     assert "nothing above its threshold" in printed
@@ -186,7 +186,7 @@ def test_the_page_plays_what_was_named_the_surest_first(
     assert "4 files of 7 have a label" in page
     assert page.index("hum.wav") < page.index("noise.ogg")
     assert "nothing above its threshold" in page
-    assert "So says Ada of the tests" in page
+    assert "Stated by Ada of the tests" in page
     assert "broken.wav" not in page
 
 
@@ -205,7 +205,7 @@ def test_names_that_false_alarms_would_explain_are_said_to_be_noise(
     out = tmp_path / "out"
     assert earshot(monkeypatch, "pate", "tag", path, folder, "--out", out) == 0
     printed = capsys.readouterr().out
-    assert "May be noise, no oftener named than by mistake: hum." in printed
+    assert "May be noise, named no more often than by mistake: hum." in printed
     assert "do not take it for private" in printed
     report = (out / "report.md").read_text()
     assert "**may be noise**" in next(line for line in report.splitlines() if "| hum |" in line)
@@ -224,7 +224,7 @@ def test_a_tagger_without_evidence_says_that_all_may_be_noise(
     tagger_file.save(tagger, msgspec.structs.replace(card, evidence=()), path)
     out = tmp_path / "out"
     assert earshot(monkeypatch, "pate", "tag", path, folder, "--out", out) == 0
-    assert "Nobody has said how often this tagger is wrong" in capsys.readouterr().out
+    assert "It is not stated how often this tagger is wrong" in capsys.readouterr().out
     report = (out / "report.md").read_text()
     assert "not known" in report
     assert "any of these names may be noise" in report
@@ -246,8 +246,8 @@ def test_what_it_cannot_tag_is_refused(
         ((student, folder), "--out: name a new folder"),
         ((student, folder, "--json", "--page"), "--out: name a new folder"),
         ((student, folder, "--out", full), "is not empty"),
-        ((folder / "notes.txt", folder, "--json"), "no published tagger"),
-        ((tmp_path / "gone.keras", folder, "--json"), "no published tagger"),
+        ((folder / "notes.txt", folder, "--json"), "not a published tagger"),
+        ((tmp_path / "gone.keras", folder, "--json"), "not a published tagger"),
         ((student, tmp_path / "gone", "--json"), "there is no folder"),
         ((student, empty, "--json"), "holds no sound"),
     ):

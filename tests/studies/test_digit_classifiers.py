@@ -78,7 +78,7 @@ def test_bad_pictures_are_refused_by_name() -> None:
     pictures, labels = tones(6, 6)
     with pytest.raises(InvalidInputError, match="a label for each"):
         MovedRidge().fit(pictures, labels[:-1])
-    with pytest.raises(InvalidInputError, match="one at least"):
+    with pytest.raises(InvalidInputError, match="at least one"):
         MovedRidge().fit(pictures[:0], labels[:0])
     with pytest.raises(InvalidInputError, match="finite"):
         MovedRidge().fit(np.full_like(pictures, np.nan), labels)

@@ -40,7 +40,7 @@ def test_digits_are_read_packed_or_not(digits):
     ("name", "content", "said"),
     [
         ("train-images-idx3-ubyte.gz", b"no gzip", "cannot be read"),
-        ("train-images-idx3-ubyte.gz", gzip.compress(idx(np.zeros(3))), "no IDX file"),
+        ("train-images-idx3-ubyte.gz", gzip.compress(idx(np.zeros(3))), "not an IDX file"),
         ("train-images-idx3-ubyte.gz", gzip.compress(idx(np.zeros((6, 5, 4)))[:-1]), "length"),
         ("train-images-idx3-ubyte.gz", gzip.compress(idx(np.zeros((5, 5, 4)))), "5 images for 6"),
         ("t10k-labels-idx1-ubyte", idx(np.full(6, 10)), "label 10"),
@@ -118,9 +118,9 @@ def test_tables_are_joined_and_cut():
     both = one.joined(Table(np.ones((1, 3), np.float32), np.array([1]), ("a", "b")))
     assert both.labels.tolist() == [0, 1, 1]
     assert both.at(np.array([2])).rows.tolist() == [[1, 1, 1]]
-    with pytest.raises(InvalidInputError, match="other classes"):
+    with pytest.raises(InvalidInputError, match="cannot be joined"):
         one.joined(Table(one.rows, one.labels, ("a", "c")))
     with pytest.raises(InvalidInputError, match="from 0 to 2"):
         Table(np.zeros((2, 3), np.float32), np.array([0, 2]), ("a", "b"))
-    with pytest.raises(InvalidInputError, match="one each"):
+    with pytest.raises(InvalidInputError, match="each row needs one label"):
         Table(np.zeros((2, 3), np.float32), np.array([0]), ("a", "b"))

@@ -14,6 +14,7 @@ from pathlib import Path
 import pytest
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from support.documented import prose
 
 from earshot_protocol import distribution
 
@@ -28,9 +29,13 @@ PACKAGES = {
 }
 PRODUCT = sorted(path for folder in {*PACKAGES.values()} for path in folder.rglob("*.py"))
 SOURCES = sorted((*PRODUCT, *(ROOT / "tests").rglob("*.py")))
+PAGES = sorted((*ROOT.glob("*.md"), *ROOT.glob("docs/*.md")))
+"""Decision records stay as they were written."""
 CORE = {"numpy", "cryptography", "msgspec"}
 LONGEST_FILE = 400
 LONGEST_TEST = 600
+WIDEST_LINE = 100
+"""Columns of prose in a page."""
 REPETITION = 10
 """Lines of code that may not stand in two packages."""
 
@@ -97,6 +102,7 @@ def test_the_core_names_no_other_dependency(package: str, allowed: set[str]) -> 
         "lite_rt_encoder.py": {"ai_edge_litert"},
         "recordings_folder.py": {"soundfile"},
         "microphone.py": {"sounddevice"},
+        "overriding.py": {"typing_extensions"},  # for type checkers alone
     }
     folder = PACKAGES[package] / package
     for path in folder.rglob("*.py"):
@@ -133,6 +139,49 @@ def test_no_file_is_too_long_to_read() -> None:
     lengths = {path: path.read_text(encoding="utf-8").count("\n") for path in SOURCES}
     longest = {path: LONGEST_FILE if path in PRODUCT else LONGEST_TEST for path in SOURCES}
     assert {path: lines for path, lines in lengths.items() if lines > longest[path]} == {}
+
+
+def too_wide(page: str) -> list[str]:
+    """Lines of prose that could be broken; tables, headings, code and what is made may be wide."""
+    written = re.sub(r"^<!-- (?!end).*?^<!-- end -->$", "", prose(page), flags=re.M | re.S)
+    parts = [part.splitlines() for part in written.split("\n\n")]
+    lines = [
+        line
+        for part in parts
+        if not all(line.startswith("    ") for line in part)
+        for line in part
+        if len(line) > WIDEST_LINE and not line.startswith(("|", "#"))
+    ]
+    return [line for line in lines if len(re.sub(r"^ *[-\d.]+ |`[^`]+`", "", line).split()) > 1]
+
+
+def test_no_line_of_a_page_is_too_wide_to_read() -> None:
+    assert {path.name for path in PAGES} >= {"README.md", "CHANGELOG.md", "protocol.md"}
+    found = {path: wide for path in PAGES if (wide := too_wide(path.read_text(encoding="utf-8")))}
+    assert found == {}
+
+
+WORDS, SPAN = "a word and another " * 6, f"`earshot {'--option ' * 12}`"
+
+
+@pytest.mark.parametrize("line", [WORDS, f"- {WORDS}", f"{WORDS}{SPAN}", f"One.\n    {WORDS}"])
+def test_a_line_that_is_too_wide_is_noticed(line: str) -> None:
+    assert too_wide(f"# Title\n\n{line}\n") == [line.splitlines()[-1]]
+
+
+@pytest.mark.parametrize(
+    "part",
+    [
+        f"# {WORDS}",
+        f"| {WORDS} |",
+        f"```sh\n{WORDS}\n```",
+        f"One:\n\n    {WORDS}",
+        f"<!-- made -->\n{WORDS}\n<!-- end -->",
+        f"- {SPAN}",
+    ],
+)
+def test_a_line_that_cannot_be_broken_may_be_wide(part: str) -> None:
+    assert too_wide(f"Words.\n\n{part}\n\nWords.\n") == []
 
 
 def code_lines(path: Path) -> list[str]:

@@ -10,8 +10,8 @@ import os
 from pathlib import Path
 
 from earshot_client.store.sealed_file import KEY_BYTES
-from earshot_client.store.whole import made_whole
 from earshot_protocol.errors import LocalError
+from earshot_protocol.files import made_whole
 
 
 class KeyFileError(LocalError):
@@ -46,9 +46,7 @@ def key_in(path: Path, may_create: bool) -> bytes:
 def _create(path: Path) -> None:
     """Make the file; of two that make it at once, one wins."""
     try:
-        with made_whole(path) as fresh, fresh.open("wb") as file:
-            file.write(os.urandom(KEY_BYTES))
-            file.flush()
-            os.fsync(file.fileno())
+        with made_whole(path) as fresh:
+            fresh.write_bytes(os.urandom(KEY_BYTES))
     except OSError as error:
         raise KeyFileError(f"the key cannot be made: {error}") from error

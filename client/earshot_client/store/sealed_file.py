@@ -34,8 +34,8 @@ from earshot_client.store.interface import (
     WrongKeyError,
     check_outside,
 )
-from earshot_client.store.whole import made_whole
 from earshot_protocol.errors import InvalidInputError, WrongStateError
+from earshot_protocol.files import made_whole
 
 KEY_BYTES = 32
 SCHEMA_VERSION = 5

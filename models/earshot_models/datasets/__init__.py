@@ -1,1 +1,1 @@
-"""Sets of recordings, each read in the layout in which it is published."""
+"""Data sets of recordings, each read in the layout in which it is published."""

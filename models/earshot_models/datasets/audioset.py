@@ -29,9 +29,10 @@ _Segment = tuple[str, float, list[str]]
 
 
 def load(folder: Path) -> Dataset:
-    """The label of a clip is its first class; all of them are in the attribute `labels`.
+    """List the segments whose clips exist; `missing` counts the others.
 
-    The group is the video. Segments whose clips are not there are counted in `missing`.
+    The label of a clip is its first class; all of them are in the attribute `labels`. The group is
+    the video.
 
     Raises:
         DatasetError: if a file, a column, a class or all sound is missing.
@@ -52,7 +53,7 @@ def load(folder: Path) -> Dataset:
 
 
 def _segments(path: Path) -> list[_Segment]:
-    """Rows of YTID, start, end and quoted classes, after lines of comment."""
+    """Return rows of YTID, start, end and quoted classes, which follow lines of comment."""
     segments = []
     with path.open(newline="", encoding="utf-8") as file:
         uncommented = (line for line in file if not line.startswith("#"))

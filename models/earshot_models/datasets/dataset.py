@@ -1,4 +1,4 @@
-"""What all data sets have in common: clips, their labels, and what must not be torn apart."""
+"""Common parts of all data sets: clips, their labels, and the groups that stay together."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from earshot_protocol.errors import InvalidInputError
 
 
 class DatasetError(InvalidInputError):
-    """A folder that does not hold the data set that was asked for; says what is missing."""
+    """A folder that does not hold the wanted data set; the message says what is missing."""
 
 
 @dataclass(frozen=True)
@@ -23,15 +23,15 @@ class Clip:
     """One file of sound.
 
     Attributes:
-        path: of the file.
-        label: its class, or None.
-        group: clips of one group stem from one source recording, location, artist or speaker, so
-            they stay on one side of a split.
-        recording: what the clip was cut from, where others were cut from it too; None if it is a
+        path: Path of the file.
+        label: Class of the clip, or None.
+        group: Source recording, location, artist or speaker of the clip; clips of one group stay on
+            one side of a split.
+        recording: Recording that this clip and others were cut from; None if the clip is a
             recording of its own.
-        fold: of the data set's own cross-validation, where it has one.
-        split: "train", "validation" or "test", where the data set says so.
-        attributes: whatever else is known, such as the device.
+        fold: Fold of the data set's own cross-validation, or None.
+        split: "train", "validation" or "test", if the data set assigns one.
+        attributes: Other facts about the clip, such as the device.
     """
 
     path: Path
@@ -44,7 +44,7 @@ class Clip:
 
     @property
     def name(self) -> str:
-        """The file and the folder that it lies in."""
+        """Names of the file and of its folder."""
         return f"{self.path.parent.name}/{self.path.name}"
 
 
@@ -53,9 +53,9 @@ class Dataset:
     """Clips in a fixed order.
 
     Attributes:
-        name: of the data set.
-        clips: at least one.
-        missing: clips that are listed, but whose files are not there.
+        name: Name of the data set.
+        clips: Clips, at least one.
+        missing: Number of listed clips whose files do not exist.
     """
 
     name: str
@@ -64,10 +64,10 @@ class Dataset:
 
     @classmethod
     def of_files(cls, name: str, clips: Iterable[Clip], folder: Path, layout: str) -> Dataset:
-        """A data set of the clips whose files are there.
+        """Return a data set of the clips whose files exist.
 
         Raises:
-            DatasetError: if there is none, or no such folder; says what would be accepted.
+            DatasetError: if there are none, or no such folder; the message says what is expected.
         """
         check_folder(folder, layout)
         listed = list(clips)
@@ -75,17 +75,17 @@ class Dataset:
         if not present:
             raise DatasetError(
                 f"{folder} holds none of the sound of {name} ({len(listed)} files are listed); "
-                f"accepted is {layout}"
+                f"expected {layout}"
             )
         return cls(name, present, len(listed) - len(present))
 
     @cached_property
     def labels(self) -> tuple[str, ...]:
-        """The classes, in alphabetical order."""
+        """Classes in alphabetical order."""
         return tuple(sorted({clip.label for clip in self.clips if clip.label is not None}))
 
     def where(self, wanted: Callable[[Clip], bool]) -> Dataset:
-        """The same with only some of its clips.
+        """Return the data set with only the clips that match.
 
         Raises:
             DatasetError: if none is left.
@@ -97,13 +97,13 @@ class Dataset:
 
 
 def check_folder(folder: Path, layout: str) -> None:
-    """Raise a DatasetError that says what would be accepted, if there is no such folder."""
+    """Raise a DatasetError that says what is expected if there is no such folder."""
     if not folder.is_dir():
-        raise DatasetError(f"there is no folder {folder}; accepted is {layout}")
+        raise DatasetError(f"there is no folder {folder}; expected {layout}")
 
 
 def existing(folder: Path, *names: str) -> Path:
-    """The first of several names that exists in a folder.
+    """Return the first of several names that exists in a folder.
 
     Raises:
         DatasetError: if none of them exists.
@@ -115,7 +115,7 @@ def existing(folder: Path, *names: str) -> Path:
 
 
 def sound_files(folder: Path, pattern: str = "*") -> Iterator[Path]:
-    """Audio files of a folder by name; hidden files are left out."""
+    """Yield the audio files of a folder by name, without hidden files."""
     for path in sorted(folder.glob(pattern)):
         hidden = path.name.startswith(".") or path.parent.name.startswith(".")
         if path.suffix.lower() in SUFFIXES and not hidden and path.is_file():
@@ -123,24 +123,24 @@ def sound_files(folder: Path, pattern: str = "*") -> Iterator[Path]:
 
 
 def name_parts(path: Path, pattern: re.Pattern[str], layout: str) -> tuple[str, ...]:
-    """The groups of a pattern that the name of a file follows.
+    """Return the groups of a pattern that a file's name matches.
 
     Raises:
-        DatasetError: if the file has another name.
+        DatasetError: if the name does not match.
     """
     match = pattern.fullmatch(path.stem)
     if match is None:
-        raise DatasetError(f"{path} has another name than is accepted: {layout}")
+        raise DatasetError(f"{path} is not named as expected: {layout}")
     return match.groups()
 
 
 def rows(
     path: Path, columns: Iterable[str], delimiter: str = ",", headers: int = 1
 ) -> list[dict[str, str]]:
-    """Read a table by the names of its columns; several rows of header make one name each.
+    """Read a table by the names of its columns; several header rows are joined into one name each.
 
     Raises:
-        DatasetError: if it cannot be read, or lacks a column.
+        DatasetError: if the table cannot be read, or lacks a column.
     """
     try:
         with path.open(newline="", encoding="utf-8-sig") as file:

@@ -20,7 +20,7 @@ LAYOUT = (
 )
 
 NAME = re.compile(r"(\d+)-(\d+)-([A-Z])")
-"""Of a file of ESC-10, without its suffix."""
+"""Pattern of the name of an ESC-10 file, without its suffix."""
 
 _COLUMNS = ("filename", "fold", "category", "esc10", "src_file", "take")
 
@@ -29,11 +29,11 @@ def load(folder: Path, esc10: bool = False) -> Dataset:
     """Read either layout.
 
     The group of a clip is the recording that it was cut from; `fold` is the official one, which
-    never tears a recording apart.
+    never splits a recording.
 
     Args:
-        folder: the data set's.
-        esc10: of ESC-50, only the ten classes of ESC-10.
+        folder: Folder of the data set.
+        esc10: Keep only the ten classes of ESC-10 if the folder holds ESC-50.
 
     Raises:
         DatasetError: if a file, a column or all sound is missing.

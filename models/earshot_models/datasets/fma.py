@@ -14,7 +14,9 @@ _SPLITS = {"training": "train", "validation": "validation", "test": "test"}
 
 
 def load(folder: Path) -> Dataset:
-    """The group of a track is its artist, its label the top genre; all tracks that are there.
+    """List all tracks whose files exist.
+
+    The group of a track is its artist, and its label the top genre.
 
     Raises:
         DatasetError: if a file, a column or all sound is missing.

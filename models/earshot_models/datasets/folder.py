@@ -13,10 +13,10 @@ LAYOUT = "FOLDER/CLASS/NAME with NAME ending in .au, .flac, .mp3, .ogg or .wav"
 def load(folder: Path) -> Dataset:
     """List the clips of a folder, by class and then by name; hidden files are left out.
 
-    Files that are named as ESC names its clips share a group per fold; any other file has its own.
+    Files named as ESC names its clips share a group per fold; any other file has its own.
 
     Raises:
-        DatasetError: if there is no such folder, or no sound in it where it is accepted.
+        DatasetError: if there is no such folder, or no sound in it where it is expected.
     """
     clips = [Clip(path, path.parent.name, _group(path)) for path in sound_files(folder, "*/*")]
     return Dataset.of_files(folder.resolve().name, clips, folder, LAYOUT)

@@ -11,7 +11,9 @@ LAYOUT = "GENRE/GENRE.NUMBER.wav (or .au), in the folder, genres/ or genres_orig
 
 
 def load(folder: Path) -> Dataset:
-    """Each file is a group of its own: the data set does not say which share an artist.
+    """List the tracks.
+
+    Each has a group of its own: the data set does not say which tracks share an artist.
 
     Raises:
         DatasetError: if a file has another name, or there is none.

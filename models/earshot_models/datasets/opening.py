@@ -1,4 +1,4 @@
-"""Data sets by name, or by what a folder looks like."""
+"""Data sets by name, or by the files that a folder holds."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ KINDS: dict[str, Callable[[Path], Dataset]] = {
     "audioset": audioset.load,
     "folder": folder.load,
 }
-"""Loaders by the name on the command line."""
+"""Loaders by their names on the command line."""
 
 _SIGNS = (
     ("esc", "meta/esc50.csv"),
@@ -45,12 +45,13 @@ def open_dataset(path: Path, kind: str | None = None) -> Dataset:
     """List the clips of a data set.
 
     Args:
-        path: its folder.
-        kind: one of `KINDS`; guessed from what lies in the folder if None.
+        path: Folder of the data set.
+        kind: Kind of data set, one of `KINDS`; None to guess it from the files in the folder.
 
     Raises:
-        InvalidParametersError: there is no such kind.
-        DatasetError: the folder is not what its loader expects; says what is missing.
+        InvalidParametersError: if there is no such kind.
+        DatasetError: if the folder is not what its loader expects; the message says what is
+            missing.
     """
     if kind is None:
         kind = guess(path)
@@ -60,10 +61,10 @@ def open_dataset(path: Path, kind: str | None = None) -> Dataset:
 
 
 def guess(path: Path) -> str:
-    """The kind of data set that a folder holds; "folder" if it is none of the published ones.
+    """Return the kind of data set that a folder holds; "folder" if not one of the published ones.
 
     Raises:
-        DatasetError: there is no such folder.
+        DatasetError: if there is no such folder.
     """
     check_folder(path, "the folder of a data set")
     for kind, sign in _SIGNS:

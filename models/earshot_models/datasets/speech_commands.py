@@ -13,9 +13,9 @@ _NAME = re.compile(r"([0-9a-f]+)_nohash_(\d+)")
 
 
 def load(folder: Path) -> Dataset:
-    """The group of a clip is its speaker; the official lists say what validates and tests.
+    """List the clips; the official lists assign the validation and test clips.
 
-    Long background noises (`_background_noise_`) are left out.
+    The group of a clip is its speaker. Long background noises (`_background_noise_`) are left out.
 
     Raises:
         DatasetError: if a list or all sound is missing, or a file has another name.

@@ -1,4 +1,4 @@
-"""Two sides of a data set that share no recording, location or speaker."""
+"""Splits of a data set into two sides that share no recording, location or speaker."""
 
 from __future__ import annotations
 
@@ -14,15 +14,15 @@ _FEW_GROUPS = 10
 
 
 def folds(dataset: Dataset, count: int = 5, seed: int = 0) -> list[tuple[Dataset, Dataset]]:
-    """What to train and what to test on, each clip being tested on once.
+    """Return pairs of sides to train and to test on, so that each clip is tested on once.
 
-    The data set's own folds where it has them; each group alone where there are at most ten, as of
-    speakers; else `count` sets of whole groups.
+    The data set's own folds are used if it has them; each group alone if there are at most ten,
+    such as speakers; otherwise `count` sets of whole groups.
 
     Args:
-        dataset: of at least two folds or groups.
-        count: of sets of groups, at least 2.
-        seed: deals the groups out.
+        dataset: Data set with at least two folds or groups.
+        count: Number of sets of groups, at least 2.
+        seed: Seed that deals out the groups.
 
     Returns:
         (training, test) pairs.
@@ -43,7 +43,7 @@ def folds(dataset: Dataset, count: int = 5, seed: int = 0) -> list[tuple[Dataset
         sides = {clip: dealt[clip.group] for clip in dataset.clips}
     names = sorted(set(sides.values()), key=str)
     if len(names) < 2:
-        raise InvalidInputError(f"{dataset.name} has one group only, which cannot be split")
+        raise InvalidInputError(f"{dataset.name} has only one group, which cannot be split")
     return [
         _sides(dataset, {clip for clip in dataset.clips if sides[clip] == name}) for name in names
     ]
@@ -59,9 +59,9 @@ def split(
     is never taken.
 
     Args:
-        dataset: of any number of classes.
-        fraction: of each class to hold out, above 0 and below 1.
-        generator: chooses the groups.
+        dataset: Data set with any number of classes.
+        fraction: Fraction of each class to hold out, above 0 and below 1.
+        generator: Source of randomness that chooses the groups.
 
     Returns:
         The training and the held-out side, each in the order of the clips.
@@ -98,7 +98,7 @@ def split(
 
 
 def _sides(dataset: Dataset, held_out: set[Clip]) -> tuple[Dataset, Dataset]:
-    """All but some clips, and these."""
+    """Return the clips that are not held out, and those that are."""
     return (
         dataset.where(lambda clip: clip not in held_out),
         dataset.where(lambda clip: clip in held_out),
@@ -106,7 +106,7 @@ def _sides(dataset: Dataset, held_out: set[Clip]) -> tuple[Dataset, Dataset]:
 
 
 def _classes_by_group(dataset: Dataset) -> dict[str, Counter[str]]:
-    """How many clips of each class a group has."""
+    """Count the clips of each class in each group."""
     classes: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for clip in dataset.clips:
         classes[clip.group][clip.label or ""] += 1
@@ -114,7 +114,7 @@ def _classes_by_group(dataset: Dataset) -> dict[str, Counter[str]]:
 
 
 def _deal(dataset: Dataset, count: int, seed: int) -> dict[str, int]:
-    """Each group to the set that has the fewest clips of its classes so far, large ones first."""
+    """Deal each group to the set with the fewest clips of its classes so far, large ones first."""
     groups = _classes_by_group(dataset)
     order = [sorted(groups)[i] for i in np.random.default_rng(seed).permutation(len(groups))]
     order.sort(key=lambda group: -groups[group].total())

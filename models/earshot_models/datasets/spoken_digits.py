@@ -10,13 +10,15 @@ from earshot_models.datasets.dataset import Clip, Dataset, name_parts, sound_fil
 LAYOUT = "DIGIT_SPEAKER_TAKE.wav, in the folder or in recordings/"
 
 NAME = re.compile(r"([0-9])_([A-Za-z]+)_(\d+)")
-"""Of a file, without its suffix."""
+"""Pattern of the name of a file, without its suffix."""
 
 _TEST_TAKES = 5
 
 
 def load(folder: Path) -> Dataset:
-    """The group of a clip is its speaker; takes 0 to 4 are the official test set.
+    """List the clips; takes 0 to 4 are the official test set.
+
+    The group of a clip is its speaker.
 
     Raises:
         DatasetError: if a file has another name, or there is none.
@@ -30,6 +32,6 @@ def load(folder: Path) -> Dataset:
 
 
 def sound_folder(folder: Path) -> Path:
-    """Where in the data set's folder the sound would lie."""
+    """Return where in the data set's folder the sound would lie."""
     inside = folder / "recordings"
     return inside if inside.is_dir() else folder

@@ -13,9 +13,10 @@ _SPLITS = {"fold1_train.csv": "train", "fold1_evaluate.csv": "test"}
 
 
 def load(folder: Path) -> Dataset:
-    """The group of a clip is its location in its city; city, location and device are kept.
+    """List the clips, with the attributes city, location and device.
 
-    Clips that the official set-up trains on or evaluates with have that `split`.
+    The group of a clip is its location in its city. Clips that the official set-up trains on or
+    evaluates with have that `split`.
 
     Raises:
         DatasetError: if a file, a column or all sound is missing, or a name has another form.
@@ -41,7 +42,7 @@ def load(folder: Path) -> Dataset:
 
 
 def _splits(folder: Path) -> dict[str, str]:
-    """The official set-up, where it was unpacked too."""
+    """Return the official set-up, if it was unpacked too."""
     return {
         row["filename"]: split
         for name, split in _SPLITS.items()

@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,13 +13,14 @@ from numpy.typing import NDArray
 
 from earshot_models.audio import UnreadableFileError, read_mono
 from earshot_models.datasets.dataset import Clip, Dataset
+from earshot_protocol.files import replacement
 from earshot_protocol.spectrum import SAMPLE_RATE
 
 Progress = Callable[[int, int], None]
-"""Called with the files that are done and all of them."""
+"""Callback for progress: the number of files done, and of all files."""
 
 _VERSION = 1
-"""Of what is kept; it is part of the key."""
+"""Cache format version; part of the key."""
 
 
 @dataclass(frozen=True)
@@ -29,10 +28,10 @@ class Waveforms:
     """Clip after clip in one array.
 
     Attributes:
-        samples: float32 (all samples,), mapped from disk where it is cached.
-        ends: int64 (clips,), where each clip ends.
-        unreadable: for each clip what is wrong with its file, empty if nothing is; such a clip has
-            no samples.
+        samples: Samples of all clips, float32 (all samples,), mapped from disk if cached.
+        ends: End of each clip, int64 (clips,), in samples.
+        unreadable: Error in each clip's file, or an empty text; a clip with an error has no
+            samples.
     """
 
     samples: NDArray[np.float32]
@@ -43,15 +42,15 @@ class Waveforms:
         return len(self.ends)
 
     def clip(self, index: int) -> NDArray[np.float32]:
-        """One clip, float32 (samples,)."""
+        """Return one clip, float32 (samples,)."""
         start = int(self.ends[index - 1]) if index else 0
         return self.samples[start : int(self.ends[index])]
 
     def all(self) -> list[NDArray[np.float32]]:
-        """Every clip, in order.
+        """Return every clip, in order.
 
         Raises:
-            UnreadableFileError: some files do not decode; names the first ones.
+            UnreadableFileError: if some files cannot be decoded; the message names the first ones.
         """
         errors = [error for error in self.unreadable if error]
         if errors:
@@ -66,14 +65,14 @@ def waveforms(
     progress: Progress = lambda done, total: None,
     rate: int = SAMPLE_RATE,
 ) -> Waveforms:
-    """Decode all clips, or map what was decoded before.
+    """Decode all clips, or map clips that were decoded before.
 
     Args:
-        dataset: whose clips.
-        cache: folder for decoded sound; nothing is kept if None, or if a file does not decode. The
-            key is made of the rate and each file's path, size and time of change.
-        progress: told after each file.
-        rate: samples per second.
+        dataset: Data set whose clips are decoded.
+        cache: Folder for decoded sound; nothing is kept if it is None, or if a file cannot be
+            decoded. The key is made of the rate and each file's path, size and modification time.
+        progress: Callback after each file.
+        rate: Samples per second.
 
     Raises:
         OSError: if the cache cannot be written.
@@ -113,7 +112,7 @@ def _key(clips: Sequence[Clip], rate: int) -> str:
 
 
 def _open(folder: Path) -> Waveforms | None:
-    """What was kept; None if there is nothing, or nothing whole."""
+    """Return the cached sound; None if there is none, or it is incomplete."""
     try:
         samples = np.load(folder / "samples.npy", mmap_mode="r")
         ends = np.load(folder / "ends.npy")
@@ -125,9 +124,8 @@ def _open(folder: Path) -> Waveforms | None:
 
 
 def _keep(decoded: Waveforms, folder: Path) -> None:
-    """File by file under a name of its own first, so that nothing is ever half-written."""
+    """Write each file under a temporary name first, so that none is ever half-written."""
     folder.mkdir(parents=True, exist_ok=True)
     for name, array in (("samples", decoded.samples), ("ends", decoded.ends)):
-        with tempfile.NamedTemporaryFile(dir=folder, suffix=".new", delete=False) as file:
-            np.save(file, array)
-        os.replace(file.name, folder / f"{name}.npy")
+        with replacement(folder / f"{name}.npy") as draft:
+            np.save(draft, array)

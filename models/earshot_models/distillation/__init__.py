@@ -1,1 +1,1 @@
-"""Learning from a larger encoder that hears the same sound: no label, and nothing to ship of it."""
+"""Learning from a larger encoder that hears the same sound: no label, and nothing of it to ship."""

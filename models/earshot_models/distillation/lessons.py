@@ -1,4 +1,4 @@
-"""What teacher and student hear together: sound of all kinds, faster, slower and mixed."""
+"""Lessons that teacher and student hear together: any sound, faster, slower and mixed."""
 
 from __future__ import annotations
 
@@ -18,24 +18,24 @@ from earshot_protocol.checks import between, share, whole
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 
 CHANCES = ("changed", "coloured", "backwards", "mixed")
-"""Of a `Variation`; at 0 there is none of it."""
+"""Chances in a `Variation`; 0 switches one off."""
 
 
 @dataclass(frozen=True)
 class Variation:
-    """How a few hours of sound become as many lessons as there is time for.
+    """Changes that make a few hours of sound into as many lessons as there is time for.
 
-    A teacher can be asked about anything, so what it says of a mixture is as true as what it says
-    of a recording.
+    A teacher can be asked about anything, so its output for a mixture is as true as for a
+    recording.
 
     Attributes:
-        changed: chance of another speed.
-        octaves: by which pitch and tempo change then, at most.
-        coloured: chance of another colour.
-        slope: decibels per octave by which it changes then, at most.
-        backwards: chance to be heard backwards.
-        mixed: chance of a second sound beside the first.
-        mixed_snr: decibels of the second above the first, least and most.
+        changed: Chance of another speed.
+        octaves: Largest change of pitch and tempo at another speed, in octaves.
+        coloured: Chance of another colour.
+        slope: Largest change of colour, in decibels per octave.
+        backwards: Chance that a sound is heard backwards.
+        mixed: Chance of a second sound beside the first.
+        mixed_snr: Least and greatest level of the second sound over the first, in decibels.
     """
 
     changed: float = 0.75
@@ -60,9 +60,9 @@ class Lessons:
     """A number of seconds; each follows from the seed and its number alone.
 
     Attributes:
-        count: how many there are.
-        rate: samples per second, of all pools.
-        identity: tells these lessons from any others: of other sound, variation or seed.
+        count: Number of lessons.
+        rate: Samples per second of all pools.
+        identity: Digest of the sound, the variation and the seed, which identifies these lessons.
     """
 
     def __init__(
@@ -71,10 +71,10 @@ class Lessons:
         """Find out where the sounds can be heard.
 
         Args:
-            pools: at least one, all of one rate; silent sounds are left out.
-            variation: of the sounds.
-            count: of lessons, at least 2.
-            seed: at least 0.
+            pools: Pools of sounds, at least one, all of one rate; silent sounds are left out.
+            variation: Variation of the sounds.
+            count: Number of lessons, at least 2.
+            seed: Seed of the lessons, at least 0.
 
         Raises:
             InvalidParametersError: if `count` or `seed` is out of range.
@@ -88,7 +88,7 @@ class Lessons:
         self.identity = self._identity(pools)
 
     def spectrum(self, number: int) -> tuple[NDArray[np.complex64], int]:
-        """What is heard in a lesson, and the recording that most of it was cut from.
+        """Return a lesson's spectrum, and the recording that most of it was cut from.
 
         Returns:
             The real Fourier transform of a second of unit root mean square, complex64
@@ -103,13 +103,13 @@ class Lessons:
         return spectrum, recording
 
     def sound(self, number: int) -> NDArray[np.float32]:
-        """The same as samples, float32 (rate,)."""
+        """Return a lesson's samples, float32 (rate,)."""
         from scipy import fft
 
         return np.asarray(fft.irfft(self.spectrum(number)[0], self.rate), dtype=np.float32)
 
     def _one(self, generator: np.random.Generator) -> tuple[NDArray[np.complex64], int]:
-        """A second of one recording; at another speed, of another colour or backwards perhaps."""
+        """Draw a second of one recording, perhaps at another speed, recoloured or backwards."""
         from scipy import fft
 
         pool = self._sound.draw(generator)
@@ -137,10 +137,10 @@ class Lessons:
 
 
 class TaughtBatches:
-    """Batches for a student: a second as a phone hears it, and what the teacher said of it.
+    """Batches for a student: a second as a phone hears it, and the teacher's output for it.
 
-    The student alone hears the room, the pocket and the noise: what it says must not depend on
-    them. Each batch follows from the seed and its number alone, so any can be drawn again.
+    Only the student hears the room, the pocket and the noise: its output must not depend on them.
+    Each batch follows from the seed and its number alone, so any can be drawn again.
     """
 
     def __init__(
@@ -155,12 +155,13 @@ class TaughtBatches:
         """Put lessons and targets together.
 
         Args:
-            lessons: what is heard.
-            targets: float32 (lessons, parts × 128), unit rows.
-            augmentations: of what the student hears; pitch, speed and company are the lessons'.
-            batch: lessons in a batch, at least 2.
-            seed: at least 0.
-            rate: samples per second that the phone hears, at most those of the lessons.
+            lessons: Lessons to hear.
+            targets: Teacher's output for each lesson, unit rows, float32 (lessons, parts × 128).
+            augmentations: Augmentations of the student's sound, except pitch, speed and company,
+                which belong to the lessons.
+            batch: Lessons in a batch, at least 2.
+            seed: Seed of the batches, at least 0.
+            rate: Samples per second that the phone hears, at most those of the lessons.
 
         Raises:
             InvalidParametersError: if `batch`, `seed` or `rate` is out of range.
@@ -180,11 +181,11 @@ class TaughtBatches:
     def batch(
         self, number: int
     ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.int32]]:
-        """Batch `number`: lessons in an order that is another in each pass through all of them.
+        """Return batch `number`: random lessons, each perhaps more than once.
 
         Returns:
             float32 (batch, rate), the targets float32 (batch, parts × 128), and the recording that
-            most of each was cut from, int32 (batch,).
+            most of each lesson was cut from, int32 (batch,).
         """
         generator = np.random.default_rng([self._seed, number])
         chosen = generator.integers(self._lessons.count, size=self._batch)
@@ -198,7 +199,10 @@ class TaughtBatches:
 def _window(
     pool: Audible, octaves: float, generator: np.random.Generator
 ) -> tuple[int, NDArray[np.float32]]:
-    """Which sound, and a window of it that becomes a second when it is heard faster or slower."""
+    """Return the index of a sound, and a window of it.
+
+    The window becomes a second when it is heard faster or slower.
+    """
     length = augment.resampled(pool.rate, octaves)
     index = int(generator.integers(len(pool.sounds)))
     start = int(generator.choice(pool.starts[index]))
@@ -206,7 +210,7 @@ def _window(
 
 
 def _unit(spectrum: NDArray[np.complex64]) -> NDArray[np.complex64]:
-    """The spectrum of a real sound of an even number of samples, at unit root mean square."""
+    """Scale the spectrum of a real sound of an even number of samples to unit root mean square."""
     samples = 2 * (len(spectrum) - 1)
     power = 2 * float(np.sum(np.square(np.abs(spectrum)), dtype=np.float64)) / samples**2
     return np.asarray(spectrum / np.float32(max(np.sqrt(power), 1e-6)), dtype=np.complex64)

@@ -1,10 +1,9 @@
-"""What a teacher says of every lesson, asked once and kept on disk."""
+"""A teacher's output for every lesson, asked for once and kept on disk."""
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
 import tempfile
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -18,27 +17,28 @@ from earshot_models.distillation.teacher import Teacher, TeacherError
 from earshot_protocol.checks import between, whole
 from earshot_protocol.encoder_file import DIMENSIONS
 from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.files import replace_file
 
 Progress = Callable[[int, int], None]
-"""Called with the lessons that are done and all of them."""
+"""Callback for progress: the number of lessons done, and of all lessons."""
 
 _VERSION = 1
-"""Of what is kept; it is part of the key."""
+"""Cache format version; part of the key."""
 
 _BLOCK = 1000
 """Lessons between two writes."""
 
 _LEVELS = 0.02, 0.2
-"""Root mean squares at which a teacher hears: it should not make much of loudness."""
+"""Range of root mean squares at which a teacher hears: it should not make much of loudness."""
 
 _SAID, _ABOUT = "said.npy", "about.json"
 
 _PRINCIPAL = 20_000
-"""Lessons that the principal components of what a teacher says are found from."""
+"""Lessons from which the principal components of a teacher's output are found."""
 
 
 class TargetsError(InvalidInputError):
-    """Kept targets that are damaged, or not of these lessons and this teacher."""
+    """Cached targets that are damaged, or not of these lessons and this teacher."""
 
 
 def ask(
@@ -47,22 +47,22 @@ def ask(
     cache: Path | None = None,
     progress: Progress = lambda done, total: None,
 ) -> NDArray[np.float16]:
-    """The teacher's embeddings of all lessons, or what was kept of them; goes on where it stopped.
+    """Return the teacher's embeddings of all lessons, asking only for those that are not cached.
 
     Args:
-        lessons: at the teacher's rate.
-        teacher: to ask.
-        cache: folder for what it says, in a folder of its own for each teacher and set of lessons;
-            nothing is kept if None.
-        progress: told after each block.
+        lessons: Lessons at the teacher's rate.
+        teacher: Teacher to ask.
+        cache: Folder for its output, in a folder for each teacher and set of lessons; nothing is
+            kept if None.
+        progress: Callback after each block.
 
     Returns:
-        float16 (lessons, all the teacher's lengths), mapped from disk where it is kept.
+        float16 (lessons, all the teacher's lengths), mapped from disk if cached.
 
     Raises:
-        TeacherError: the lessons are of another rate, or it says what is no number.
-        TargetsError: what was kept is damaged, or of something else.
-        OSError: the cache cannot be written.
+        TeacherError: if the lessons are of another rate, or the teacher's output is not finite.
+        TargetsError: if the cached output is damaged, or of something else.
+        OSError: if the cache cannot be written.
     """
     if lessons.rate != teacher.rate:
         raise TeacherError(
@@ -100,31 +100,31 @@ def principal(
     dimensions: int = DIMENSIONS,
     power: float = 0.25,
 ) -> NDArray[np.float32]:
-    """What a student of fewer numbers should say: the teacher's leading principal coordinates.
+    """Return a smaller student's targets: the teacher's leading principal coordinates.
 
-    Of each part that was read of the teacher: each row at unit length, rotated, each coordinate
-    divided by its eigenvalue to the `power` (so that the first ones do not say it all), and at unit
-    length again.
+    Each part read from the teacher is treated by itself: rows are brought to unit length and
+    rotated, each coordinate is divided by its eigenvalue to the `power` (so that the first ones do
+    not dominate), and rows are brought to unit length again.
 
     Args:
-        said: (lessons, all lengths), more lessons than `dimensions`.
-        lengths: of the parts.
-        dimensions: to keep of each, at most its length.
-        power: 0 keeps the variances, 0.5 makes them alike.
+        said: Teacher's output, (lessons, all lengths), for more lessons than `dimensions`.
+        lengths: Lengths of the parts.
+        dimensions: Dimensions to keep of each part, at most its length.
+        power: Exponent of the eigenvalues: 0 keeps the variances, 0.5 makes them alike.
 
     Returns:
         float32 (lessons, parts × dimensions), unit rows of parts of one length.
 
     Raises:
-        InvalidInputError: there are too few lessons.
-        InvalidParametersError: a parameter is out of range.
+        InvalidInputError: if there are too few lessons.
+        InvalidParametersError: if a parameter is out of range.
     """
     whole("dimensions", dimensions, 1, min(lengths))
     between("power", power, 0, 0.5)
     if len(said) <= dimensions:
         raise InvalidInputError(
-            f"{len(said)} lessons are too few to find {dimensions} principal components: there "
-            f"must be {dimensions + 1}"
+            f"{len(said)} lessons are too few to find {dimensions} principal components: at least "
+            f"{dimensions + 1} are needed"
         )
     ends = np.cumsum(lengths)
     parts = [
@@ -135,7 +135,7 @@ def principal(
 
 
 def _principal(said: NDArray[np.floating], dimensions: int, power: float) -> NDArray[np.float32]:
-    """Of one part."""
+    """Return the leading principal coordinates of one part."""
     some = _unit(said[:: max(1, len(said) // _PRINCIPAL)]).astype(np.float64)
     mean = some.mean(axis=0).astype(np.float32)
     variances, rotation = np.linalg.eigh(np.cov(some, rowvar=False))
@@ -158,13 +158,13 @@ def _ask_from(
         sounds = np.stack([_heard(lessons, number, teacher) for number in range(first, last)])
         rows = teacher.embed(sounds)
         if not np.isfinite(rows).all():
-            raise TeacherError("the teacher says numbers that are not finite")
+            raise TeacherError("the teacher's output is not finite")
         said[first:last] = rows
         told(last)
 
 
 def _heard(lessons: Lessons, number: int, teacher: Teacher) -> NDArray[np.float32]:
-    """The middle of a lesson, as loud as a teacher is used to."""
+    """Return the middle of a lesson, as loud as a teacher is used to."""
     generator = np.random.default_rng([_VERSION, number])
     level = np.exp(generator.uniform(*np.log(_LEVELS)))
     before = (lessons.rate - teacher.window) // 2
@@ -175,7 +175,7 @@ def _heard(lessons: Lessons, number: int, teacher: Teacher) -> NDArray[np.float3
 def _open(
     folder: Path, about: dict[str, object], shape: tuple[int, int]
 ) -> tuple[np.memmap[Any, np.dtype[np.float16]], int]:
-    """What was kept, and how many lessons of it are done; room for it if there is nothing."""
+    """Open the cached output and return the number of lessons done; make it if there is none."""
     if not (folder / _ABOUT).exists():
         folder.mkdir(parents=True, exist_ok=True)
         said = np.lib.format.open_memmap(folder / _SAID, "w+", np.float16, shape)
@@ -187,20 +187,19 @@ def _open(
         done = int(kept.pop("done"))
     except (OSError, ValueError, KeyError, TypeError, AttributeError) as error:
         raise TargetsError(
-            f"what a teacher said, in {folder}, cannot be read ({error}): remove the folder to ask "
+            f"the teacher's output in {folder} cannot be read ({error}): remove the folder to ask "
             "again"
         ) from error
     if kept != about or said.shape != shape or said.dtype != np.float16:
         raise TargetsError(
-            f"{folder} holds what another teacher said, or of other lessons: remove it to ask again"
+            f"{folder} holds the output of another teacher, or for other lessons: remove it to ask "
+            "again"
         )
     return said, min(max(done, 0), shape[0])
 
 
 def _write(folder: Path, about: dict[str, object]) -> None:
-    new = folder / f"{_ABOUT}.new"
-    new.write_text(json.dumps(about, indent=1))
-    os.replace(new, folder / _ABOUT)
+    replace_file(folder / _ABOUT, json.dumps(about, indent=1))
 
 
 def _unit(rows: NDArray[np.floating]) -> NDArray[np.float32]:

@@ -14,18 +14,19 @@ from numpy.typing import NDArray
 
 from earshot_protocol.checks import whole
 from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.overriding import override
 from earshot_protocol.spectrum import RATES, SAMPLE_RATE
 
 RATE = 16_000
-"""Samples per second that most public encoders hear; no model file says which."""
+"""Samples per second that most public encoders hear; model files do not give the rate."""
 
 _LEAST_DIMENSIONS = 128
-"""The student has so many."""
+"""Dimensions of the student."""
 
 _LITE_RT, _KERAS = ".tflite", ".keras"
 
 _EMBEDDING = ("embedding", "global_average_pooling", "global_max_pooling")
-"""Parts of the names of layers that give an embedding."""
+"""Parts of the names of layers whose output is an embedding."""
 
 _MOST_LISTED = 6
 
@@ -33,18 +34,18 @@ _Tensor = TypeVar("_Tensor")
 
 
 class TeacherError(InvalidInputError):
-    """A file that cannot teach: of another format, rate or shape; says what would be accepted."""
+    """A file that cannot teach: of another format, rate or shape; the message says what can."""
 
 
 class Teacher(Protocol):
     """An encoder to learn from.
 
     Attributes:
-        rate: samples per second that it hears.
-        window: samples that it hears at once, half a second to a second.
-        lengths: of what is read of it, one or more, each at least 128.
-        identity: tells what it says from what any other does.
-        name: of its file.
+        rate: Samples per second that it hears.
+        window: Samples that it hears at once, half a second to a second.
+        lengths: Lengths of the parts that are read from it, one or more, each at least 128.
+        identity: Digest that identifies its output.
+        name: Name of its file, without the suffix.
     """
 
     rate: int
@@ -54,25 +55,26 @@ class Teacher(Protocol):
     name: str
 
     def embed(self, samples: NDArray[np.float32]) -> NDArray[np.float32]:
-        """Float32 (batch, window) in [-1, 1] → float32 (batch, all lengths), one after another."""
+        """Embed float32 (batch, window) in [-1, 1]: float32 (batch, all lengths), part by part."""
 
 
 def open_teacher(path: Path, rate: int = RATE, tensors: Sequence[str] = ()) -> Teacher:
     """Open a LiteRT (`.tflite`) or Keras (`.keras`) file.
 
-    A tensor of shape (1, numbers) is read as it is. Of one of shape (1, time, frequency, channels),
-    which lies deeper, each number's largest over time is read: what was heard counts, and at which
-    pitch, but not when.
+    A tensor of shape (1, numbers) is read unchanged. From one of shape
+    (1, time, frequency, channels), which lies deeper, the maximum of each number over time is read:
+    it matters which sound was heard, and at which pitch, but not when.
 
     Args:
-        path: of a model that takes one window of samples, (window,) or (batch, window).
-        rate: samples per second that it hears.
-        tensors: which of its tensors to learn: a LiteRT tensor's index or name, a Keras layer's
-            name. By default the embedding whose name says so, if there is but one.
+        path: File of a model that takes one window of samples, (window,) or (batch, window).
+        rate: Samples per second that the model hears.
+        tensors: Tensors to learn from: a LiteRT tensor's index or name, or a Keras layer's name. By
+            default the tensor whose name marks it as the embedding, if there is only one.
 
     Raises:
-        TeacherError: no such file, another format, or a model of another shape.
-        InvalidParametersError: a rate below the phones', or beyond any sound's.
+        TeacherError: if there is no such file, or it has another format or a model of another
+            shape.
+        InvalidParametersError: if the rate is below the phones', or beyond any sound's.
     """
     whole("the teacher's rate", rate, SAMPLE_RATE, RATES[1])
     if path.suffix not in (_LITE_RT, _KERAS):
@@ -98,21 +100,21 @@ class _Readable(Generic[_Tensor]):
 
     @classmethod
     def of(cls, tensor: _Tensor, shape: Sequence[int | None]) -> _Readable[_Tensor] | None:
-        """What there is to read of a tensor without its batch; None for one of another shape."""
+        """Return the readable form of a tensor without its batch; None for one of another shape."""
         if None in shape or len(shape) not in (1, 3):
             return None
         return cls(tensor, int(np.prod([size or 0 for size in shape[-2:]])), len(shape) == 3)
 
 
-class LiteRtTeacher:
-    """A LiteRT model of which any tensor can be read, one window at a time."""
+class LiteRtTeacher(Teacher):
+    """A LiteRT model from which any tensor can be read, one window at a time."""
 
     def __init__(self, path: Path, data: bytes, rate: int, tensors: Sequence[str]) -> None:
         from ai_edge_litert.interpreter import Interpreter, OpResolverType
 
         try:
             with warnings.catch_warnings():
-                # It warns of the memory that all tensors need: for a teacher that is little.
+                # LiteRT warns about the memory for all tensors, which is little for a teacher.
                 warnings.simplefilter("ignore", UserWarning)
                 # Delegates are faster, and leave garbage in tensors that only they need.
                 self._interpreter: Any = Interpreter(
@@ -123,7 +125,7 @@ class LiteRtTeacher:
                 )
             self._interpreter.allocate_tensors()
         except (ValueError, RuntimeError) as error:
-            raise TeacherError(f"{path} is no model that LiteRT runs: {error}") from error
+            raise TeacherError(f"{path} is not a model that LiteRT runs: {error}") from error
         inputs = self._interpreter.get_input_details()
         shape = tuple(map(int, inputs[0]["shape"]))
         if len(inputs) != 1 or inputs[0]["dtype"] is not np.float32:
@@ -140,8 +142,8 @@ class LiteRtTeacher:
         except (ValueError, RuntimeError) as error:
             raise TeacherError(f"LiteRT cannot run {path}: {error}") from error
 
+    @override
     def embed(self, samples: NDArray[np.float32]) -> NDArray[np.float32]:
-        """See `Teacher.embed`."""
         rows = np.empty((len(samples), sum(self.lengths)), dtype=np.float32)
         for row, window in zip(rows, samples, strict=True):
             self._interpreter.set_tensor(self._input, window.reshape(self._shape))
@@ -157,7 +159,7 @@ class LiteRtTeacher:
         return rows
 
     def _readable(self) -> dict[str, _Readable[int]]:
-        """Every tensor that can be learned, by index and name."""
+        """Return every tensor that can be learned, by index and name."""
         found = {}
         for tensor in self._interpreter.get_tensor_details():
             index, shape = tensor["index"], [int(size) for size in tensor["shape"]]
@@ -168,8 +170,8 @@ class LiteRtTeacher:
         return found
 
 
-class KerasTeacher:
-    """A Keras model of which any layer's output can be read."""
+class KerasTeacher(Teacher):
+    """A Keras model from which any layer's output can be read."""
 
     def __init__(self, path: Path, data: bytes, rate: int, tensors: Sequence[str]) -> None:
         import keras
@@ -177,7 +179,7 @@ class KerasTeacher:
         try:
             model = keras.models.load_model(path, compile=False, safe_mode=True)
         except (ValueError, OSError, TypeError, KeyError) as error:
-            raise TeacherError(f"{path} is no model that Keras opens: {error}") from error
+            raise TeacherError(f"{path} is not a model that Keras opens: {error}") from error
         if len(model.inputs) != 1 or len(model.input_shape) != 2:
             raise TeacherError(f"{path} must take one tensor (batch, samples)")
         self.window = _window(path, model.input_shape, rate)
@@ -200,21 +202,21 @@ class KerasTeacher:
         self.identity = _identity(data, rate, [each.tensor.name for each in read])
         self.name = path.stem
 
+    @override
     def embed(self, samples: NDArray[np.float32]) -> NDArray[np.float32]:
-        """See `Teacher.embed`."""
         from earshot_models.batches import in_batches
 
         return in_batches(lambda rows: self._model(rows, training=False), samples)
 
 
 def _window(path: Path, shape: tuple[int | None, ...], rate: int) -> int:
-    """The samples of a window, from the shape of a model's input."""
+    """Return the samples of a window, from the shape of a model's input."""
     samples = [size for size in shape if size not in (1, None)]
     if len(samples) != 1 or not rate // 2 <= (samples[0] or 0) <= rate:
         raise TeacherError(
             f"{path} takes a tensor of shape {shape}: a teacher takes one window of samples, half "
             f"a second to a second, which at its {rate} samples per second are {rate // 2} to "
-            f"{rate}"
+            f"{rate} samples"
         )
     return int(samples[0] or 0)
 
@@ -222,7 +224,7 @@ def _window(path: Path, shape: tuple[int | None, ...], rate: int) -> int:
 def _chosen(
     path: Path, tensors: Mapping[str, _Readable[_Tensor]], wanted: Sequence[str]
 ) -> list[_Readable[_Tensor]]:
-    """The tensors that are wanted, by index or name; the embedding if none is named."""
+    """Return the wanted tensors, by index or name; the embedding if none is named."""
     listed = {name: each for name, each in tensors.items() if each.length >= _LEAST_DIMENSIONS}
     if wanted:
         return [_named(path, listed, name) for name in wanted]
@@ -233,7 +235,7 @@ def _chosen(
     ]
     if len(found) != 1:
         raise TeacherError(
-            f"{path}: name the tensor that is its embedding, of {_LEAST_DIMENSIONS} numbers or "
+            f"{path}: name the tensor that holds its embedding, {_LEAST_DIMENSIONS} numbers or "
             f"more; {_last(listed)}"
         )
     return found

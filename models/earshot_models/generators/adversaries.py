@@ -1,4 +1,4 @@
-"""Generator and critic (Goodfellow et al. 2014): what the systems without an encoder share.
+"""Generator and critic (Goodfellow et al. 2014), which the systems without an encoder share.
 
 The generator is the autoencoder's decoder, the critic has the encoder's trunk, and both learn as in
 an autoencoder, so that systems differ in how they learn and in nothing else.
@@ -20,18 +20,18 @@ from earshot_models.generators.start import Start, begun
 from earshot_models.generators.steps import averaged
 
 _MOMENTUM = 0.5
-"""Adam's first; games are steadier with little of it (Radford et al. 2016)."""
+"""Adam's first momentum; games are steadier with little of it (Radford et al. 2016)."""
 
 
 class Networks(NamedTuple):
-    """What learns."""
+    """Networks that learn."""
 
     decoder: Decoder
     critic: SampleCritic
 
 
 class State(NamedTuple):
-    """Between two steps: networks, their optimizers, and the decoder's average."""
+    """State between two steps: networks, their optimizers, and the decoder's average."""
 
     decoder: Decoder
     critic: SampleCritic
@@ -41,11 +41,11 @@ class State(NamedTuple):
 
 
 class Draws(NamedTuple):
-    """What a critic's losses on one clip and one sample are random by.
+    """Random draws for a critic's losses on one clip and one sample.
 
     Attributes:
-        latent: of the sample, (latent,).
-        on_clip, on_sample: noise that they are shown with, (frames, bands).
+        latent: Latent vector of the sample, (latent,).
+        on_clip, on_sample: Noise added to the clip and to the sample, (frames, bands).
     """
 
     latent: Any
@@ -59,10 +59,10 @@ def started(
     generator: np.random.Generator,
     start: Start[Networks] | None = None,
 ) -> State:
-    """Before the first step.
+    """Return the state before the first step.
 
     Raises:
-        InvalidParametersError: a start that will not do, see `start.begun`.
+        InvalidParametersError: if the start does not fit, see `start.begun`.
     """
     fresh = Networks(
         initialized(functools.partial(Decoder, shape, settings), generator),
@@ -75,31 +75,31 @@ def started(
 
 @functools.partial(jax.jit, static_argnames=("settings",))
 def _memories(decoder: Decoder, critic: SampleCritic, settings: Settings) -> tuple[Any, Any]:
-    """Of optimizers; one program for all trainings, as attacks train many."""
+    """Return the state of both optimizers; one program for all trainings, as attacks train many."""
     return decoder_optimizer(settings).init(decoder), critic_optimizer(settings).init(critic)
 
 
 def decoder_optimizer(settings: Settings) -> Any:
-    """Adam."""
+    """Return Adam at the generator's rate."""
     return optax.adam(settings.rate, b1=_MOMENTUM)
 
 
 def critic_optimizer(settings: Settings) -> Any:
-    """Adam, at the critics' rate."""
+    """Return Adam at the critics' rate."""
     return optax.adam(settings.critic_rate, b1=_MOMENTUM)
 
 
 def draws(
     generator: np.random.Generator, count: int, shape: Shape, settings: Settings, left: float
 ) -> Draws:
-    """For so many clips and samples, along the first axis.
+    """Draw for `count` clips and samples, along the first axis.
 
     Args:
-        generator: of the draws.
-        count: how many.
-        shape: of a clip.
-        settings: of the training.
-        left: of the training, from 1 down to 0.
+        generator: Source of the draws.
+        count: Number of clips, and of samples.
+        shape: Frames and bands of a clip.
+        settings: Settings of the training.
+        left: Share of the training that is left, from 1 down to 0.
     """
     deviation = np.float32(settings.jitter * left)
     noise = [deviation * smooth(generator, count, shape) for _ in range(2)]
@@ -107,12 +107,12 @@ def draws(
 
 
 def smooth(generator: np.random.Generator, count: int, shape: Shape) -> Any:
-    """Random fields of few waves, of deviation 1 on average over a clip: (count, *shape).
+    """Draw random fields of few waves, of deviation 1 on average over a clip: (count, *shape).
 
-    Noise on what critics are shown steadies games (Sønderby et al. 2017), and where teachers vote
-    it is what a student learns most from: samples alone say nothing of directions in which no
-    sample lies. White noise has a direction for each of a thousand numbers, and votes are few;
-    clips differ in slow waves.
+    Noise on the critics' input steadies games (Sønderby et al. 2017), and where teachers vote it is
+    what a student learns most from: samples alone say nothing about directions in which no sample
+    lies. White noise has a direction for each of a thousand numbers, and votes are few; clips
+    differ in slow waves.
     """
     frames, bands = (_cosines(side) for side in shape)
     waves = generator.standard_normal((count, len(frames), len(bands)), np.float32)
@@ -122,29 +122,29 @@ def smooth(generator: np.random.Generator, count: int, shape: Shape) -> Any:
 
 @functools.lru_cache(maxsize=16)
 def _cosines(side: int) -> Any:
-    """The slowest orthonormal cosines of a side, (waves, side): a quarter of all."""
+    """Return the slowest orthonormal cosines of a side, (waves, side): a quarter of all."""
     waves = np.arange(-(-side // 4))[:, None]
     rows = np.cos(np.pi * waves * (np.arange(side) + 0.5) / side)
     return (rows / np.linalg.norm(rows, axis=1, keepdims=True)).astype(np.float32)
 
 
 def latents(generator: np.random.Generator, count: int, settings: Settings) -> Any:
-    """(count, latent)."""
+    """Draw latent vectors, (count, latent)."""
     return generator.standard_normal((count, settings.latent), np.float32)
 
 
 def critic_loss(
     critic: SampleCritic, clip: jax.Array, own: Draws, decoder: Decoder, settings: Settings
 ) -> jax.Array:
-    """Binary cross-entropy of a critic on one clip and one sample, a scalar.
+    """Return the binary cross-entropy of a critic on one clip and one sample, a scalar.
 
     Args:
-        critic: what moves.
-        clip: (frames, bands), real.
-        own: draws.
-        decoder: makes the sample.
-        settings: of the training; real clips are real with 1 less its `smoothing` (Salimans et al.
-            2016).
+        critic: Critic that learns.
+        clip: Real clip, (frames, bands).
+        own: Random draws for this clip and sample.
+        decoder: Decoder that makes the sample.
+        settings: Settings of the training; the target for real clips is 1 less its `smoothing`
+            (Salimans et al. 2016).
     """
     return real_loss(critic, clip + own.on_clip, settings) + jax.nn.softplus(
         critic(decoder(own.latent) + own.on_sample)
@@ -152,7 +152,7 @@ def critic_loss(
 
 
 def real_loss(critic: SampleCritic, shown: jax.Array, settings: Settings) -> jax.Array:
-    """Binary cross-entropy on what is real, a scalar."""
+    """Return the binary cross-entropy of a critic on a real clip, a scalar."""
     word = critic(shown)
     smoothing = settings.smoothing
     return (1 - smoothing) * jax.nn.softplus(-word) + smoothing * jax.nn.softplus(word)
@@ -160,14 +160,14 @@ def real_loss(critic: SampleCritic, shown: jax.Array, settings: Settings) -> jax
 
 @functools.partial(jax.jit, static_argnames=("settings",))
 def critic_moved(state: State, gradients: Any, settings: Settings) -> State:
-    """The state after a step of the critic along gradients."""
+    """Return the state after a step of the critic along gradients."""
     updates, memory = critic_optimizer(settings).update(gradients, state.critic_memory)
     return state._replace(critic=optax.apply_updates(state.critic, updates), critic_memory=memory)
 
 
 @functools.partial(jax.jit, static_argnames=("settings",))
 def decoder_moved(state: State, own: Draws, settings: Settings) -> State:
-    """The state after a step in which the generator learns to please the critic."""
+    """Return the state after a step in which the generator learns to please the critic."""
 
     def loss(decoder: Decoder) -> jax.Array:
         shown = jax.vmap(decoder)(own.latent) + own.on_sample

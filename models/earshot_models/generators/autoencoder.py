@@ -1,11 +1,12 @@
 """Adversarial autoencoders (Makhzani et al. 2015), the generator of Yang et al. (Interspeech 2021).
 
 An encoder draws a latent vector for a clip, a decoder makes the clip again from it, and a critic
-learns to tell encoded vectors from draws of N(0, I), which the encoder learns to prevent. Then what
-the decoder makes from draws of N(0, I) are samples.
+learns to tell encoded vectors from draws of N(0, I), which the encoder learns to prevent. After
+that, the decoder makes samples from draws of N(0, I).
 
-Nothing here is private: the decoder has fitted every clip. Yang et al. (section 3.2) train it so on
-the sensitive recordings, whatever the budget of their labels; `private_autoencoder` does not.
+Nothing here is private: the decoder has fitted every clip. Yang et al. (section 3.2) train it in
+this way on the sensitive recordings, whatever the budget of their labels; `private_autoencoder`
+does not.
 """
 
 from __future__ import annotations
@@ -39,7 +40,7 @@ from earshot_models.generators.steps import averaged, taken
 
 
 class Networks(NamedTuple):
-    """What an adversarial autoencoder is made of."""
+    """Networks of an adversarial autoencoder."""
 
     encoder: Encoder
     decoder: Decoder
@@ -47,7 +48,7 @@ class Networks(NamedTuple):
 
 
 class State(NamedTuple):
-    """Of a training between two steps: networks, their optimizer, and the decoder's average."""
+    """State between two steps: networks, their optimizer, and the decoder's average."""
 
     networks: Networks
     optimizer: Any
@@ -55,7 +56,7 @@ class State(NamedTuple):
 
 
 class Draws(NamedTuple):
-    """What one clip's losses are random by, each (latent,)."""
+    """Random draws for one clip's losses, each (latent,)."""
 
     encoding: Any
     losing: Any
@@ -71,21 +72,21 @@ def train_autoencoder(
     progress: Progress | None = None,
     checkpoint: Path | None = None,
 ) -> Generator:
-    """A generator from clips that need no protection, or that get none.
+    """Train a generator on clips that need no protection, or that get none.
 
     Args:
-        clips: (clips, frames, bands) in [−1, 1].
-        settings: of networks and training.
-        origin: `PUBLIC` if everybody may hear the clips, else `NOT_PRIVATE`.
-        seed: of all randomness.
-        progress: told how many steps are done.
-        checkpoint: file that a killed training goes on from; it is gone afterwards.
+        clips: Clips, (clips, frames, bands) in [−1, 1].
+        settings: Settings of networks and training.
+        origin: `PUBLIC` if everybody may hear the clips, otherwise `NOT_PRIVATE`.
+        seed: Seed for all randomness.
+        progress: Callback for the number of steps done.
+        checkpoint: File from which a killed training continues; it is removed afterwards.
 
     Raises:
-        InvalidInputError: clips that are none, see `clips.checked_clips`; a checkpoint of another
-            training or a damaged one.
-        DivergedError: weights became infinite.
-        InvalidParametersError: an origin that claims privacy.
+        InvalidInputError: if clips are invalid, see `clips.checked_clips`, or a checkpoint is
+            damaged or of another training.
+        DivergedError: if weights became infinite.
+        InvalidParametersError: if the origin claims privacy.
     """
     return start_autoencoder(
         clips, settings, origin, seed, progress=progress, checkpoint=checkpoint
@@ -101,7 +102,7 @@ def start_autoencoder(
     progress: Progress | None = None,
     checkpoint: Path | None = None,
 ) -> Start[Networks]:
-    """The same training for all its networks: a private one may start with them if it is public.
+    """Train all networks of a generator; a private training may start with them if they are public.
 
     Arguments and errors are those of `train_autoencoder`.
     """
@@ -135,10 +136,10 @@ def started(
     generator: np.random.Generator,
     start: Start[Networks] | None = None,
 ) -> State:
-    """Before the first step.
+    """Return the state before the first step.
 
     Raises:
-        InvalidParametersError: a start that will not do, see `start.begun`.
+        InvalidParametersError: if the start does not fit, see `start.begun`.
     """
     fresh = Networks(
         initialized(functools.partial(Encoder, shape, settings), generator),
@@ -151,7 +152,7 @@ def started(
 
 
 def optimizer(settings: Settings) -> Any:
-    """Adam for all networks, the critic at its own rate."""
+    """Return Adam for all networks, with the critic at its own rate."""
     kinds: Any = Networks
     return optax.partition(
         {
@@ -163,7 +164,7 @@ def optimizer(settings: Settings) -> Any:
 
 
 def draws(generator: np.random.Generator, count: int, settings: Settings) -> Draws:
-    """For so many clips, along the first axis."""
+    """Draw for `count` clips, along the first axis."""
     size = (count, settings.latent)
     return Draws(
         generator.standard_normal(size, np.float32),
@@ -173,17 +174,17 @@ def draws(generator: np.random.Generator, count: int, settings: Settings) -> Dra
 
 
 def loss(networks: Networks, clip: jax.Array, own: Draws, settings: Settings) -> jax.Array:
-    """What one clip's gradient makes smaller, a scalar.
+    """Return the loss of one clip, a scalar.
 
-    The sum of three losses, none of which moves another's networks: squared errors of the
+    It is the sum of three losses, none of which moves another's networks: squared errors of the
     reconstruction, which move encoder and decoder; the encoder's, that the critic takes its vector
     for a draw of N(0, I); and the critic's binary cross-entropy on the vector and on a fresh draw.
 
     Args:
-        networks: all of them.
-        clip: (frames, bands).
-        own: this clip's draws in this step.
-        settings: of the training.
+        networks: All networks.
+        clip: Clip, (frames, bands).
+        own: Random draws for this clip in this step.
+        settings: Settings of the training.
     """
     latent = networks.encoder(clip, own.encoding)
     made = networks.decoder(latent, own.losing)
@@ -197,7 +198,7 @@ def loss(networks: Networks, clip: jax.Array, own: Draws, settings: Settings) ->
 
 
 def moved(state: State, gradients: Networks, settings: Settings) -> State:
-    """The state after a step along gradients."""
+    """Return the state after a step along gradients."""
     updates, memory = optimizer(settings).update(gradients, state.optimizer, state.networks)
     networks: Networks = optax.apply_updates(state.networks, updates)
     average = averaged(state.average, networks.decoder, settings.averaging)

@@ -1,7 +1,7 @@
-"""Public clips beside sensitive ones: what each has in a step of a private training.
+"""Public clips beside sensitive ones, and the share of each in a step of a private training.
 
-Public clips need no noise, so their gradients are what they are. They are added after the noise, as
-post-processing: they meet nothing of the sensitive clips but weights that came of noisy sums.
+Public clips need no noise, so their gradients are exact. They are added after the noise, as
+post-processing: they depend on the sensitive clips only through weights that came of noisy sums.
 """
 
 from __future__ import annotations
@@ -24,12 +24,12 @@ class Beside:
     """Mean gradients of a start's clips, and their mixture with others.
 
     Args:
-        start: whose clips and share count; without one, others stay as they are.
-        loss: at module level, see `private_training.Loss`.
-        draws: what a loss is random by, as in `private_training.NoisyGradients`.
-        batch: public clips in a step.
-        settings: handed to the loss.
-        randomness: of batches and draws.
+        start: Start whose clips and share are used; without one, other gradients remain unchanged.
+        loss: Loss at module level, see `private_training.Loss`.
+        draws: Function that makes a loss's random draws, as in `private_training.NoisyGradients`.
+        batch: Public clips in a step.
+        settings: Settings passed to the loss.
+        randomness: Source of batches and draws.
     """
 
     def __init__(
@@ -45,14 +45,14 @@ class Beside:
         self._batch, self._settings, self._randomness = batch, settings, randomness
 
     def mixed(self, number: int, gradients: Any, moving: Any, still: Any, lesson: int = 0) -> Any:
-        """What a step moves along: `share` of the given gradients, the rest of public ones.
+        """Return the gradients of a step: `share` of the given ones, the rest of public ones.
 
         Args:
-            number: of the step.
-            gradients: of sensitive clips, through noise or votes.
-            moving: networks that they are of.
-            still: whatever else the loss looks at.
-            lesson: which of a step's several, each with a batch of its own.
+            number: Number of the step.
+            gradients: Gradients of sensitive clips, through noise or votes.
+            moving: Networks that the gradients belong to.
+            still: Other values that the loss depends on.
+            lesson: Number of the lesson within the step, each of which has a batch of its own.
         """
         if self._start is None:
             return gradients

@@ -1,8 +1,8 @@
-"""A killed training goes on from a file, and redoes what was lost bit by bit.
+"""Checkpoints from which a killed training continues, redoing lost steps bit by bit.
 
-The file has the secret of the training, from which all its noise is drawn, and weights between
-steps. Both are as sensitive as the clips: it is for its owner alone (0600) and is gone when the
-training is done. Noise that is drawn again for other clips would give both away by their
+The file holds the training's secret, from which all its noise is drawn, and weights between steps.
+Both are as sensitive as the clips: the file is readable by its owner alone (0600) and is removed
+when the training is done. The same noise drawn again for other clips would give both away by their
 difference, so another training is refused.
 """
 
@@ -31,16 +31,16 @@ class OtherTrainingError(InvalidInputError):
 
 
 class Checkpoint:
-    """Of one training; without a path, nothing is kept.
+    """Checkpoint of one training; without a path, nothing is kept.
 
     Args:
-        path: of the file; an earlier training goes on if it is there.
-        about: what must not change, plain values by name.
-        seed: of all randomness; None for the operating system's.
+        path: Checkpoint file; if it exists, its training continues.
+        about: Values that must not change, plain and by name.
+        seed: Seed for all randomness; None for the operating system's.
 
     Raises:
-        OtherTrainingError: the file is of another training; the message names what differs.
-        DamagedFileError: it cannot be read.
+        OtherTrainingError: if the file is of another training; the message names what differs.
+        DamagedFileError: if the file cannot be read.
     """
 
     def __init__(self, path: Path | None, about: dict[str, Any], seed: int | None) -> None:
@@ -53,10 +53,10 @@ class Checkpoint:
         self.secret = self._secret() if self._found else secret_of(seed)
 
     def restored(self, start: State) -> tuple[State, int]:
-        """The state to go on from, and how many steps it has behind it.
+        """Return the state to continue from, and the number of steps that led to it.
 
         Args:
-            start: the state before the first step.
+            start: State before the first step.
         """
         if self._found is None or self._path is None:
             return start, 0
@@ -64,14 +64,14 @@ class Checkpoint:
         return jax.tree.map(jax.numpy.asarray, state), int(self._found["done"])
 
     def save(self, state: Any, done: int) -> None:
-        """Keep a state with so many steps behind it."""
+        """Keep a state after `done` steps."""
         if self._path is None:
             return
         header = {"about": self._about, "done": done, "secret": self.secret.hex()}
         leaves_file.write(self._path, header, state, _OWNER_ONLY)
 
     def erase(self) -> None:
-        """Forget weights and secret; what a disk keeps of an erased file is its owner's matter."""
+        """Forget weights and secret; what a disk keeps of an erased file is its owner's concern."""
         if self._path is not None:
             self._path.unlink(missing_ok=True)
 
@@ -79,15 +79,15 @@ class Checkpoint:
         assert self._found is not None  # noqa: S101
         kept = self._found.get("about")
         if not isinstance(kept, dict):
-            raise leaves_file.DamagedFileError(f"{self._path} is no checkpoint")
+            raise leaves_file.DamagedFileError(f"{self._path} is not a checkpoint")
         names = sorted(kept.keys() | self._about.keys())
         other = [name for name in names if kept.get(name) != self._about.get(name)]
         if other:
             name = other[0]
             raise OtherTrainingError(
                 f"{self._path} is of another training: {', '.join(other)} differ ({name} was "
-                f"{kept.get(name)!r} and is {self._about.get(name)!r}); take another file, or "
-                "erase this one and start anew"
+                f"{kept.get(name)!r} and is {self._about.get(name)!r}); choose another file, or "
+                "erase this one and start again"
             )
 
     def _secret(self) -> bytes:
@@ -96,12 +96,12 @@ class Checkpoint:
             secret = bytes.fromhex(self._found["secret"])
             done = self._found["done"]
         except (KeyError, TypeError, ValueError) as error:
-            raise leaves_file.DamagedFileError(f"{self._path} is no checkpoint") from error
+            raise leaves_file.DamagedFileError(f"{self._path} is not a checkpoint") from error
         if len(secret) != KEY_BYTES or not isinstance(done, int):
-            raise leaves_file.DamagedFileError(f"{self._path} is no checkpoint")
+            raise leaves_file.DamagedFileError(f"{self._path} is not a checkpoint")
         return secret
 
 
 def finite(tree: Any) -> bool:
-    """Whether all numbers of a tree are."""
+    """Return whether all numbers of a tree are finite."""
     return all(bool(np.isfinite(leaf).all()) for leaf in jax.tree.leaves(tree))

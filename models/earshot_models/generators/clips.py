@@ -1,4 +1,4 @@
-"""What generators learn from: pictures between −1 and 1, looked at before hours of work."""
+"""Clips that generators learn from: pictures between −1 and 1, checked before hours of work."""
 
 from __future__ import annotations
 
@@ -14,17 +14,15 @@ Clips = NDArray[np.float32]
 
 
 def checked_clips(clips: NDArray[np.floating], least: int = 2) -> Clips:
-    """Clips that a generator can learn from.
+    """Return clips that a generator can learn from, as float32.
 
     Args:
-        clips: (clips, frames, bands) in [−1, 1].
-        least: clips that are needed.
-
-    Returns:
-        The same as float32.
+        clips: Clips, (clips, frames, bands) in [−1, 1].
+        least: Least number of clips.
 
     Raises:
-        InvalidInputError: another shape, too few, no numbers, or numbers beyond −1 and 1.
+        InvalidInputError: if the clips have another shape, are too few, or are not finite numbers
+            from −1 to 1.
     """
     given = np.asarray(clips)
     if given.ndim != 3 or given.dtype.kind != "f":
@@ -38,20 +36,20 @@ def checked_clips(clips: NDArray[np.floating], least: int = 2) -> Clips:
     wrong = np.flatnonzero(~np.isfinite(given).all(axis=(1, 2)))
     if len(wrong):
         raise InvalidInputError(
-            f"{len(wrong)} of {len(given)} clips hold what is no finite number, the first is clip "
-            f"{wrong[0]}"
+            f"{len(wrong)} of {len(given)} clips hold numbers that are not finite; the first is "
+            f"clip {wrong[0]}"
         )
     outside = np.flatnonzero((np.abs(given) > 1).any(axis=(1, 2)))
     if len(outside):
         raise InvalidInputError(
-            f"{len(outside)} of {len(given)} clips reach beyond −1 and 1, the first is clip "
+            f"{len(outside)} of {len(given)} clips reach beyond −1 and 1; the first is clip "
             f"{outside[0]}: scale them, as `spectrogram` does"
         )
     return np.ascontiguousarray(given, dtype=np.float32)
 
 
 def digest(clips: Clips) -> str:
-    """A name for exactly these clips in this order."""
+    """Return a name for exactly these clips in this order."""
     whole = hashlib.sha256(repr(clips.shape).encode())
     whole.update(clips.astype("<f4").tobytes())
     return whole.hexdigest()

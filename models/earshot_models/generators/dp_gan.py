@@ -1,8 +1,8 @@
 """DP-GAN (Xie et al. 2018): a critic that learns from sensitive clips by noisy gradients.
 
-The generator meets the critic alone, so what it learns is post-processing. Xie et al. bound the
-gradient of a clip by bounding the critic's weights; here each gradient is clipped, as in Abadi et
-al. (CCS 2016), which is what the accountant needs.
+The generator learns from the critic alone, so what it learns is post-processing. Xie et al. bound
+the gradient of a clip by bounding the critic's weights; here each gradient is clipped, as in Abadi
+et al. (CCS 2016), which is what the accountant needs.
 """
 
 from __future__ import annotations
@@ -43,9 +43,9 @@ def train_dp_gan(
     progress: Progress | None = None,
     checkpoint: Path | None = None,
 ) -> Generator:
-    """A generator from sensitive clips; the critic takes `training.steps` noisy steps.
+    """Train a generator on sensitive clips; the critic takes `training.steps` noisy steps.
 
-    Arguments, result and errors are those of `private_autoencoder.train_private_autoencoder`; of
+    Arguments, result and errors are those of `private_autoencoder.train_private_autoencoder`. Of
     the settings, `batch` is the generator's, which moves after every `critic_steps` of the critic.
     """
     refuse_unproven(origin)

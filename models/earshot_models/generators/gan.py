@@ -1,4 +1,4 @@
-"""A generative adversarial network without noise: what private ones are held against."""
+"""A generative adversarial network without noise, with which private ones are compared."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ def train_gan(
     progress: Progress | None = None,
     checkpoint: Path | None = None,
 ) -> Generator:
-    """A generator from clips that need no protection, or that get none.
+    """Train a generator on clips that need no protection, or that get none.
 
     Arguments, result and errors are those of `autoencoder.train_autoencoder`.
     """
@@ -51,9 +51,10 @@ def start_gan(
     progress: Progress | None = None,
     checkpoint: Path | None = None,
 ) -> Start[Networks]:
-    """The same training for both networks: a private one may start with them if it is public.
+    """Train both networks of a generator.
 
-    Arguments and errors are those of `train_gan`.
+    A private training may start with them if they are public. Arguments and errors are those of
+    `train_gan`.
     """
     refuse_private(origin)
     given = checked.checked_clips(clips)

@@ -1,4 +1,4 @@
-"""A generator: makes clips that nobody recorded."""
+"""A generator, which makes clips that nobody recorded."""
 
 from __future__ import annotations
 
@@ -15,18 +15,18 @@ from earshot_models.generators.settings import Settings
 from earshot_protocol import checks
 
 _AT_ONCE = 256
-"""Samples in one step, whatever is asked for, so that one program serves all."""
+"""Samples in one step, whatever the count, so that one program serves all."""
 
 
 @dataclass(frozen=True)
 class Generator:
-    """A trained decoder and where it comes from.
+    """A trained decoder and its origin.
 
     Attributes:
-        decoder: latent vector to clip.
-        shape: frames and bands of a clip.
-        settings: of the network and its training.
-        origin: what may be said of its samples.
+        decoder: Network from a latent vector to a clip.
+        shape: Frames and bands of a clip.
+        settings: Settings of the network and its training.
+        origin: Sound that it learned from, and the privacy of its samples.
     """
 
     decoder: Decoder
@@ -35,17 +35,17 @@ class Generator:
     origin: Origin
 
     def samples(self, count: int, seed: int) -> NDArray[np.float32]:
-        """Clips made from latent vectors of N(0, I).
+        """Make clips from latent vectors of N(0, I).
 
         Args:
-            count: how many; the first of them do not depend on it.
-            seed: of the latent vectors, from 0 on.
+            count: Number of clips; the first clips do not depend on it.
+            seed: Seed of the latent vectors, at least 0.
 
         Returns:
             float32 (count, frames, bands) in [−1, 1].
 
         Raises:
-            InvalidParametersError: a count or a seed out of range.
+            InvalidParametersError: if the count or the seed is out of range.
         """
         checks.whole("count", count, 0)
         checks.whole("seed", seed, 0)

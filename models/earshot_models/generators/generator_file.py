@@ -19,15 +19,15 @@ from earshot_models.generators.settings import Network, Settings, checked_shape,
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 
 VERSION = 1
-"""Of the file; a reader knows its own alone."""
+"""Version of the file; a reader accepts only its own."""
 _KIND = "generator"
 
 
 def save(generator: Generator, path: Path) -> None:
-    """Write a generator; it is on the disk as a whole when this returns.
+    """Write a generator; the whole file is on the disk when this returns.
 
     Raises:
-        InvalidInputError: its weights are no finite numbers, or the file cannot be written.
+        InvalidInputError: if its weights are not finite, or the file cannot be written.
     """
     if not finite(generator.decoder):
         raise InvalidInputError("the generator's weights must be finite numbers")
@@ -48,14 +48,14 @@ def load(path: Path, shape: Shape | None = None) -> Generator:
     """Read a generator; nothing in the file is run.
 
     Args:
-        path: of the file.
-        shape: frames and bands that its clips must have; None for any.
+        path: Generator file.
+        shape: Frames and bands that its clips must have; None for any.
 
     Raises:
-        DamagedFileError: no file of a generator, of another version, cut short or changed, or with
-            weights that are no finite numbers.
-        OtherShapeError: its clips have another shape than was asked for, or its weights are not
-            those of its network.
+        DamagedFileError: if the file is not a generator, is of another version, was cut short or
+            changed, or has weights that are not finite.
+        OtherShapeError: if its clips do not have the wanted shape, or its weights are not those of
+            its network.
     """
     header = leaves_file.header(path)
     if header.get("kind") != _KIND or header.get("version") != VERSION:
@@ -66,13 +66,13 @@ def load(path: Path, shape: Shape | None = None) -> Generator:
     made, settings, origin = _described(path, header)
     if shape is not None and made != tuple(shape):
         raise OtherShapeError(
-            f"{path} makes clips of {made[0]} frames × {made[1]} bands; asked for are "
+            f"{path} makes clips of {made[0]} frames × {made[1]} bands; wanted: "
             f"{shape[0]} × {shape[1]}"
         )
     expected = jax.eval_shape(lambda key: Decoder(made, settings, key), jax.random.key(0))
     decoder = jax.tree.map(jnp.asarray, leaves_file.read(path, expected))
     if not finite(decoder):
-        raise DamagedFileError(f"{path} holds weights that are no finite numbers")
+        raise DamagedFileError(f"{path} holds weights that are not finite numbers")
     return Generator(decoder, made, settings, origin)
 
 
@@ -87,4 +87,4 @@ def _described(path: Path, header: dict[str, Any]) -> tuple[Shape, Settings, Ori
     except (
         KeyError, TypeError, ValueError, InvalidInputError, InvalidParametersError
     ) as error:  # fmt: skip
-        raise DamagedFileError(f"{path} does not say what it holds: {error}") from error
+        raise DamagedFileError(f"{path} does not describe its content: {error}") from error

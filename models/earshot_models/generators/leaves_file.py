@@ -1,7 +1,7 @@
-"""The numbers of a network, or of a training, in one file: a header of JSON, then plain numbers.
+"""The numbers of a network or a training in one file: a header of JSON, then plain numbers.
 
-Nothing in such a file is code, and nothing in it is larger than it says: before a number is read,
-the file must be as long as its header and what the reader expects make it.
+Nothing in such a file is code, and nothing in it is larger than stated: before a number is read,
+the file must have the length that follows from its header and the reader's expectation.
 
     magic (8 bytes) · length of the header (4, little-endian) · header · arrays · SHA-256 of all
 """
@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 from pathlib import Path
 from typing import Any, TypeVar
 
@@ -18,6 +17,7 @@ import jax
 import numpy as np
 
 from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.files import replace_file
 
 MAGIC = b"EARSHOT\x01"
 LONGEST_HEADER = 2**16
@@ -28,21 +28,21 @@ Tree = TypeVar("Tree")
 
 
 class DamagedFileError(InvalidInputError):
-    """A file that is none of these, is cut short or was changed."""
+    """A file that does not have this format, was cut short or was changed."""
 
 
 class OtherShapeError(InvalidInputError):
-    """A whole file whose numbers are of another shape than was asked for."""
+    """An intact file whose numbers do not have the wanted shape."""
 
 
 def write(path: Path, header: dict[str, Any], tree: Any, mode: int = 0o644) -> None:
     """Write a file as a whole or not at all; it is on the disk when this returns.
 
     Args:
-        path: replaced if it is there.
-        header: plain values.
-        tree: arrays of float32, int32 or uint32 in any nesting.
-        mode: who may read it.
+        path: File to write or replace.
+        header: Plain values.
+        tree: Arrays of float32, int32 or uint32 in any nesting.
+        mode: Permissions of the file.
     """
     leaves = [np.asarray(leaf) for leaf in jax.tree.leaves(tree)]
     about = {"header": header, "arrays": [[str(leaf.dtype), *leaf.shape] for leaf in leaves]}
@@ -50,48 +50,40 @@ def write(path: Path, header: dict[str, Any], tree: Any, mode: int = 0o644) -> N
     parts = [MAGIC, len(text).to_bytes(4, "little"), text]
     parts += [leaf.astype(_KINDS[str(leaf.dtype)]).tobytes() for leaf in leaves]
     content = b"".join(parts)
-    new = path.with_name(f"{path.name}.new")
-    new.unlink(missing_ok=True)
-    with open(new, "xb", opener=lambda name, flags: os.open(name, flags, mode)) as file:
-        file.write(content + hashlib.sha256(content).digest())
-        file.flush()
-        os.fsync(file.fileno())
-    os.replace(new, path)
+    replace_file(path, content + hashlib.sha256(content).digest(), mode)
 
 
 def header(path: Path) -> dict[str, Any]:
-    """What a file says about itself.
+    """Return a file's header.
 
     Raises:
-        DamagedFileError: it cannot be read, or is no such file.
+        DamagedFileError: if the file cannot be read, or does not have this format.
     """
     return _about(path)[0]
 
 
 def read(path: Path, expected: Tree) -> Tree:
-    """The arrays of a file, in the nesting of what is expected.
+    """Return the arrays of a file, in the nesting of `expected`.
 
     Args:
-        path: of the file.
-        expected: arrays, or what has their shape and dtype.
+        path: File to read.
+        expected: Arrays, or objects with their shapes and dtypes.
 
     Raises:
-        DamagedFileError: it cannot be read, is no such file, or was changed.
-        OtherShapeError: it has other arrays.
+        DamagedFileError: if the file cannot be read, does not have this format, or was changed.
+        OtherShapeError: if the file has other arrays.
     """
     _, arrays, start = _about(path)
     leaves, nesting = jax.tree.flatten(expected)
     wanted = [[str(leaf.dtype), *leaf.shape] for leaf in leaves]
     if arrays != wanted:
-        raise OtherShapeError(
-            f"{path} holds arrays {_shown(arrays)}; expected are {_shown(wanted)}"
-        )
+        raise OtherShapeError(f"{path} holds arrays {_shown(arrays)}; expected {_shown(wanted)}")
     sizes = [4 * int(np.prod(leaf.shape, dtype=np.int64)) for leaf in leaves]
     if path.stat().st_size != start + sum(sizes) + _DIGEST:
-        raise DamagedFileError(f"{path} is not as long as it says: it was cut short or changed")
+        raise DamagedFileError(f"{path} does not have its stated length: it was cut or changed")
     content = path.read_bytes()
     if hashlib.sha256(content[:-_DIGEST]).digest() != content[-_DIGEST:]:
-        raise DamagedFileError(f"{path} was changed since it was written")
+        raise DamagedFileError(f"{path} has changed since it was written")
     found = []
     for leaf, size in zip(leaves, sizes, strict=True):
         numbers = np.frombuffer(content[start : start + size], _KINDS[str(leaf.dtype)])
@@ -102,11 +94,11 @@ def read(path: Path, expected: Tree) -> Tree:
 
 
 def _about(path: Path) -> tuple[dict[str, Any], list[list[Any]], int]:
-    """Header, arrays and the place where these begin."""
+    """Return the header, the arrays and the place where these begin."""
     try:
         with open(path, "rb") as file:
             if file.read(len(MAGIC)) != MAGIC:
-                raise DamagedFileError(f"{path} is no file of a generator, or of another version")
+                raise DamagedFileError(f"{path} is not a generator file, or of another version")
             length = int.from_bytes(file.read(4), "little")
             if length > LONGEST_HEADER:
                 raise DamagedFileError(f"{path} has a header of {length} bytes")

@@ -5,9 +5,9 @@ ensemble of networks. None normalizes over a batch: a clip's gradient must be it
 
 `Network.DENSE` and `Network.CONV` train on two cores. `Network.PAPER` has the shape of Yang et al.
 (Interspeech 2021), section 4.1, on spectrograms: a residual layer, a convolution of stride 2, a
-residual layer, a dense layer with ReLU; the decoder loses latent numbers at random and goes the
-same way back. Its WaveNet, which makes sound sample by sample, is left out: it takes days of a
-graphics card.
+residual layer, a dense layer with ReLU; the decoder loses latent numbers at random and has the same
+layers in reverse. The WaveNet of the paper, which makes sound sample by sample, is left out: it
+takes days on a graphics card.
 """
 
 from __future__ import annotations
@@ -123,7 +123,7 @@ class _ConvBack(eqx.Module):
 
 
 class _Residual(eqx.Module):
-    """Two convolutions over frames, added to what came in."""
+    """Two convolutions over frames, added to their input."""
 
     first: eqx.nn.Conv1d
     second: eqx.nn.Conv1d
@@ -161,7 +161,7 @@ class _Paper(eqx.Module):
 
 
 class _PaperBack(eqx.Module):
-    """The same layers the other way round, where the paper has its WaveNet."""
+    """The same layers in reverse, where the paper has its WaveNet."""
 
     dense: eqx.nn.Linear
     first: _Residual
@@ -189,7 +189,7 @@ _BACK = {Network.DENSE: _DenseBack, Network.CONV: _ConvBack, Network.PAPER: _Pap
 
 
 class Encoder(eqx.Module):
-    """A clip to a normal law of latent vectors, one for each latent number."""
+    """A network from a clip to a normal law of latent vectors, one for each latent number."""
 
     trunk: Any
     mean: eqx.nn.Linear
@@ -202,14 +202,11 @@ class Encoder(eqx.Module):
         self.spread = eqx.nn.Linear(settings.width, settings.latent, key=spread)
 
     def __call__(self, clip: jax.Array, noise: jax.Array) -> jax.Array:
-        """A latent vector drawn for a clip.
+        """Draw a latent vector for a clip, (latent,).
 
         Args:
-            clip: (frames, bands).
-            noise: a draw of N(0, I), (latent,).
-
-        Returns:
-            (latent,).
+            clip: Clip, (frames, bands).
+            noise: Draw of N(0, I), (latent,).
         """
         signal = self.trunk(clip)
         spread = jnp.clip(self.spread(signal) - _NARROW, -8, 2)
@@ -217,7 +214,7 @@ class Encoder(eqx.Module):
 
 
 class Decoder(eqx.Module):
-    """A latent vector to a clip: the generator of all systems."""
+    """A network from a latent vector to a clip: the generator of all systems."""
 
     body: Any
     latent: int = eqx.field(static=True)
@@ -228,12 +225,12 @@ class Decoder(eqx.Module):
         self.latent, self.dropout = settings.latent, settings.dropout
 
     def __call__(self, latent: jax.Array, chances: jax.Array | None = None) -> jax.Array:
-        """A clip (frames, bands) in [−1, 1].
+        """Return a clip (frames, bands) in [−1, 1].
 
         Args:
-            latent: (latent,).
-            chances: from 0 to 1, (latent,); a number below the decoder's dropout is lost. None to
-                lose none.
+            latent: Latent vector, (latent,).
+            chances: Numbers from 0 to 1, (latent,); a latent number is lost where this is below the
+                decoder's dropout. None to lose none.
         """
         if chances is not None and self.dropout:
             latent = jnp.where(chances < self.dropout, 0.0, latent / (1 - self.dropout))
@@ -241,7 +238,7 @@ class Decoder(eqx.Module):
 
 
 class LatentCritic(eqx.Module):
-    """Whether a latent vector was drawn from N(0, I) or made by an encoder: a logit."""
+    """A network that tells draws of N(0, I) from an encoder's latent vectors, by a logit."""
 
     layers: tuple[eqx.nn.Linear, ...]
 
@@ -255,7 +252,7 @@ class LatentCritic(eqx.Module):
         )
 
     def __call__(self, latent: jax.Array) -> jax.Array:
-        """Above 0 for one drawn from N(0, I), a scalar."""
+        """Return a scalar, above 0 for a vector drawn from N(0, I)."""
         signal = latent
         for layer in self.layers[:-1]:
             signal = _leaky(layer(signal))
@@ -263,7 +260,7 @@ class LatentCritic(eqx.Module):
 
 
 class SampleCritic(eqx.Module):
-    """Whether a clip is real or generated: a logit, from the encoder's trunk."""
+    """A network that tells real clips from generated ones, by a logit from the encoder's trunk."""
 
     trunk: Any
     head: eqx.nn.Linear
@@ -274,17 +271,19 @@ class SampleCritic(eqx.Module):
         self.head = eqx.nn.Linear(settings.critic_width, 1, key=head)
 
     def __call__(self, clip: jax.Array) -> jax.Array:
-        """Above 0 for a real clip (frames, bands), a scalar."""
+        """Return a scalar, above 0 for a real clip (frames, bands)."""
         return self.head(self.trunk(clip))[0]
 
 
 def initialized(build: Callable[[Any], Net], generator: np.random.Generator, count: int = 0) -> Net:
-    """Networks with new weights: normal, of variance 1 / inputs (LeCun et al. 1998); biases are 0.
+    """Return networks with new weights.
+
+    Weights are normal, of variance 1 / inputs (LeCun et al. 1998); biases are 0.
 
     Args:
-        build: a network from a key of jax.random; it is not run.
-        generator: of the weights.
-        count: of networks, along a first axis of all weights; 0 for one network without it.
+        build: Function from a key of jax.random to a network; it is not run.
+        generator: Source of the weights.
+        count: Number of networks, along a first axis of all weights; 0 for one network without it.
     """
 
     def drawn(path: Any, leaf: Any) -> jax.Array:
@@ -299,7 +298,7 @@ def initialized(build: Callable[[Any], Net], generator: np.random.Generator, cou
 
 
 _NARROW = 2.0
-"""Encoders start with narrow laws, e^-2: reconstruction comes first."""
+"""Narrowing of an encoder's initial laws, by e^-2: reconstruction comes first."""
 
 
 def _leaky(signal: jax.Array) -> jax.Array:
@@ -311,15 +310,16 @@ def _channels(width: int) -> int:
 
 
 def _halved(frames: int) -> int:
-    """Windows of stride 2 over so many frames."""
+    """Return the number of windows of stride 2 over a number of frames."""
     return -(-frames // 2)
 
 
 def _windows(signal: jax.Array) -> jax.Array:
-    """Four frames at each second place: (frames, channels) to (half the frames, 4 × channels).
+    """Return four frames at every second place: (half the frames, 4 × channels).
 
-    A convolution is then one product of matrices, which is many times faster than XLA's own on a
-    processor where each clip, or each of many networks, has weights or gradients of its own.
+    The signal is (frames, channels). A convolution is then one product of matrices, which is many
+    times faster than XLA's own on a processor where each clip, or each of many networks, has its
+    own weights or gradients.
     """
     frames, channels = signal.shape
     pairs = jnp.pad(signal, ((1, 1 + frames % 2), (0, 0))).reshape(-1, 2 * channels)
@@ -327,7 +327,10 @@ def _windows(signal: jax.Array) -> jax.Array:
 
 
 def _overlapped(windows: jax.Array, frames: int) -> jax.Array:
-    """The way back: windows of four frames, added where they overlap, cut to a number of frames."""
+    """Add windows of four frames where they overlap, and cut them to a number of frames.
+
+    This is the reverse of `_windows`.
+    """
     size = windows.shape[1] // 2
     pairs = jnp.pad(windows[:, :size], ((0, 1), (0, 0)))
     pairs += jnp.pad(windows[:, size:], ((1, 0), (0, 0)))

@@ -1,4 +1,4 @@
-"""What a generator learned from, and what may therefore be said of its samples."""
+"""The sound that a generator learned from, and the privacy of its samples."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ from earshot_protocol import checks
 from earshot_protocol.errors import InvalidParametersError
 
 LONGEST_UNIT = 100
-"""Characters."""
+"""Longest unit, in characters."""
 
 
 class OriginKind(Enum):
-    """From public sound, from sensitive sound under differential privacy, or without."""
+    """Kinds of origin: public sound, or sensitive sound with differential privacy or without."""
 
     PUBLIC = "public"
     DP = "dp"
@@ -22,15 +22,16 @@ class OriginKind(Enum):
 
 @dataclass(frozen=True)
 class Origin:
-    """Where a generator comes from, in the words of whoever trained it.
+    """The origin of a generator, as stated by whoever trained it.
 
     Attributes:
-        kind: see `OriginKind`.
-        epsilon, delta: of everything that is published of the training; None unless private.
-        unit: what neighbours differ in, such as "clip"; None unless private.
+        kind: Kind of the origin, see `OriginKind`.
+        epsilon, delta: Privacy of everything that is published of the training; None unless
+            private.
+        unit: Difference between neighbours, such as "clip"; None unless private.
 
     Raises:
-        InvalidParametersError: numbers where there are none, or none where they are needed.
+        InvalidParametersError: if a private origin lacks a value, or another origin has one.
     """
 
     kind: OriginKind
@@ -44,7 +45,9 @@ class Origin:
         given = [each is not None for each in (self.epsilon, self.delta, self.unit)]
         if self.kind is not OriginKind.DP:
             if any(given):
-                raise InvalidParametersError(f"kind={self.kind.value}: has no epsilon, delta, unit")
+                raise InvalidParametersError(
+                    f"kind={self.kind.value}: must not have epsilon, delta or unit"
+                )
             return
         if self.epsilon is None or self.delta is None or self.unit is None:
             raise InvalidParametersError("kind=dp: needs epsilon, delta and unit")
@@ -57,17 +60,17 @@ class Origin:
 
     @property
     def text(self) -> str:
-        """A sentence for every report."""
+        """Sentence for every report."""
         if self.kind is OriginKind.PUBLIC:
             return "trained on public sound alone"
         if self.kind is OriginKind.NOT_PRIVATE:
             return (
-                "not private: trained on sensitive sound without noise, so that its samples may "
-                "repeat what it heard"
+                "not private: trained on sensitive sound without noise, so its samples may repeat "
+                "what it heard"
             )
         return (
             f"differentially private for each {self.unit}: ε = {self.epsilon:.4g} at "
-            f"δ = {self.delta:.2g}, as whoever trained it says"
+            f"δ = {self.delta:.2g}, according to whoever trained it"
         )
 
 
@@ -76,7 +79,7 @@ NOT_PRIVATE = Origin(OriginKind.NOT_PRIVATE)
 
 
 def private(epsilon: float, delta: float, unit: str) -> Origin:
-    """Of a generator trained under (ε, δ)-differential privacy of a unit.
+    """Return the origin of a generator trained under (ε, δ)-differential privacy of a unit.
 
     Raises:
         InvalidParametersError: see `Origin`.
@@ -85,10 +88,10 @@ def private(epsilon: float, delta: float, unit: str) -> Origin:
 
 
 def refuse_private(origin: Origin) -> None:
-    """Training without noise may not be called private.
+    """Refuse to call training without noise private.
 
     Raises:
-        InvalidParametersError: it would be.
+        InvalidParametersError: if the origin is private.
     """
     if origin.kind is OriginKind.DP:
         raise InvalidParametersError(

@@ -1,10 +1,10 @@
 """PATE-GAN (Jordon et al., ICLR 2019): teachers vote on what is real, and a student learns it.
 
-Each teacher is a critic that learns to tell the clips of its own part from samples. What they vote
-on samples is counted, and the noisy winner is published: real or not. A student critic learns from
-samples and winners, and the generator from the student. So whatever is published depends on the
-clips through the winners alone, and one clip moves the votes of one teacher. How many winners there
-are is fixed before, `queries`; what that costs is the accountant's matter, for votes of one-hot
+Each teacher is a critic that learns to tell the clips of its own part from samples. Their votes on
+samples are counted, and the noisy winner is published: real or not. A student critic learns from
+samples and winners, and the generator from the student. So everything that is published depends on
+the clips through the winners alone, and one clip moves the votes of one teacher. The number of
+winners is fixed in advance, `queries`; the accountant computes their cost, for votes of one-hot
 ballots: one clip changes one teacher's two counts by one each, on every query.
 
 Jordon et al. have a teacher say "real" above one half. Teachers that have learned well then say so
@@ -46,7 +46,7 @@ from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_protocol.voting.winners import GNMax, LNMax
 
 FAKE, REAL = 0, 1
-"""What teachers vote for: places among the two classes of a ballot."""
+"""Classes that teachers vote for, as places in a ballot."""
 
 Aggregator = LNMax | GNMax
 
@@ -56,15 +56,16 @@ class Ensemble:
     """The teachers of a PATE-GAN.
 
     Attributes:
-        teachers: M, each with a part of the clips of its own.
-        width: units of a teacher.
-        rate: of a teacher's Adam.
-        steps: that teachers take before the student does.
-        batch: clips, and as many samples, in a teacher's step.
-        halves: teachers say "real" of half the samples of a query, see above.
+        teachers: Number of teachers (M), each with its own part of the clips.
+        width: Units of a teacher.
+        rate: Learning rate of a teacher's Adam.
+        steps: Steps that teachers take before the student's, in each step of the generator.
+        batch: Clips, and as many samples, in a teacher's step.
+        halves: Have teachers vote "real" for half the samples of a query, instead of for those
+            above one half.
 
     Raises:
-        InvalidParametersError: a number is out of range.
+        InvalidParametersError: if a number is out of range.
     """
 
     teachers: int = 200
@@ -90,14 +91,14 @@ class Team(NamedTuple):
 
 
 class State(NamedTuple):
-    """Between two steps: what depends on votes alone, and the teachers."""
+    """State between two steps: what depends on votes alone, and the teachers."""
 
     public: adversaries.State
     team: Team
 
 
 def queries(settings: Settings) -> int:
-    """K: samples that teachers vote on in a whole training."""
+    """Return the number of samples that teachers vote on in a whole training (K)."""
     return settings.steps * settings.critic_steps * settings.batch
 
 
@@ -114,31 +115,33 @@ def train_pate_gan(
     progress: Progress | None = None,
     checkpoint: Path | None = None,
 ) -> Generator:
-    """A generator from sensitive clips, by votes of teachers.
+    """Train a generator on sensitive clips, by votes of teachers.
 
     Args:
-        clips: (clips, frames, bands) in [−1, 1].
-        settings: of generator and student; `steps` of the generator, after `critic_steps` of the
-            student on `batch` samples each.
-        ensemble: of teachers.
-        aggregator: who wins a vote.
-        origin: ε, δ and unit that `queries(settings)` winners cost, as the caller worked it out.
-        sources: (clips,), what each stems from; one source's clips are with one teacher. None
-            where each clip is a source.
-        start: networks that learned from public clips (`gan.start_gan`), for generator and student,
-            and their share in what the student learns; None for random ones and votes alone.
-        seed: in simulations only; None for randomness of the operating system.
-        progress: told how many steps are done.
-        checkpoint: file that a killed training goes on from; as secret as the clips, and gone
-            afterwards. Votes that are counted again get the noise that they had.
+        clips: Clips, (clips, frames, bands) in [−1, 1].
+        settings: Settings of generator and student; `steps` counts those of the generator, each
+            after `critic_steps` of the student on `batch` samples each.
+        ensemble: Settings of the teachers.
+        aggregator: Mechanism that chooses the winner of a vote.
+        origin: ε, δ and unit that `queries(settings)` winners cost, as computed by the caller.
+        sources: Source of each clip, (clips,); one source's clips go to one teacher. None if each
+            clip is a source.
+        start: Networks that learned from public clips (`gan.start_gan`), for generator and student,
+            and their share in what the student learns; None for random networks and votes alone.
+        seed: Seed for simulations only; None for randomness of the operating system.
+        progress: Callback for the number of steps done.
+        checkpoint: File from which a killed training continues; as secret as the clips, and removed
+            afterwards. Votes that are counted again get the same noise again.
 
     Raises:
-        InvalidInputError: clips or sources that are none; a checkpoint of another training or a
-            damaged one.
-        DivergedError: weights of generator or student became infinite, which votes alone can do.
-        NotPublicStartError: a start that is not of public sound alone.
-        InvalidParametersError: more teachers than sources, another aggregator, an origin that is
-            not private, or a start of other networks or clips of another shape.
+        InvalidInputError: if clips or sources are invalid, or a checkpoint is damaged or of another
+            training.
+        DivergedError: if weights of generator or student became infinite, which votes alone can
+            cause.
+        NotPublicStartError: if the start is not of public sound alone.
+        InvalidParametersError: if there are more teachers than sources, the aggregator is of
+            another kind, the origin is not private, or the start has other networks or clips of
+            another shape.
     """
     refuse_unproven(origin)
     if not isinstance(aggregator, LNMax | GNMax):
@@ -157,7 +160,7 @@ def train_pate_gan(
     kept = Checkpoint(checkpoint, about, seed)
     randomness = Randomness(kept.secret)
     shape = (given.shape[1], given.shape[2])
-    # Sizes of parts are public: how many sources there are is, and who is where is random.
+    # Sizes of parts are public, as the number of sources is; who is where is random.
     parts = partitions(stems, ensemble.teachers, randomness.generator("parts"))
     teachers = Teachers(given, parts, settings, ensemble, randomness)
     constant = settings.of_a_step()
@@ -188,14 +191,14 @@ def train_pate_gan(
 
     public = adversaries.started(shape, settings, randomness.generator("weights"), start)
     first = State(public, teachers.started())
-    # A teacher that went astray votes as badly as it may, and ends nothing.
+    # A teacher that diverges votes badly, but does not end the training.
     state = taken(first, step, settings.steps, kept, progress, seen=lambda state: state.public)
     kept.erase()
     return Generator(state.public.average, shape, settings, origin)
 
 
 class Teachers:
-    """What teaches critics, each from its own part."""
+    """Training of critics, each on its own part of the clips."""
 
     def __init__(
         self,
@@ -208,13 +211,13 @@ class Teachers:
         self._clips = clips
         self._shape: Shape = (clips.shape[1], clips.shape[2])
         self._sizes = np.array([len(part) for part in parts])
-        # Parts are repeated to one length; no place beyond a part's size is ever drawn.
+        # Parts are repeated to one length; places beyond a part's size are never drawn.
         self._places = np.stack([np.resize(part, self._sizes.max()) for part in parts])
         self._settings, self._ensemble, self._randomness = settings, ensemble, randomness
         self._constant = settings.of_a_step()
 
     def started(self) -> Team:
-        """Untrained teachers."""
+        """Return untrained teachers."""
         shape, settings = self._shape, self._teacher_settings()
         critics = initialized(
             functools.partial(SampleCritic, shape, settings),
@@ -224,13 +227,13 @@ class Teachers:
         return Team(critics, _memory(critics, self._ensemble))
 
     def taught(self, team: Team, public: adversaries.State, name: str, left: float) -> Team:
-        """The teachers after a step, each on clips of its part and on samples.
+        """Return the teachers after a step, each on clips of its part and on samples.
 
         Args:
-            team: before.
-            public: makes the samples.
-            name: of the step.
-            left: of the training, from 1 down to 0.
+            team: Teachers before the step.
+            public: State that makes the samples.
+            name: Name of the step.
+            left: Share of the training that is left, from 1 down to 0.
         """
         generator = self._randomness.generator("lesson", name)
         size = (self._ensemble.teachers, self._ensemble.batch)
@@ -248,12 +251,13 @@ class Teachers:
 
 
 def counts(critics: SampleCritic, shown: Any, halves: bool) -> NDArray[np.int64]:
-    """How many teachers vote that each sample is not real, and real: (samples, 2).
+    """Count the teachers that vote each sample not real, and real: (samples, 2).
 
     Args:
-        critics: of all teachers.
-        shown: samples, (samples, frames, bands).
-        halves: see `Ensemble.halves`; else a teacher votes by the sign of its logit.
+        critics: Critics of all teachers.
+        shown: Samples, (samples, frames, bands).
+        halves: Voting as in `Ensemble.halves`; if false, teachers vote by the signs of their
+            logits.
     """
     words = np.nan_to_num(np.asarray(_words(critics, shown), np.float64))
     bars = np.median(words, axis=1, keepdims=True) if halves else 0.0
@@ -268,7 +272,7 @@ def _memory(critics: SampleCritic, ensemble: Ensemble) -> Any:
 
 @jax.jit
 def _words(critics: SampleCritic, shown: Any) -> Any:
-    """(teachers, samples)."""
+    """Return the teachers' logits, (teachers, samples)."""
     return jax.vmap(lambda critic: jax.vmap(critic)(shown))(critics)
 
 
@@ -291,7 +295,7 @@ def _taught(team: Team, clips: Any, fakes: Any, settings: Settings, ensemble: En
 
 @jax.jit
 def _heard(student: SampleCritic, shown: Any, winners: Any) -> Any:
-    """Gradients of the student on samples and what the vote says of each, `FAKE` or `REAL`."""
+    """Return gradients of the student on samples and the winner of each, `FAKE` or `REAL`."""
 
     def loss(critic: SampleCritic) -> jax.Array:
         words = jax.vmap(critic)(shown)

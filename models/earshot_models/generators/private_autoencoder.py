@@ -1,13 +1,13 @@
 """An adversarial autoencoder that learns from sensitive clips by noisy gradients alone.
 
 Three networks meet a clip: the encoder, the decoder, and, through the encoder, the critic of latent
-vectors. Noise on the decoder alone, which is all that is published, would not do: the decoder's
-next gradient depends on the encoder, and the encoder's on the critic. So one loss of one clip has
-all three terms (`autoencoder.loss`; each term moves its own networks only), the clip's gradient of
-all three networks is clipped as one vector, and one noise goes on the sum. A step is one Gaussian
-mechanism, whatever is made of its three parts. The critic's term on draws of N(0, I) meets no clip
-and could do without noise; it is in the clip's gradient for balance, for clipping then shrinks what
-the critic hears of real and of encoded vectors alike.
+vectors. Noise on the decoder alone, which is all that is published, would not be enough: the
+decoder's next gradient depends on the encoder, and the encoder's on the critic. So one loss of one
+clip has all three terms (`autoencoder.loss`; each term moves its own networks only), the clip's
+gradient of all three networks is clipped as one vector, and one noise is added to the sum. A step
+is one Gaussian mechanism, however its three parts are used. The critic's term on draws of N(0, I)
+depends on no clip and could do without noise; it is in the clip's gradient for balance, for
+clipping then shrinks the critic's terms on real and on encoded vectors alike.
 """
 
 from __future__ import annotations
@@ -51,27 +51,29 @@ def train_private_autoencoder(
     progress: Progress | None = None,
     checkpoint: Path | None = None,
 ) -> Generator:
-    """A generator from sensitive clips, by DP-SGD.
+    """Train a generator on sensitive clips, by DP-SGD.
 
     Args:
-        clips: (clips, frames, bands) in [−1, 1].
-        settings: of networks; its steps do not count here, its batch is the public clips' beside.
-        training: noise, rate, norm and steps.
-        origin: ε, δ and unit that `training` costs, as the caller worked it out.
-        start: networks that learned from public clips (`autoencoder.start_autoencoder`), and their
+        clips: Clips, (clips, frames, bands) in [−1, 1].
+        settings: Settings of the networks; `steps` is not used here, and `batch` is the number of
+            public clips beside the sensitive ones.
+        training: Noise, rate, norm and steps.
+        origin: ε, δ and unit that `training` costs, as computed by the caller.
+        start: Networks that learned from public clips (`autoencoder.start_autoencoder`), and their
             share in each step; None for random networks and sensitive clips alone.
-        seed: in simulations only; None for randomness of the operating system.
-        progress: told how many steps are done.
-        checkpoint: file that a killed training goes on from; as secret as the clips, and gone
+        seed: Seed for simulations only; None for randomness of the operating system.
+        progress: Callback for the number of steps done.
+        checkpoint: File from which a killed training continues; as secret as the clips, and removed
             afterwards.
 
     Raises:
-        InvalidInputError: clips that are none, see `clips.checked_clips`; a checkpoint of another
-            training or a damaged one.
-        DivergedError: weights became infinite, which come of noisy sums and tell nothing more.
-        NotPublicStartError: a start that is not of public sound alone.
-        InvalidParametersError: an origin that is not private, or a start of other networks or clips
-            of another shape.
+        InvalidInputError: if clips are invalid, see `clips.checked_clips`, or a checkpoint is
+            damaged or of another training.
+        DivergedError: if weights became infinite; they come of noisy sums, so this reveals nothing
+            more.
+        NotPublicStartError: if the start is not of public sound alone.
+        InvalidParametersError: if the origin is not private, or the start has other networks or
+            clips of another shape.
     """
     refuse_unproven(origin)
     given = checked.checked_clips(clips)

@@ -1,15 +1,15 @@
 """Training by noisy gradients, DP-SGD (Abadi et al., CCS 2016): the one way to sensitive clips.
 
-In each step every clip is in the batch with a fixed probability, on its own; its gradient of all
-networks that move is clipped as one vector; Gaussian noise goes on the sum. Clipping, batches and
-noise are JAX Privacy's (`clipping.clipped_grad`, `batch_selection`, `noise_addition`). What a step
-makes of the noisy sum, and all that follows, is post-processing: a training costs what
-`steps` Gaussian mechanisms of multiplier `noise` cost under Poisson sampling at `rate`, for
-neighbours of which one has one clip more, and how many clips there are is public. What is no finite
-number in a clip's gradient counts as 0 before clipping (`nan_safe`), so no clip can end a training.
+In each step every clip is in the batch with a fixed probability, independently; its gradient of all
+networks that move is clipped as one vector; Gaussian noise is added to the sum. Clipping, batches
+and noise are JAX Privacy's (`clipping.clipped_grad`, `batch_selection`, `noise_addition`). All uses
+of the noisy sum in a step, and all that follows, are post-processing: a training costs what `steps`
+Gaussian mechanisms of multiplier `noise` cost under Poisson sampling at `rate`, for neighbours of
+which one has one clip more; the number of clips is public. Numbers in a clip's gradient that are
+not finite count as 0 before clipping (`nan_safe`), so no clip can end a training.
 
-Two limits. Noise is floating-point: it is drawn in 64 bits, for JAX's of 32 bits ends at 5.2
-deviations, which an outlier could be seen beyond; but the last bits of a sum of floating-point
+There are two limits. Noise is floating-point: it is drawn in 64 bits, for JAX's of 32 bits ends at
+5.2 deviations, beyond which an outlier could be seen; but the last bits of a sum of floating-point
 numbers are not protected (Mironov, CCS 2012). And it is threefry's, whose keys have 64 bits; each
 step has its own, from 256 secret bits.
 """
@@ -35,24 +35,24 @@ from earshot_protocol import checks
 from earshot_protocol.errors import InvalidParametersError
 
 _WIDE = 4
-"""Deviations above its mean size that one call of a compiled program has room for in a batch."""
+"""Deviations above a batch's mean size for which one call of a compiled program has room."""
 
 Loss = Callable[..., jax.Array]
-"""`loss(moving, clip, draws, still, settings=…)`: of one clip, a scalar."""
+"""Loss of one clip, a scalar: `loss(moving, clip, draws, still, settings=…)`."""
 
 
 @dataclass(frozen=True)
 class PrivateTraining:
-    """All that the cost of a private training depends on.
+    """Everything on which the cost of a private training depends.
 
     Attributes:
-        noise: deviation of the noise on a sum of gradients, over the norm that each is clipped to.
-        rate: how likely each clip is in a batch.
-        norm: to which a clip's gradient is clipped.
-        steps: how many batches; fixed before, so that the budget is.
+        noise: Deviation of the noise on a sum of gradients, over the norm that each is clipped to.
+        rate: Probability that a clip is in a batch.
+        norm: Norm to which a clip's gradient is clipped.
+        steps: Number of batches, fixed in advance so that the budget is.
 
     Raises:
-        InvalidParametersError: a number is out of range.
+        InvalidParametersError: if a number is out of range.
     """
 
     noise: float
@@ -71,12 +71,13 @@ class NoisyGradients:
     """Mean gradients of random batches of sensitive clips, with noise.
 
     Args:
-        clips: (clips, frames, bands), checked.
-        training: rate, norm and noise.
-        loss: at module level, for programs are kept by it; see `Loss`.
-        draws: what a loss is random by, from a generator and a number of clips.
-        settings: handed to the loss.
-        randomness: of batches, draws and noise.
+        clips: Clips, (clips, frames, bands), checked.
+        training: Rate, norm and noise.
+        loss: Loss at module level, as programs are cached by it; see `Loss`.
+        draws: Function that makes a loss's random draws, from a generator, a number of clips and a
+            step's number.
+        settings: Settings passed to the loss.
+        randomness: Source of batches, draws and noise.
     """
 
     def __init__(
@@ -99,13 +100,13 @@ class NoisyGradients:
         self._deviation = training.noise * sensitivity
 
     def at(self, number: int, moving: Any, still: Any) -> Any:
-        """The gradient of a step: sum of clipped gradients and noise, over the expected batch.
+        """Return the gradient of a step: clipped gradients' sum and noise, over the expected batch.
 
         Args:
-            number: of the step, each of which has its own batch, draws and noise.
-            moving: networks that the gradient is of.
-            still: whatever else the loss looks at; it must be published or derived from noisy
-                gradients, as `moving` must.
+            number: Number of the step, each of which has its own batch, draws and noise.
+            moving: Networks that the gradient belongs to.
+            still: Other values that the loss depends on; they must be published or derived from
+                noisy gradients, as `moving` must.
         """
         batches = self.batches(number)
         generator = self._randomness.generator("draws", number)
@@ -120,10 +121,10 @@ class NoisyGradients:
         return noised(total, key, self._deviation, self._expected)
 
     def batches(self, number: int) -> list[np.ndarray[Any, Any]]:
-        """A step's batch, as places among the clips; −1 is no clip.
+        """Return a step's batch, as places among the clips; −1 stands for no clip.
 
-        Nearly always one array, and always of one length: a batch is never cut, for that would be
-        another law than the one that is accounted for.
+        It is nearly always one array, and all arrays have one length: a batch is never cut, for
+        that would be another law than the one that is accounted for.
         """
         sampling = batch_selection.CyclicPoissonSampling(self._training.rate, iterations=1)
         generator = self._randomness.generator("batch", number)
@@ -135,13 +136,13 @@ class NoisyGradients:
 
 
 def noised(total: Any, key: Any, deviation: float, expected: float) -> Any:
-    """(sum + noise) / expected, float32.
+    """Return (sum + noise) / expected, float32.
 
     Args:
-        total: sums of clipped gradients, arrays in any nesting.
-        key: of the noise, used once.
-        deviation: of the noise on each number.
-        expected: clips in a batch on average.
+        total: Sums of clipped gradients, arrays in any nesting.
+        key: Key of the noise, used once.
+        deviation: Deviation of the noise on each number.
+        expected: Clips in a batch on average.
     """
     with jax.enable_x64(True):
         wide = _noise_added(total, key, deviation)
@@ -150,7 +151,7 @@ def noised(total: Any, key: Any, deviation: float, expected: float) -> Any:
 
 @jax.jit
 def _noise_added(total: Any, key: Any, deviation: Any) -> Any:
-    """In 64 bits."""
+    """Add the noise in 64 bits."""
     wide = jax.tree.map(lambda leaf: leaf.astype(jnp.float64), total)
     privatizer = noise_addition.gaussian_privatizer(
         stddev=deviation, prng_key=key, dtype=jnp.float64
@@ -161,7 +162,7 @@ def _noise_added(total: Any, key: Any, deviation: Any) -> Any:
 
 @functools.lru_cache(maxsize=64)
 def _clipped_sum(loss: Loss, settings: Settings, norm: float) -> tuple[Any, float]:
-    """The sum of clipped gradients as a compiled program, and its sensitivity to one clip."""
+    """Return a compiled program for the sum of clipped gradients, and its sensitivity to a clip."""
     clipped = clipping.clipped_grad(
         functools.partial(loss, settings=settings), l2_clip_norm=norm, batch_argnums=(1, 2),
         keep_batch_dim=False, nan_safe=True,
@@ -175,10 +176,10 @@ def _clipped_sum(loss: Loss, settings: Settings, norm: float) -> tuple[Any, floa
 
 
 def refuse_unproven(origin: Origin) -> None:
-    """What is trained on sensitive clips with noise says at what price.
+    """Refuse training on sensitive clips whose origin does not state its cost.
 
     Raises:
-        InvalidParametersError: it does not.
+        InvalidParametersError: if the origin is not private.
     """
     if origin.kind is not OriginKind.DP:
         raise InvalidParametersError(

@@ -1,7 +1,7 @@
-"""All randomness of a training, from one secret: a step that is done again is the same, bit by bit.
+"""All randomness of a training, from one secret: a step done again is the same, bit by bit.
 
-Numbers of JAX are threefry's, from keys of 64 bits; each key is new, from ChaCha20 under the
-secret, so none is used for two things.
+JAX's numbers are threefry's, from keys of 64 bits; each key is new, from ChaCha20 under the secret,
+so none is used for two things.
 """
 
 from __future__ import annotations
@@ -18,31 +18,34 @@ from earshot_protocol.randomness import RandomBytes
 
 
 def secret_of(seed: int | None) -> bytes:
-    """32 bytes: from the operating system, or for simulations and public sound from a seed."""
+    """Return 32 bytes, from the operating system or from a seed.
+
+    Seeds are for simulations and public sound.
+    """
     if seed is None:
         return os.urandom(KEY_BYTES)
     return hashlib.sha256(f"seed {seed}".encode()).digest()
 
 
 class Randomness:
-    """Sources for each list of names, independent of each other.
+    """Sources of randomness for each list of names, independent of each other.
 
     Args:
-        secret: 32 bytes.
+        secret: Secret of 32 bytes.
     """
 
     def __init__(self, secret: bytes) -> None:
         self._secret = secret
 
     def source(self, *names: object) -> RandomBytes:
-        """Bytes."""
+        """Return a source of bytes."""
         return keyed(self._secret, *names)
 
     def key(self, *names: object) -> Any:
-        """A key of jax.random."""
+        """Return a key of jax.random."""
         words = np.frombuffer(self.source(*names)(8), dtype="<u4").astype(np.uint32)
         return jax.random.wrap_key_data(jax.numpy.asarray(words), impl="threefry2x32")
 
     def generator(self, *names: object) -> np.random.Generator:
-        """NumPy's, from 128 bits."""
+        """Return NumPy's generator, seeded with 128 bits."""
         return np.random.default_rng(int.from_bytes(self.source(*names)(16), "little"))

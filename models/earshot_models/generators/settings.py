@@ -1,4 +1,4 @@
-"""How generators are built and trained, whatever they learn from."""
+"""Settings by which generators are built and trained, whatever they learn from."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from earshot_protocol import checks
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 
 MOST_PIXELS = 2**17
-"""Of a clip, frames × bands: ten seconds of the largest spectrograms, with room to spare."""
+"""Most numbers in a clip, frames × bands: ten seconds of the largest spectrograms, with room to
+spare."""
 
 
 class Network(Enum):
-    """Which networks encoder, decoder and critics are made of; see `networks`."""
+    """Networks that encoder, decoder and critics are made of; see `networks`."""
 
     DENSE = "dense"
     CONV = "conv"
@@ -23,29 +24,31 @@ class Network(Enum):
 
 @dataclass(frozen=True)
 class Settings:
-    """Of a generator and of its training.
+    """Settings of a generator and of its training.
 
     Attributes:
-        network: what encoder and decoder are made of; critics of samples have the encoder's trunk.
-        width: units of the dense layers; convolutions have a quarter as many channels, in
+        network: Kind of network for encoder and decoder; critics of samples have the encoder's
+            trunk.
+        width: Units of the dense layers; convolutions have a quarter as many channels, in
             `Network.PAPER` as many. The critics of samples have `critic_width`.
-        latent: numbers that a sample is made from; 128 in Yang et al. (Interspeech 2021). Some
-            hundred clips do not fill so many: an autoencoder's samples are then averages.
-        steps: of training; they are fixed before, so that a budget is.
-        batch: samples in a step, on average where they are drawn by Poisson sampling.
-        rate: of Adam, for the autoencoder or the generator.
-        critic_rate: of Adam, for critics.
-        critic_width: units of critics.
-        critic_steps: that a critic takes before a generator without an encoder takes one.
-        adversarial: weight of the critic's word against the reconstruction's, in an autoencoder.
-        dropout: share of the latent numbers that a decoder loses in training.
-        smoothing: a critic is told that real samples are real with 1 less this.
-        jitter: deviation of the smooth noise on what critics of samples are shown, at the first
-            step; it falls to none along a line. See `adversaries.smooth`.
-        averaging: share that the published weights, an average over steps, keep of what they were.
+        latent: Numbers that a sample is made from; 128 in Yang et al. (Interspeech 2021). A few
+            hundred clips do not fill that many: an autoencoder's samples are then averages.
+        steps: Steps of training, fixed in advance so that a budget is.
+        batch: Samples in a step, on average if they are drawn by Poisson sampling.
+        rate: Learning rate of Adam for the autoencoder or the generator.
+        critic_rate: Learning rate of Adam for critics.
+        critic_width: Units of critics.
+        critic_steps: Steps of a critic before each step of a generator without an encoder.
+        adversarial: Weight of the critic's loss beside the reconstruction's, in an autoencoder.
+        dropout: Share of the latent numbers that a decoder loses in training.
+        smoothing: Label smoothing: the target of a critic for real samples is 1 less this.
+        jitter: Deviation of the smooth noise on the input of critics of samples at the first step;
+            it falls linearly to 0. See `adversaries.smooth`.
+        averaging: Share of their old values that the published weights, an average over steps, keep
+            in each step.
 
     Raises:
-        InvalidParametersError: a number is out of range.
+        InvalidParametersError: if a number is out of range.
     """
 
     network: Network = Network.CONV
@@ -84,20 +87,23 @@ class Settings:
         checks.fraction("averaging", self.averaging)
 
     def of_a_step(self) -> Settings:
-        """The same, but for what no single step depends on: one program serves trainings."""
+        """Return a copy that keeps only what a single step depends on.
+
+        So one compiled program serves many trainings.
+        """
         return replace(self, steps=1, batch=1, critic_steps=1)
 
 
 def plain(settings: Settings) -> dict[str, Any]:
-    """Settings under plain names."""
+    """Return settings under plain names."""
     return {**asdict(settings), "network": settings.network.value}
 
 
 def checked_shape(shape: tuple[int, int]) -> tuple[int, int]:
-    """Frames and bands that networks can be built for.
+    """Return frames and bands, if networks can be built for them.
 
     Raises:
-        InvalidInputError: others.
+        InvalidInputError: if they cannot.
     """
     try:
         frames, bands = (checks.whole("side", side, 1, MOST_PIXELS) for side in shape)

@@ -1,7 +1,7 @@
-"""Seconds of sound as small pictures that generators learn, and pictures back as sound.
+"""Seconds of sound as small pictures that generators learn, and pictures turned back into sound.
 
-A picture is a log-mel spectrogram in decibels of full scale, stretched from a fixed range to
-[-1, 1]. Nothing in it depends on other clips: no mean, no peak of a data set has to be protected.
+A picture is a log-mel spectrogram in decibels of full scale, stretched from a fixed range to [-1,
+1]. Nothing in it depends on other clips, so no mean and no peak of a data set has to be protected.
 The way back guesses the phases by Griffin-Lim (Griffin and Lim, IEEE TASSP 1984; with momentum
 after Perraudin et al., WASPAA 2013).
 """
@@ -19,29 +19,30 @@ from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_protocol.spectrum import LOWEST_HERTZ, SAMPLE_RATE
 
 LOUDEST_PEAK = 0.9
-"""No sample of generated sound is further from zero."""
+"""Largest magnitude of a sample of generated sound."""
 LOUDEST_RMS = 0.1
-"""20 dB below full scale: how loud generated sound may be, however loud its picture is."""
+"""Largest root mean square of generated sound, 20 dB below full scale, however loud its picture
+is."""
 
 _FINER = 2
-"""Times as many frames for the way back: Griffin-Lim needs frames that overlap a lot."""
+"""Factor on the number of frames for the way back: Griffin-Lim needs frames that overlap a lot."""
 _ITERATIONS = 32
 
 
 @dataclass(frozen=True)
 class SpectrogramSettings:
-    """What a picture is of.
+    """Settings of a picture.
 
     Attributes:
-        rate: samples per second; a picture is of one second.
-        frames: of a second, a divisor of the rate.
-        bands: mel bands from 50 Hz to half the rate.
-        window: samples of one frame, even and longer than from one frame to the next.
-        floor: decibels of full scale that become -1; what is softer does, too.
-        ceiling: decibels that become 1; 0 is a sine of amplitude 1.
+        rate: Samples per second; a picture shows one second.
+        frames: Frames per second, a divisor of the rate.
+        bands: Mel bands from 50 Hz to half the rate.
+        window: Samples of one frame, an even number that exceeds the distance between two frames.
+        floor: Decibels of full scale that become -1; softer sound does, too.
+        ceiling: Decibels of full scale that become 1; 0 is a sine of amplitude 1.
 
     Raises:
-        InvalidParametersError: numbers that make no picture.
+        InvalidParametersError: if the numbers make no picture.
     """
 
     rate: int = SAMPLE_RATE
@@ -57,8 +58,8 @@ class SpectrogramSettings:
         checks.whole("bands", self.bands, 1, self.window // 4)
         if self.rate % (_FINER * self.frames):
             raise InvalidParametersError(
-                f"frames={self.frames}: half a frame must be a whole number of the "
-                f"{self.rate} samples of a second"
+                f"frames={self.frames}: half a frame must be a whole number of samples, of which "
+                f"a second has {self.rate}"
             )
         if self.window % 2 or not self.hop < self.window <= self.rate:
             raise InvalidParametersError(
@@ -81,7 +82,7 @@ class SpectrogramSettings:
         return self.frames, self.bands
 
     def band_hertz(self) -> NDArray[np.float64]:
-        """The middle of each band, (bands,)."""
+        """Return the middle of each band in hertz, (bands,)."""
         from librosa import mel_frequencies
 
         edges = mel_frequencies(self.bands + 2, fmin=LOWEST_HERTZ, fmax=self.rate / 2)
@@ -95,17 +96,17 @@ SMALL = SpectrogramSettings()
 def log_mel(
     sound: NDArray[np.float32], settings: SpectrogramSettings = SMALL
 ) -> NDArray[np.float32]:
-    """Pictures of seconds of sound.
+    """Make pictures of seconds of sound.
 
     Args:
-        sound: (n, rate), each a second with full scale at ±1.
-        settings: of the pictures.
+        sound: Seconds with full scale at ±1, (n, rate).
+        settings: Settings of the pictures.
 
     Returns:
         float32 (n, frames, bands) in [-1, 1].
 
     Raises:
-        InvalidInputError: another shape, or samples that are not finite.
+        InvalidInputError: if the shape is wrong, or samples are not finite.
     """
     given = _checked("sound", sound, (settings.rate,))
     pictures = np.empty((len(given), *settings.shape), dtype=np.float32)
@@ -115,17 +116,17 @@ def log_mel(
 
 
 def strip(sound: NDArray[np.float32], settings: SpectrogramSettings = SMALL) -> NDArray[np.float32]:
-    """One picture of sound of any length, with as many frames in a second.
+    """Make one picture of sound of any length, with the same number of frames per second.
 
     Args:
-        sound: (samples,), at least one.
-        settings: of the picture.
+        sound: Samples, (samples,), at least one.
+        settings: Settings of the picture.
 
     Returns:
         float32 (frames, bands) in [-1, 1]; the last frame may reach beyond the end.
 
     Raises:
-        InvalidInputError: another shape, or samples that are not finite.
+        InvalidInputError: if the shape is wrong, or samples are not finite.
     """
     given = _checked("sound", np.asarray(sound)[np.newaxis], (np.size(sound),))[0]
     if not given.size:
@@ -134,7 +135,7 @@ def strip(sound: NDArray[np.float32], settings: SpectrogramSettings = SMALL) -> 
 
 
 def _framed(samples: NDArray[np.float64], settings: SpectrogramSettings) -> NDArray[np.float32]:
-    """Of whole hops. Each frame's middle is the middle of its share of the sound."""
+    """Make a picture of whole hops; each frame's middle is the middle of its share of the sound."""
     edge = (settings.window - settings.hop) // 2
     padded = np.pad(samples, edge)
     frames = np.lib.stride_tricks.sliding_window_view(padded, settings.window)[:: settings.hop]
@@ -145,21 +146,21 @@ def _framed(samples: NDArray[np.float64], settings: SpectrogramSettings) -> NDAr
 def sound(
     pictures: NDArray[np.float32], settings: SpectrogramSettings = SMALL, seed: int = 0
 ) -> NDArray[np.float32]:
-    """Seconds of sound whose pictures are nearly these.
+    """Make seconds of sound whose pictures are nearly these.
 
     However loud a picture, its sound stays below `LOUDEST_PEAK` and `LOUDEST_RMS`.
 
     Args:
-        pictures: (n, frames, bands); what lies outside [-1, 1] is moved to its edge.
-        settings: of the pictures.
-        seed: of the phases that Griffin-Lim begins with; the same for every picture, so that a
-            picture sounds the same whichever others there are.
+        pictures: Pictures, (n, frames, bands); numbers outside [-1, 1] are moved to its edge.
+        settings: Settings of the pictures.
+        seed: Seed of the phases that Griffin-Lim begins with; the same for every picture, so that a
+            picture's sound does not depend on the others.
 
     Returns:
         float32 (n, rate).
 
     Raises:
-        InvalidInputError: another shape, or numbers that are not finite.
+        InvalidInputError: if the shape is wrong, or numbers are not finite.
     """
     given = _checked("pictures", pictures, settings.shape)
     found = [_played(picture, settings, seed) for picture in given]
@@ -173,9 +174,9 @@ def _played(
 
     span = settings.ceiling - settings.floor
     decibels = settings.floor + (np.clip(picture, -1, 1) + 1) / 2 * span
-    # What is at the floor may be as soft as one likes: silence shall be silent.
+    # The floor stands for anything softer, so silence stays silent.
     power = np.where(decibels > settings.floor, 10 ** (decibels / 10), 0.0)
-    # In frames, whose middles are half a frame into their share of the second.
+    # Places are in frames, whose middles are half a frame into their share of the second.
     places = np.arange(_FINER * settings.frames + 1) / _FINER - 0.5
     known = np.arange(settings.frames)
     finer = np.stack([np.interp(places, known, band) for band in power.T])
@@ -193,7 +194,10 @@ def _played(
 
 
 def _magnitudes(power: NDArray[np.float64], settings: SpectrogramSettings) -> Any:
-    """Of each frequency, from the power in mel bands: the least squares that are not negative."""
+    """Return each frequency's magnitude from the power in mel bands.
+
+    It is found by non-negative least squares.
+    """
     from librosa.util import nnls
 
     return np.sqrt(nnls(_filters(settings), power))
@@ -212,13 +216,13 @@ def _scaled(power: NDArray[np.float64], settings: SpectrogramSettings) -> NDArra
 
 
 def _window(settings: SpectrogramSettings) -> NDArray[np.float64]:
-    """Periodic Hann window under which a sine of amplitude 1 has a peak of 1."""
+    """Return a periodic Hann window under which a sine of amplitude 1 has a peak of 1."""
     hann = 0.5 - 0.5 * np.cos(2 * np.pi * np.arange(settings.window) / settings.window)
     return np.asarray(hann * 4 / settings.window, dtype=np.float64)
 
 
 def _filters(settings: SpectrogramSettings) -> NDArray[np.float64]:
-    """Triangles of height 1 on Slaney's mel scale, (bands, window / 2 + 1)."""
+    """Return triangles of height 1 on Slaney's mel scale, (bands, window / 2 + 1)."""
     from librosa.filters import mel
 
     return np.asarray(

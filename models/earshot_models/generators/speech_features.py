@@ -1,8 +1,8 @@
-"""What the networks of Yang et al. (Interspeech 2021, section 4.1) look at: 80 mel bands, 13 MFCC.
+"""Inputs of the networks of Yang et al. (Interspeech 2021, section 4.1): 80 mel bands, 13 MFCC.
 
-Classifiers see the bands, 100 frames a second by a transform of 1,024 points; the autoencoder sees
-the cepstrum of the same. How loud a frame may be, and the mel scale, are not said: both are those
-of `spectrogram`.
+Classifiers see the bands, 100 frames per second by a transform of 1,024 points; the autoencoder
+sees the cepstrum of the same. The paper does not state the range of levels or the mel scale: both
+are those of `spectrogram`.
 """
 
 from __future__ import annotations
@@ -25,19 +25,21 @@ def mfcc(
     settings: SpectrogramSettings = PAPER,
     coefficients: int = COEFFICIENTS,
 ) -> NDArray[np.float32]:
-    """The first numbers of each frame's cepstrum: decibels under an orthonormal cosine transform.
+    """Return the first numbers of each frame's cepstrum.
+
+    The cepstrum is the orthonormal cosine transform of the decibels.
 
     Args:
-        pictures: (n, frames, bands) in [-1, 1], see `spectrogram.log_mel`.
-        settings: of the pictures.
-        coefficients: how many, at most the bands.
+        pictures: Pictures, (n, frames, bands) in [-1, 1], see `spectrogram.log_mel`.
+        settings: Settings of the pictures.
+        coefficients: Number of coefficients, at most that of the bands.
 
     Returns:
         float32 (n, frames, coefficients), in decibels.
 
     Raises:
-        InvalidInputError: pictures of another shape, or not finite.
-        InvalidParametersError: more coefficients than bands, or none.
+        InvalidInputError: if pictures have another shape, or are not finite.
+        InvalidParametersError: if the number of coefficients is not 1 to that of the bands.
     """
     from scipy.fft import dct
 

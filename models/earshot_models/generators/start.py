@@ -1,9 +1,9 @@
 """A start from public sound: weights that no sensitive clip has moved, and the clips that did.
 
-What a private training begins with is published as it is, as far as noise leaves it, so it must be
-of public sound alone. It changes nothing of what a training costs: neighbours begin alike, and go
-on beside the same public clips. Those go on being heard because noise would soon drown what a start
-knows: a step of Adam is as long after noise as after sound.
+The beginning of a private training is published, as far as noise leaves it intact, so it must
+be of public sound alone. It does not change the cost of a training: neighbours begin alike, and
+continue beside the same public clips. Those continue to be heard because noise would soon drown
+what a start knows: a step of Adam is as long after noise as after sound.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Decodes(Protocol):
 
     @property
     def decoder(self) -> Decoder:
-        """What makes clips."""
+        """Network that makes clips."""
 
 
 Networks = TypeVar("Networks", bound=Decodes)
@@ -45,20 +45,20 @@ class NotPublicStartError(InvalidParametersError):
 
 @dataclass(frozen=True)
 class Start(Generic[Networks]):
-    """Networks that have learned.
+    """Networks that have learned from clips.
 
     Attributes:
-        networks: weights, of all networks of a system.
-        shape: frames and bands of a clip.
-        settings: of the networks and their training.
-        origin: what they have learned from.
-        clips: these, (clips, frames, bands) in [−1, 1].
-        share: of a private training's gradients that sensitive clips have in what critics and
-            autoencoders learn, through noise or votes; public clips have the rest. It must not
-            depend on sensitive clips; on the noise it may.
+        networks: Weights of all networks of a system.
+        shape: Frames and bands of a clip.
+        settings: Settings of the networks and their training.
+        origin: Sound that they have learned from.
+        clips: Clips that they have learned from, (clips, frames, bands) in [−1, 1].
+        share: Share of sensitive clips, through noise or votes, in the gradients by which critics
+            and autoencoders learn in a private training; public clips have the rest. It must not
+            depend on sensitive clips, but it may depend on the noise.
 
     Raises:
-        InvalidParametersError: a share that is none.
+        InvalidParametersError: if the share is out of range.
     """
 
     networks: Networks
@@ -73,12 +73,12 @@ class Start(Generic[Networks]):
 
     @property
     def generator(self) -> Generator:
-        """What it makes clips with, by itself."""
+        """Generator that makes clips with these networks alone."""
         return Generator(self.networks.decoder, self.shape, self.settings, self.origin)
 
     @property
     def digest(self) -> str:
-        """A name for exactly these weights and clips, and their share."""
+        """Name for exactly these weights and clips, and their share."""
         form = f"{self.share!r} {checked.digest(self.clips)} {jax.tree.structure(self.networks)}"
         whole = hashlib.sha256(form.encode())
         for leaf in jax.tree.leaves(self.networks):
@@ -87,24 +87,24 @@ class Start(Generic[Networks]):
 
 
 def about_start(start: Start[Any] | None) -> dict[str, str]:
-    """What a checkpoint says of a start."""
+    """Return a checkpoint's description of a start."""
     return {} if start is None else {"start": start.digest}
 
 
 def begun(
     fresh: Networks, start: Start[Networks] | None, shape: Shape, settings: Settings
 ) -> Networks:
-    """Weights that a private training begins with.
+    """Return the weights that a private training begins with.
 
     Args:
-        fresh: random ones; the start's must be of their form.
-        start: of public sound; None for the random ones.
-        shape: of the clips.
-        settings: of the training.
+        fresh: Random weights; the start's must have their form.
+        start: Start from public sound; None for the random weights.
+        shape: Frames and bands of the clips.
+        settings: Settings of the training.
 
     Raises:
-        NotPublicStartError: the start is not of public sound alone.
-        InvalidParametersError: it is of clips of another shape, of other networks, or of another
+        NotPublicStartError: if the start is not of public sound alone.
+        InvalidParametersError: if the start has clips of another shape, other networks, or another
             system.
     """
     if start is None:
@@ -135,7 +135,7 @@ def begun(
 
 
 def _alike(one: Any, other: Any) -> bool:
-    """Whether networks are of the same form, numbers aside."""
+    """Return whether networks have the same form, apart from their numbers."""
     forms = [
         (str(jax.tree.structure(each)), [leaf.shape for leaf in jax.tree.leaves(each)])
         for each in (one, other)

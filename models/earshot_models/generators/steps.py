@@ -1,7 +1,7 @@
 """The loop that all trainings share: a fixed number of steps, with progress and checkpoints.
 
-That a training ends early is seen by all who wait for its file. So only numbers that may be seen
-may end one: weights that came of noisy sums or votes, never those that met sensitive clips.
+Everyone who waits for a training's file sees that it ends early. So only numbers that may be seen
+may end it: weights that came of noisy sums or votes, never those that met sensitive clips.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ State = TypeVar("State")
 
 
 class DivergedError(InvalidInputError):
-    """Weights became infinite, or no numbers at all."""
+    """Weights that became infinite, or are not numbers."""
 
 
 def all_of(state: Any) -> Any:
-    """A state of which every number may be seen."""
+    """Return a state of which every number may be seen."""
     return state
 
 
@@ -35,23 +35,23 @@ def taken(
     progress: Progress | None,
     seen: Callable[[State], Any] = all_of,
 ) -> State:
-    """The state after all steps, those of a training that was killed before included.
+    """Return the state after all steps, including those of a training that was killed before.
 
     Args:
-        start: before the first step, arrays in any nesting.
-        step: state and number of a step to the state after it; the same each time.
-        steps: how many there are, whatever becomes of them.
-        checkpoint: asked for a state to go on from, told now and then; the caller erases it.
-        progress: told how many steps are done.
-        seen: what of a state may end the training.
+        start: State before the first step, arrays in any nesting.
+        step: Function from a state and a step's number to the state after it, always the same.
+        steps: Number of steps, whatever comes of them.
+        checkpoint: Checkpoint to continue from and to keep states in; the caller erases it.
+        progress: Callback for the number of steps done.
+        seen: Function that returns the part of a state that may end the training.
 
     Raises:
-        DivergedError: numbers of `seen` are not finite.
+        DivergedError: if numbers of `seen` are not finite.
         OtherTrainingError, DamagedFileError: see `Checkpoint`.
     """
     state, done = checkpoint.restored(start)
     if done == 0:
-        checkpoint.save(state, 0)  # so that a secret is on the disk before noise is drawn from it
+        checkpoint.save(state, 0)  # the secret must be on the disk before noise is drawn from it
     while done < steps:
         state = step(state, done)
         done += 1
@@ -64,12 +64,12 @@ def taken(
 
 
 def averaged(average: Any, now: Any, share: float) -> Any:
-    """Weights that keep so large a share of what they were."""
+    """Return weights that keep a share of their old values."""
     return jax.tree.map(lambda old, new: share * old + (1 - share) * new, average, now)
 
 
 def _refuse_infinite(seen: Any, done: int) -> None:
     if not finite(seen):
         raise DivergedError(
-            f"weights are no finite numbers after {done} steps: train with lower rates"
+            f"weights are not finite numbers after {done} steps: train with lower rates"
         )

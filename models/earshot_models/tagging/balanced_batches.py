@@ -1,7 +1,7 @@
-"""Balanced batches (Muschiol 2021, section 4.4.2): which example comes next.
+"""Balanced batches (Muschiol 2021, section 4.4.2): the order in which examples come.
 
 Labels take turns in a shuffled cycle, and so do the examples of each label. Rare labels come as
-often as frequent ones, but for what the examples of others bring with them.
+often as frequent ones, except that examples of one label may have others too.
 """
 
 from __future__ import annotations
@@ -12,21 +12,22 @@ import numpy as np
 from numpy.typing import NDArray
 
 from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.overriding import override
 
 
 class Order(Protocol):
-    """What examples come one after the other, without an end."""
+    """An endless order of examples."""
 
     def draw(self, count: int) -> NDArray[np.int64]:
-        """The next ones, int64 (count,)."""
+        """Return the next examples, int64 (count,)."""
 
 
-class Cycle:
-    """Goes round a list, shuffled anew each time; by itself, the order without balance.
+class Cycle(Order):
+    """A cycle through a list, shuffled anew each time; by itself, the order without balance.
 
     Args:
-        places: of what, at least one.
-        generator: of the order.
+        places: Places to go through, at least one.
+        generator: Source of the order.
     """
 
     def __init__(self, places: NDArray[np.integer], generator: np.random.Generator) -> None:
@@ -37,28 +38,28 @@ class Cycle:
         self._left: list[int] = []
 
     def next(self) -> int:
-        """The next place."""
+        """Return the next place."""
         if not self._left:
             self._left = self._generator.permutation(self._places).tolist()
         return self._left.pop()
 
+    @override
     def draw(self, count: int) -> NDArray[np.int64]:
-        """See `Order`."""
         return np.array([self.next() for _ in range(count)], dtype=np.int64)
 
 
-class Balanced:
-    """Goes round the labels, and round the examples of each.
+class Balanced(Order):
+    """A cycle through the labels, and through the examples of each.
 
-    Examples without any label take part like those of one label more: Muschiol has none, but
-    what an ensemble answers may be "none of these", and a student must learn that too.
+    Examples without any label count as those of one label more: Muschiol has none, but an ensemble
+    may answer "none of these", and a student must learn that too.
 
     Args:
-        present: which labels each example has, bool (examples, labels).
-        generator: of the order.
+        present: Labels of each example, bool (examples, labels).
+        generator: Source of the order.
 
     Raises:
-        InvalidInputError: no examples.
+        InvalidInputError: if there are no examples.
     """
 
     def __init__(self, present: NDArray[np.bool_], generator: np.random.Generator) -> None:
@@ -67,7 +68,7 @@ class Balanced:
         self._examples = [Cycle(group, generator) for group in groups if len(group)]
         self._labels = Cycle(np.arange(len(self._examples)), generator)
 
+    @override
     def draw(self, count: int) -> NDArray[np.int64]:
-        """See `Order`."""
         turns = (self._examples[self._labels.next()] for _ in range(count))
         return np.array([examples.next() for examples in turns], dtype=np.int64)

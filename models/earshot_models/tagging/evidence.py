@@ -1,4 +1,4 @@
-"""How often a tagger's names were right on sound that it was checked on, label by label."""
+"""Evidence of how often a tagger's names were right on sound that it was checked on, by label."""
 
 from __future__ import annotations
 
@@ -10,20 +10,20 @@ from earshot_protocol import checks
 from earshot_protocol.errors import InvalidInputError
 
 CONFIDENCE = 0.95
-"""That none of the labels together is taken for more than false alarms where it is not."""
+"""Confidence, over all labels together, that no label passes whose names are all false alarms."""
 
 _GRID = np.linspace(0.02, 0.98, 97)
 """Probabilities among which thresholds are chosen."""
 
 
 class Evidence(msgspec.Struct, frozen=True, kw_only=True):
-    """Names of one label on clips of which it is known what sounds in them.
+    """Names of one label on clips whose content is known.
 
     Attributes:
-        clips: all of them.
-        present: in which the label is.
-        named: in which it was named.
-        right: in which it was named and is.
+        clips: Number of all clips.
+        present: Clips that have the label.
+        named: Clips in which the label was named.
+        right: Clips that have the label and in which it was named.
     """
 
     clips: int
@@ -32,10 +32,10 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
     right: int
 
     def check(self) -> None:
-        """See that the numbers go together.
+        """Check that the numbers are consistent.
 
         Raises:
-            InvalidInputError: they do not.
+            InvalidInputError: if they are not.
         """
         least = max(0, self.named + self.present - self.clips)
         if not (
@@ -45,23 +45,23 @@ class Evidence(msgspec.Struct, frozen=True, kw_only=True):
         ):
             raise InvalidInputError(
                 f"{self.right} right of {self.named} names of a label that {self.present} of "
-                f"{self.clips} clips have: such clips there are not"
+                f"{self.clips} clips have: such clips cannot exist"
             )
 
     @property
     def false_alarms(self) -> float:
-        """How likely a clip without the label is named: (false names + 1) / (such clips + 2).
+        """Probability that a clip without the label is named: (false names + 1) / (such clips + 2).
 
-        Laplace's rule of succession, so that a label never named in few clips is not taken to be
-        never wrong.
+        This is Laplace's rule of succession, so that a label never named in few clips is not taken
+        to be never wrong.
         """
         return (self.named - self.right + 1) / (self.clips - self.present + 2)
 
     def chance(self, named: int, pieces: int) -> float:
-        """How likely at least so many of so many pieces are named, if the label is in none.
+        """Return the probability of at least `named` names if the label is in none of the pieces.
 
         Raises:
-            InvalidParametersError: more names than pieces.
+            InvalidParametersError: if there are more names than pieces.
         """
         from scipy.stats import binom
 
@@ -74,15 +74,15 @@ def gathered(
     probabilities: NDArray[np.floating],
     thresholds: NDArray[np.floating],
 ) -> tuple[Evidence, ...]:
-    """Of every label, from clips on which neither training nor thresholds were chosen.
+    """Gather evidence of every label, from clips not used for training or for thresholds.
 
     Args:
-        truth: 0 or 1, (clips, labels).
-        probabilities: (clips, labels).
-        thresholds: (labels,), above which a label is named.
+        truth: True labels of each clip, 0 or 1, (clips, labels).
+        probabilities: Probabilities of the labels in each clip, (clips, labels).
+        thresholds: Probabilities above which each label is named, (labels,).
 
     Raises:
-        InvalidInputError: shapes that do not go together.
+        InvalidInputError: if the shapes do not go together.
     """
     there = _truth(truth, probabilities).astype(bool)
     limits = np.asarray(thresholds)
@@ -103,19 +103,20 @@ def gathered(
 def best_thresholds(
     truth: NDArray[np.integer], probabilities: NDArray[np.floating]
 ) -> NDArray[np.float64]:
-    """Above which probability to name each label: where its F1 is best on these clips, (labels,).
+    """Return the threshold of each label with the best F1 on these clips, (labels,).
 
     A label that is in none of them gets the highest threshold there is.
 
     Args:
-        truth: 0 or 1, (clips, labels), of clips on which nothing is reported.
-        probabilities: (clips, labels).
+        truth: True labels of each clip, 0 or 1, (clips, labels), for clips on which nothing is
+            reported.
+        probabilities: Probabilities of the labels in each clip, (clips, labels).
 
     Raises:
-        InvalidInputError: shapes that do not go together.
+        InvalidInputError: if the shapes do not go together.
     """
     there = _truth(truth, probabilities).astype(bool)
-    # From above, so that the higher of two that are equal is taken.
+    # Start from above, so that the higher of two equally good thresholds is taken.
     levels = _GRID[::-1]
     scores = []
     for level in levels:

@@ -1,4 +1,4 @@
-"""Clips to learn from; what is wrong with them is said before hours of work."""
+"""Clips to learn from, whose faults are reported before hours of work."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ _MOST_NAMED = 5
 
 @dataclass(frozen=True)
 class Examples:
-    """Clips and what is in them.
+    """Clips and their labels.
 
     Attributes:
-        power: mel power, float32 (clips, frames, bands).
-        targets: how much of each label is there, 0 to 1, float32 (clips, labels).
+        power: Mel power, float32 (clips, frames, bands).
+        targets: Amount of each label in each clip, 0 to 1, float32 (clips, labels).
     """
 
     power: NDArray[np.float32]
@@ -32,12 +32,12 @@ class Examples:
         power: NDArray[np.floating],
         targets: NDArray[np.floating] | NDArray[np.integer] | NDArray[np.bool_],
     ) -> Examples:
-        """The same as float32."""
+        """Return examples as float32."""
         return cls(np.asarray(power, dtype=np.float32), np.asarray(targets, dtype=np.float32))
 
     @classmethod
     def of_power(cls, power: NDArray[np.floating]) -> Examples:
-        """Clips of which nothing is known, as if there were no labels."""
+        """Return clips about which nothing is known, as if there were no labels."""
         return cls.of(power, np.zeros((len(power), 0)))
 
     def __len__(self) -> int:
@@ -50,15 +50,15 @@ class Examples:
         return frames, bands
 
     def rows(self, rows: slice | NDArray[np.integer]) -> Examples:
-        """Only some of them."""
+        """Return some of the examples."""
         return Examples(self.power[rows], self.targets[rows])
 
     def check(self, shape: tuple[int, int], labels: int) -> None:
-        """See that a network of this shape can work with them.
+        """Check that a network of this shape can work with the examples.
 
         Raises:
-            InvalidInputError: another shape, no clips, powers that are negative or not finite, or
-                targets outside of [0, 1].
+            InvalidInputError: if the shape is wrong, there are no clips, powers are negative or
+                not finite, or targets are outside [0, 1].
         """
         if self.power.ndim != 3 or self.power.shape[1:] != shape:
             raise InvalidInputError(
@@ -71,7 +71,7 @@ class Examples:
         if labels and not len(self.power):
             raise InvalidInputError("no clips: at least one is needed")
         _check_power(self.power)
-        # Written so that not-a-number is refused.
+        # In this form, the check refuses not-a-number too.
         if not ((self.targets >= 0) & (self.targets <= 1)).all():
             raise InvalidInputError("targets: must be from 0 to 1")
 
@@ -82,22 +82,22 @@ def checked_examples(
     labels: Sequence[str],
     sources: NDArray[np.integer] | None = None,
 ) -> Examples:
-    """Clips of a whole data set, if a study can be made of them.
+    """Return the clips of a whole data set, if they are fit for a study.
 
     Args:
-        power: mel power, (clips, frames, bands).
-        targets: 0 to 1, (clips, labels).
-        labels: names, at least one, all different.
-        sources: the recording that each clip was cut from, whole numbers (clips,).
+        power: Mel power, (clips, frames, bands).
+        targets: Amount of each label in each clip, 0 to 1, (clips, labels).
+        labels: Names of the labels, at least one, all different.
+        sources: Recording that each clip was cut from, whole numbers (clips,).
 
     Raises:
-        InvalidInputError: clips without a label, labels without a clip, a label that has one
-            recording only (no other could tell whether it was learned), or anything that
-            `Examples.check` refuses.
+        InvalidInputError: if there are clips without a label, labels without a clip, or labels with
+            only one recording (no other could tell whether they were learned), or if
+            `Examples.check` refuses them.
     """
     names = tuple(labels)
     if not names or len(set(names)) != len(names):
-        raise InvalidInputError("labels: must be different names, one at least")
+        raise InvalidInputError("labels: must be different names, at least one")
     given = Examples.of(power, targets)
     if given.power.ndim != 3:
         raise InvalidInputError(
@@ -124,28 +124,27 @@ def checked_examples(
         ]
         if single:
             raise InvalidInputError(
-                f"labels with one recording only: {_listed(single)}; a label needs two at least, "
+                f"labels with only one recording: {_listed(single)}; a label needs at least two, "
                 "one to learn from and one to be tested on"
             )
     return given
 
 
 def check_ensemble(teachers: int, sources: NDArray[np.integer]) -> None:
-    """See that each teacher can have a source of its own.
+    """Check that each teacher can have its own source.
 
     Args:
-        teachers: how many there are.
-        sources: whole numbers (clips,), what each clip was cut from.
+        teachers: Number of teachers.
+        sources: Source of each clip, whole numbers (clips,).
 
     Raises:
-        InvalidParametersError: no teacher, or more teachers than sources.
+        InvalidParametersError: if there is no teacher, or there are more teachers than sources.
     """
     checks.whole("teachers", teachers)
     number = len(np.unique(np.asarray(sources)))
     if teachers > number:
         raise InvalidParametersError(
-            f"teachers={teachers}: an ensemble larger than its sources; there are {number}, and "
-            "each teacher needs one of its own"
+            f"teachers={teachers}: there are only {number} sources, and each teacher needs its own"
         )
 
 
@@ -154,7 +153,7 @@ def _check_power(power: NDArray[np.float32]) -> None:
         clips = np.flatnonzero(~np.isfinite(power).all(axis=(1, 2)))
         raise InvalidInputError(f"power: NaN or infinite in clips {_listed(clips)}")
     if (power < 0).any():
-        raise InvalidInputError("power: must not be negative; give powers, and no logarithms")
+        raise InvalidInputError("power: must not be negative; give powers, not logarithms")
 
 
 def _listed(things: Sequence[object] | NDArray[np.int64]) -> str:

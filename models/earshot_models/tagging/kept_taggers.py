@@ -1,15 +1,13 @@
-"""Taggers kept on the disk as soon as each is trained, so that a killed run goes on with the next.
+"""Taggers kept on disk once trained, so that a killed run continues with the next.
 
-What is kept is private to whoever owns the clips: weights say much about them. What may be given
-away is a `tagger_file` of a student.
+These files are private to the owner of the clips, as weights reveal much about them. The file that
+may be given away is a student's `tagger_file`.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
 import zipfile
 from dataclasses import asdict
 from pathlib import Path
@@ -19,9 +17,10 @@ import numpy as np
 from earshot_models.tagging.examples import Examples
 from earshot_models.tagging.training import Tagger, Workshop
 from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.files import replacement
 
 _VERSION = 1
-"""Of what is kept and of the training behind it; it is part of the key."""
+"""Version of the files and of the training behind them; part of the key."""
 
 
 def fit_or_open(
@@ -31,18 +30,18 @@ def fit_or_open(
     validation: Examples | None = None,
     seed: int = 0,
 ) -> Tagger:
-    """As `Workshop.fit`, but what was trained before in the same way is read.
+    """Train a tagger as `Workshop.fit` does, or read one that was trained in the same way before.
 
     Args:
-        workshop: that trains.
-        folder: in which a file is kept for each key: network, settings, labels, seed and clips.
-        examples: as of `Workshop.fit`.
-        validation: likewise.
-        seed: likewise.
+        workshop: Workshop that trains.
+        folder: Folder that keeps a file for each key: network, settings, labels, seed and clips.
+        examples: Examples for `Workshop.fit`.
+        validation: Validation examples for `Workshop.fit`.
+        seed: Seed for `Workshop.fit`.
 
     Raises:
-        InvalidInputError: as `Workshop.fit`.
-        OSError: the folder cannot be written.
+        InvalidInputError: as for `Workshop.fit`.
+        OSError: if the folder cannot be written.
     """
     path = folder / f"tagger-{_key(workshop, examples, validation, seed)}.npz"
     tagger = _opened(workshop, path)
@@ -65,9 +64,9 @@ def _key(workshop: Workshop, examples: Examples, validation: Examples | None, se
 
 
 def _opened(workshop: Workshop, path: Path) -> Tagger | None:
-    """What was kept; None if there is nothing, or nothing whole."""
+    """Return the kept tagger; None if there is none, or it is incomplete."""
     try:
-        # Opened here, as numpy does not close a file that it finds damaged.
+        # Open the file here, as numpy does not close one that it finds damaged.
         with path.open("rb") as file, np.load(file) as kept:
             history = tuple((int(step), float(score)) for step, score in kept["history"])
             weights = tuple(kept[f"weights_{at}"] for at in range(len(kept.files) - 1))
@@ -78,10 +77,9 @@ def _opened(workshop: Workshop, path: Path) -> Tagger | None:
 
 
 def _keep(tagger: Tagger, path: Path) -> None:
-    """Under a name of its own first, so that nothing is ever half-written."""
+    """Write under a temporary name first, so that no file is ever half-written."""
     path.parent.mkdir(parents=True, exist_ok=True)
     arrays = {f"weights_{at}": array for at, array in enumerate(tagger.weights)}
     history = np.array(tagger.history, dtype=np.float64).reshape(-1, 2)
-    with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".new", delete=False) as file:
-        np.savez(file, allow_pickle=False, history=history, **arrays)
-    os.replace(file.name, path)
+    with replacement(path) as draft:
+        np.savez(draft, allow_pickle=False, history=history, **arrays)

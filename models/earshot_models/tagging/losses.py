@@ -9,13 +9,14 @@ from numpy.typing import NDArray
 
 
 def positive_weights(targets: NDArray[np.floating]) -> NDArray[np.float32]:
-    """The p of Definition 13 of Muschiol (2021), float32 (labels,), each from ½ to 1.
+    """Return the p of Definition 13 of Muschiol (2021), float32 (labels,), each from ½ to 1.
 
-    Negatives over positives, through a sigmoid, as they are else beyond bounds: above 10,000 for
-    some labels of AudioSet. A label without positives has weight 1, which nothing multiplies.
+    It is negatives over positives, through a sigmoid, as it would otherwise be unbounded: above
+    10,000 for some labels of AudioSet. A label without positives has weight 1, which multiplies
+    nothing.
 
     Args:
-        targets: (clips, labels); a label is there where they are above 0.
+        targets: Targets, (clips, labels); a clip has a label if its target is above 0.
     """
     there = (np.asarray(targets) > 0).sum(axis=0)
     with np.errstate(divide="ignore", invalid="ignore"):
@@ -27,14 +28,14 @@ def positive_weights(targets: NDArray[np.floating]) -> NDArray[np.float32]:
 def example_weights(
     present: NDArray[np.bool_], precisions: NDArray[np.floating]
 ) -> NDArray[np.float32]:
-    """Adaptive weights (section 5.1.3): examples of labels that are learned badly count for more.
+    """Return adaptive weights (section 5.1.3): examples of badly learned labels count for more.
 
-    Muschiol gives no formula, and found no gain. Here an example weighs 1 − AP, on average over
-    its labels, AP being their average precision on validation; 1 is the mean over all examples.
+    Muschiol gives no formula, and found no gain. Here an example weighs 1 − AP, on average over its
+    labels, AP being their average precision on validation; 1 is the mean over all examples.
 
     Args:
-        present: which labels each example has, bool (examples, labels).
-        precisions: of each label on validation, (labels,); NaN where it has none.
+        present: Labels of each example, bool (examples, labels).
+        precisions: Average precision of each label on validation, (labels,); NaN where it has none.
 
     Returns:
         float32 (examples,).
@@ -50,12 +51,12 @@ def example_weights(
 
 
 def binary_cross_entropy(targets: Any, logits: Any, weights: Any) -> Any:
-    """Definition 13 of each example, −mean over labels of p·t·log y + (1 − t)·log(1 − y).
+    """Return Definition 13 of each example, −mean over labels of p·t·log y + (1 − t)·log(1 − y).
 
     Args:
-        targets: t, tensor (examples, labels) in [0, 1].
-        logits: of y, of the same shape.
-        weights: p, (labels,).
+        targets: Targets t, tensor (examples, labels) in [0, 1].
+        logits: Logits of y, of the same shape.
+        weights: Weights p, (labels,).
 
     Returns:
         Tensor (examples,).

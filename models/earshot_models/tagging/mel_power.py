@@ -1,7 +1,7 @@
-"""Mel power spectra: what taggers hear.
+"""Mel power spectra, the input of taggers.
 
 They are kept as powers, not as logarithms: the power of two sounds at once is, on average, the sum
-of their powers, so that mixtures are made of spectra that were computed once per source.
+of their powers, so mixtures can be made of spectra that were computed once per source.
 """
 
 from __future__ import annotations
@@ -16,22 +16,23 @@ from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 from earshot_protocol.spectrum import RATES
 
 FLOOR = 1e-6
-"""Added to a power before its logarithm, about 50 dB below that of noise at a level of 0.1."""
+"""Amount added to a power before its logarithm, about 50 dB below that of noise at a level of
+0.1."""
 
 _AT_ONCE = 256
-"""Clips of one call, so that the frames of a large set are never all in memory."""
+"""Clips per call, so that the frames of a large set are never all in memory."""
 
 
 @dataclass(frozen=True)
 class MelSettings:
-    """How sound becomes mel power.
+    """Settings by which sound becomes mel power.
 
     Attributes:
-        rate: samples per second.
-        window: samples of a Fourier transform.
-        hop: samples from one frame to the next.
-        bands: mel bands, from 0 Hz to half the rate.
-        seconds: length of a clip.
+        rate: Samples per second.
+        window: Samples of a Fourier transform.
+        hop: Samples from one frame to the next.
+        bands: Mel bands, from 0 Hz to half the rate.
+        seconds: Length of a clip, in seconds.
     """
 
     rate: int
@@ -48,22 +49,22 @@ class MelSettings:
         checks.positive("seconds", self.seconds, 3600)
         if self.samples < self.window:
             raise InvalidParametersError(
-                f"seconds={self.seconds}: must be one window at least, {self.window / self.rate:g}"
+                f"seconds={self.seconds}: must be at least one window, {self.window / self.rate:g}"
             )
 
     @property
     def samples(self) -> int:
-        """Of a clip."""
+        """Samples of a clip."""
         return round(self.rate * self.seconds)
 
     @property
     def frames(self) -> int:
-        """Of a clip; the first is centred on its first sample."""
+        """Frames of a clip; the first is centred on its first sample."""
         return 1 + self.samples // self.hop
 
     @property
     def shape(self) -> tuple[int, int]:
-        """Of the mel power of a clip: (frames, bands)."""
+        """Frames and bands of a clip's mel power."""
         return self.frames, self.bands
 
 
@@ -75,17 +76,17 @@ SMALL = MelSettings(8000, 512, 160, 40, 1.0)
 
 
 def mel_power(sound: NDArray[np.floating], settings: MelSettings) -> NDArray[np.float32]:
-    """Mel power spectra of clips, by librosa (Slaney's mel scale, filters of unit area).
+    """Compute mel power spectra of clips, by librosa (Slaney's mel scale, filters of unit area).
 
     Args:
-        sound: (clips, samples) in [-1, 1], all of the settings' length.
-        settings: how.
+        sound: Clips, (clips, samples) in [-1, 1], all of the settings' length.
+        settings: Settings of the spectra.
 
     Returns:
         float32 (clips, frames, bands), not negative.
 
     Raises:
-        InvalidInputError: clips of another length, or samples that are not finite.
+        InvalidInputError: if clips have another length, or samples are not finite.
     """
     import librosa
 
@@ -112,6 +113,6 @@ def mel_power(sound: NDArray[np.floating], settings: MelSettings) -> NDArray[np.
 
 
 def log_mel(power: NDArray[np.floating]) -> NDArray[np.float32]:
-    """The logarithm that networks are given, of the same shape."""
+    """Return the logarithm that networks take, of the same shape."""
     logarithm: NDArray[np.float32] = np.log(np.asarray(power, dtype=np.float32) + FLOOR)
     return logarithm

@@ -1,8 +1,9 @@
-"""How right names of several labels are: the measures of Muschiol (2021), section 2.1.2.
+"""Measures of names of several labels, those of Muschiol (2021), section 2.1.2.
 
-A macro mean is over the labels that are in some of the clips and not in all: of the others recall,
+A macro mean is over the labels that are in some of the clips and not in all: for the others recall,
 average precision and area have no meaning. A label that is never named has a precision of 0 by
-agreement (`ZERO_DIVISION`), which pulls the macro mean down; how many there are is said with it.
+convention (`ZERO_DIVISION`), which pulls the macro mean down; the number of such labels is given
+beside it.
 """
 
 from __future__ import annotations
@@ -15,22 +16,23 @@ from numpy.typing import NDArray
 from earshot_protocol.errors import InvalidInputError
 
 ZERO_DIVISION = 0.0
-"""Precision of a label that is never named, and F1 of one that is never named right."""
+"""Precision of a label that is never named, and F1 of one that is never named rightly."""
 
 
 @dataclass(frozen=True)
 class TaggingScores:
-    """How right names and probabilities are.
+    """Scores of names and probabilities.
 
     Attributes:
-        macro_precision, macro_recall, macro_f1: means over labels.
-        micro_precision, micro_recall, micro_f1: of all names together, those of every label.
-        mean_average_precision: mAP over labels; None without probabilities.
-        area: AUC, mean over labels; None without probabilities.
-        never_named: measured labels that are named nowhere.
-        measured: labels of the macro means.
-        left_out: labels that are in no clip, or in every one.
-        zero_division: what stands for 0/0.
+        macro_precision, macro_recall, macro_f1: Means over labels.
+        micro_precision, micro_recall, micro_f1: Scores of all names of all labels together.
+        mean_average_precision: Mean of the average precision over labels (mAP); None without
+            probabilities.
+        area: Mean of the area under the ROC curve over labels (AUC); None without probabilities.
+        never_named: Measured labels that are never named.
+        measured: Labels of the macro means.
+        left_out: Labels that are in no clip, or in every one.
+        zero_division: Value that stands for 0/0.
     """
 
     macro_precision: float
@@ -47,7 +49,7 @@ class TaggingScores:
     zero_division: float = ZERO_DIVISION
 
     def row(self) -> dict[str, float | int | None]:
-        """By name."""
+        """Return the scores by name."""
         return asdict(self)
 
 
@@ -59,13 +61,13 @@ def scores(
     """Score names of labels, by scikit-learn.
 
     Args:
-        truth: 0 or 1, (clips, labels).
-        named: 0 or 1, (clips, labels).
-        probabilities: how likely each label is, or any score that ranks clips, (clips, labels).
+        truth: True labels of each clip, 0 or 1, (clips, labels).
+        named: Labels named in each clip, 0 or 1, (clips, labels).
+        probabilities: Probability of each label, or any score that ranks clips, (clips, labels).
 
     Raises:
-        InvalidInputError: other shapes, scores that are not finite, or no label that is in some
-            clips and not in all.
+        InvalidInputError: if shapes differ, scores are not finite, or no label is in some clips but
+            not in all.
     """
     from sklearn.metrics import roc_auc_score
 
@@ -74,7 +76,7 @@ def scores(
     if said.shape != there.shape or not np.isin(said, (0, 1)).all():
         raise InvalidInputError(f"named of shape {said.shape}: must be 0 or 1, {there.shape}")
     said = said.astype(bool)
-    # One column alone scikit-learn takes for two classes; twice the same has the same mean.
+    # scikit-learn takes a single column for two classes; twice the same has the same mean.
     columns = np.resize(usable, max(2, len(usable)))
     macro = _three(there[:, columns], said[:, columns], "macro")
     micro = _three(there.ravel(), said.ravel(), "binary")
@@ -101,10 +103,10 @@ def scores(
 def average_precisions(
     truth: NDArray[np.integer], probabilities: NDArray[np.floating]
 ) -> NDArray[np.float64]:
-    """Average precision of each label, float64 (labels,); NaN where it has no meaning.
+    """Return the average precision of each label, float64 (labels,); NaN where it has no meaning.
 
     Raises:
-        InvalidInputError: as `scores`.
+        InvalidInputError: as for `scores`.
     """
     from sklearn.metrics import average_precision_score
 
@@ -123,7 +125,7 @@ def average_precisions(
 def _three(
     there: NDArray[np.bool_], said: NDArray[np.bool_], average: str
 ) -> tuple[float, float, float]:
-    """Precision, recall and F1: of yes and no, (names,), or the mean over columns."""
+    """Return precision, recall and F1: of yes and no, (names,), or the mean over columns."""
     from sklearn.metrics import precision_recall_fscore_support
 
     found = precision_recall_fscore_support(
@@ -140,7 +142,7 @@ def _measured(truth: NDArray[np.integer]) -> tuple[NDArray[np.bool_], NDArray[np
     usable = np.flatnonzero(there.any(axis=0) & ~there.all(axis=0)) if len(there) else np.array([])
     if not len(usable):
         raise InvalidInputError(
-            f"{len(there)} clips: no label is in some of them and not in others, so that none can "
-            "be scored"
+            f"{len(there)} clips: no label is in some of them and not in others, so none can be "
+            "scored"
         )
     return there, usable

@@ -1,9 +1,9 @@
 """Mixup of list neighbours (Muschiol 2021, section 4.4.3): twice as many clips to learn from.
 
-All clips are put in a random order, and to them come as many more: each mixed with its neighbour,
-x = β·x₁ + (1 − β)·x₂, and their targets alike. The law of β is not given there; a symmetric Beta
-is usual, Beta(1, 1) without further knowledge (Zhang et al. 2018). What is mixed is by default mel
-power, as two sounds at once add up in power; Muschiol mixes logarithms.
+All clips are put in a random order, and as many mixtures are added: each clip mixed with its
+neighbour, x = β·x₁ + (1 − β)·x₂, with targets mixed in the same way. The law of β is not given
+there; a symmetric Beta is usual, Beta(1, 1) without further knowledge (Zhang et al. 2018). By
+default mel power is mixed, as two sounds at once add up in power; Muschiol mixes logarithms.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from earshot_protocol.errors import InvalidParametersError
 
 
 class Scale(StrEnum):
-    """What is mixed."""
+    """Scale on which clips are mixed."""
 
     POWER = "power"
     LOG = "log"
@@ -27,11 +27,11 @@ class Scale(StrEnum):
 
 @dataclass(frozen=True)
 class Mixup:
-    """How clips are mixed.
+    """Settings of the mixture of clips.
 
     Attributes:
-        scale: of what is mixed.
-        concentration: a of Beta(a, a), the law of β.
+        scale: Scale on which clips are mixed.
+        concentration: Parameter a of Beta(a, a), the law of β.
     """
 
     scale: Scale = Scale.POWER
@@ -47,17 +47,17 @@ class Mixup:
         checks.positive("concentration", self.concentration)
 
     def shares(self, count: int, generator: np.random.Generator) -> NDArray[np.float32]:
-        """So many β, float32 (count,)."""
+        """Draw shares β, float32 (count,)."""
         drawn = generator.beta(self.concentration, self.concentration, count)
         return drawn.astype(np.float32)
 
 
 @dataclass(frozen=True)
 class Pairs:
-    """What examples are made of.
+    """Pairs of clips that examples are made of.
 
     Attributes:
-        first, second: places of clips, int64 (examples,); the same twice for a clip as it is.
+        first, second: Places of clips, int64 (examples,); the same place twice for an unmixed clip.
     """
 
     first: NDArray[np.int64]
@@ -67,10 +67,10 @@ class Pairs:
         return len(self.first)
 
     def present(self, targets: NDArray[np.floating]) -> NDArray[np.bool_]:
-        """Which labels an example has at any share, bool (examples, labels).
+        """Return which labels an example has at any share, bool (examples, labels).
 
         Args:
-            targets: of the clips, (clips, labels).
+            targets: Targets of the clips, (clips, labels).
         """
         there = np.asarray(targets) > 0
         found: NDArray[np.bool_] = there[self.first] | there[self.second]
@@ -78,14 +78,15 @@ class Pairs:
 
 
 def alone(clips: int) -> Pairs:
-    """Every clip as it is."""
+    """Return every clip unmixed."""
     places = np.arange(clips)
     return Pairs(places, places)
 
 
 def doubled(clips: int, generator: np.random.Generator) -> Pairs:
-    """Every clip as it is, then every clip with its neighbour in a random order, the last with
-    the first.
+    """Return every clip unmixed, then every clip with its neighbour in a random order.
+
+    The last clip's neighbour is the first.
     """
     order = generator.permutation(clips)
     return Pairs(np.concatenate([order, order]), np.concatenate([order, np.roll(order, -1)]))

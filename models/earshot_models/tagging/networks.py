@@ -1,7 +1,7 @@
 """Networks that name what sounds: a small one that trains on one core, and the paper's.
 
 Table 4.2 of Muschiol (2021) has the paper's: ResNets (He et al. 2016) and VGGs (Simonyan and
-Zisserman 2015) on one channel. Three things differ from it: its start from weights of ImageNet is
+Zisserman 2015) on one channel. There are three differences: its start from weights of ImageNet is
 out of reach, so all begin at random; its VGG convolutions are 3 × 3, as in every VGG, where the
 table prints 2 × 2; and each band is brought to one scale first (a batch normalization over bands),
 of which Muschiol says nothing.
@@ -19,30 +19,31 @@ from earshot_protocol import checks
 from earshot_protocol.errors import InvalidParametersError
 
 RESNETS = {"resnet18": (2, 2, 2, 2), "resnet34": (3, 4, 6, 3)}
-"""Basic blocks of 64, 128, 256 and 512 channels."""
+"""Number of basic blocks of 64, 128, 256 and 512 channels, by network."""
 
 VGGS = {"vgg11": (1, 1, 2, 2, 2), "vgg19": (2, 2, 4, 4, 4)}
-"""Convolutions of 64, 128, 256, 512 and 512 channels, before each pooling."""
+"""Number of convolutions of 64, 128, 256, 512 and 512 channels before each pooling, by network."""
 
 NAMES = ("small", *RESNETS, *VGGS)
 
 _MOMENTUM, _EPSILON = 0.9, 1e-5
-"""Of batch normalization: PyTorch's, which the paper uses."""
+"""Parameters of batch normalization: PyTorch's, which the paper uses."""
 
 _HALVINGS = 5
-"""In time and in bands, of every network of the paper; a spectrum must have so many."""
+"""Halvings in time and in bands of every network of the paper; a spectrum must allow them."""
 
 
 def build(name: str, shape: tuple[int, int], labels: int) -> keras.Model:
-    """An untrained network: log-mel (batch, *shape) → logits (batch, labels).
+    """Build an untrained network: log-mel (batch, *shape) → logits (batch, labels).
 
     Args:
-        name: one of `NAMES`.
-        shape: frames and bands.
-        labels: how many there are.
+        name: Name of the network, one of `NAMES`.
+        shape: Frames and bands of a clip.
+        labels: Number of labels.
 
     Raises:
-        InvalidParametersError: a name that there is not, a spectrum too small for it, no label.
+        InvalidParametersError: if there is no such network, the spectrum is too small for it, or
+            there is no label.
     """
     checks.whole("labels", labels)
     if name not in NAMES:
@@ -51,7 +52,7 @@ def build(name: str, shape: tuple[int, int], labels: int) -> keras.Model:
     for what, size in zip(("frames", "bands"), shape, strict=True):
         checks.whole(f"{what} of {name}", size, least)
     spectrum = keras.Input(shape)
-    # Nothing to learn in it, so that no gradient has to reach the spectrum.
+    # This normalization learns nothing, so no gradient has to reach the spectrum.
     signal = layers.BatchNormalization(
         momentum=_MOMENTUM, epsilon=_EPSILON, center=False, scale=False
     )(spectrum)
@@ -66,7 +67,7 @@ def build(name: str, shape: tuple[int, int], labels: int) -> keras.Model:
 
 
 def _small(signal: Any) -> Any:
-    """Three halvings, then what each band has over time, on average and at most."""
+    """Add three halvings, then the mean and the maximum of each band over time."""
     for filters, size in ((16, 5), (32, 3), (64, 3)):
         signal = _convolution(signal, filters, size, 2)
         signal = layers.ReLU()(_normalized(signal))
@@ -78,7 +79,7 @@ def _small(signal: Any) -> Any:
 
 def _resnet(signal: Any, blocks: Sequence[int]) -> Any:
     signal = layers.ReLU()(_normalized(_convolution(signal, 64, 7, 2)))
-    signal = layers.ZeroPadding2D(1)(signal)  # of a ReLU's values, none is below the padding
+    signal = layers.ZeroPadding2D(1)(signal)  # no value of a ReLU is below the padding
     signal = layers.MaxPooling2D(3, 2)(signal)
     for group, number in enumerate(blocks):
         for block in range(number):
@@ -87,7 +88,7 @@ def _resnet(signal: Any, blocks: Sequence[int]) -> Any:
 
 
 def _basic_block(signal: Any, filters: int, stride: int) -> Any:
-    """Two convolutions, and a way past them (He et al. 2016, Figure 2)."""
+    """Add two convolutions, and a way past them (He et al. 2016, Figure 2)."""
     past = signal
     if stride > 1:
         past = _normalized(_convolution(signal, filters, 1, stride))
@@ -107,7 +108,7 @@ def _vgg(signal: Any, convolutions: Sequence[int]) -> Any:
 
 
 def _dense(signal: Any, units: Sequence[int], normalized: bool) -> Any:
-    """The paper's head without its last layer: ReLU, normalization, dropout of a half."""
+    """Add the paper's head without its last layer: ReLU, normalization, dropout of a half."""
     for number in units:
         signal = layers.Dense(number, activation="relu", kernel_initializer="he_normal")(signal)
         if normalized:
@@ -117,7 +118,7 @@ def _dense(signal: Any, units: Sequence[int], normalized: bool) -> Any:
 
 
 def _convolution(signal: Any, filters: int, size: int, stride: int) -> Any:
-    """Without a bias, as a normalization follows; padded alike on both sides."""
+    """Add a convolution without a bias, as a normalization follows; padded alike on both sides."""
     if size > 1:
         signal = layers.ZeroPadding2D(size // 2)(signal)
     return layers.Conv2D(filters, size, stride, use_bias=False, kernel_initializer="he_normal")(

@@ -1,4 +1,4 @@
-"""From a trained student to the file that is given away: its thresholds and their worth."""
+"""Publication of a trained student in a file, with its thresholds and the evidence for them."""
 
 from __future__ import annotations
 
@@ -33,26 +33,26 @@ def publish(
     paid for.
 
     Args:
-        tagger: the student.
-        mel: what it hears.
-        level: root mean square of the clips that it learned from.
-        validation: clips on which thresholds are chosen, targets 0 or 1.
-        test: others, of other recordings, on which names are counted.
-        cost: of the answers that it learned from; None if they were not private.
-        stated_by: whose word this is.
-        trained: how it came about, in words.
-        path: ends in `.keras`.
+        tagger: Student to publish.
+        mel: Settings of the student's input.
+        level: Root mean square of the clips that it learned from.
+        validation: Clips on which thresholds are chosen, with targets 0 or 1.
+        test: Clips of other recordings, on which names are counted.
+        cost: Privacy cost of the answers that it learned from; None if they were not private.
+        stated_by: Person or group that states the figures.
+        trained: Description of the training, in words.
+        path: Path of the file, which ends in `.keras`.
 
     Returns:
-        What the file says.
+        Card of the file.
 
     Raises:
-        InvalidInputError: the same clips for both, targets between 0 and 1, or anything that
-            `tagger_file.save` refuses.
-        InvalidParametersError: a number of the card is out of range.
+        InvalidInputError: if the same clips are given for both, targets are between 0 and 1, or
+            `tagger_file.save` refuses the tagger.
+        InvalidParametersError: if a number of the card is out of range.
     """
     if np.array_equal(validation.power, test.power):
-        raise InvalidInputError("test: must be other clips than thresholds are chosen on")
+        raise InvalidInputError("test: must not be the clips on which thresholds are chosen")
     probabilities = tagger.probabilities(validation.power)
     thresholds = best_thresholds(_truth(validation), probabilities)
     evidence = gathered(_truth(test), tagger.probabilities(test.power), thresholds)

@@ -1,4 +1,4 @@
-"""Files of sound, tagged: cut into pieces, and for each label the piece that has it most likely."""
+"""Tagging of sound files, which are cut into pieces; each label's likeliest piece is kept."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ LAYOUT = "a folder with files that end in .au, .flac, .mp3, .ogg or .wav, in it 
 
 @dataclass(frozen=True)
 class Tagged:
-    """What a tagger says of one file.
+    """Results of a tagger for one file.
 
     Attributes:
-        name: of the file, from the folder on.
-        seconds: its length; 0 if it cannot be read.
-        pieces: that are not silent, and were tagged.
-        probabilities: of each label, in the piece that has it most likely, (labels,); 0 without
-            any piece.
-        starts: where that piece begins, in seconds, (labels,).
-        counts: pieces in which each label is named, (labels,).
-        error: why it cannot be read; empty if it can.
+        name: Path of the file within the folder.
+        seconds: Length in seconds; 0 if the file cannot be read.
+        pieces: Number of tagged pieces, those that are not silent.
+        probabilities: Probability of each label in its likeliest piece, (labels,); 0 without any
+            piece.
+        starts: Start of each label's likeliest piece, in seconds, (labels,).
+        counts: Number of pieces in which each label is named, (labels,).
+        error: Reason why the file cannot be read; empty if it can.
     """
 
     name: str
@@ -46,11 +46,11 @@ class Tagged:
 
 @dataclass(frozen=True)
 class Heard:
-    """What a tagger says of the files of a folder.
+    """Results of a tagger for the files of a folder.
 
     Attributes:
-        tagger: that says so.
-        files: all of them, by name.
+        tagger: Tagger that was used.
+        files: Results for all files, by name.
     """
 
     tagger: PublishedTagger
@@ -58,30 +58,30 @@ class Heard:
 
     @property
     def pieces(self) -> int:
-        """Of all files."""
+        """Number of tagged pieces of all files."""
         return sum(file.pieces for file in self.files)
 
     @property
     def counts(self) -> NDArray[np.int64]:
-        """Pieces of all files in which each label is named, (labels,)."""
+        """Number of pieces of all files in which each label is named, (labels,)."""
         zero = np.zeros(len(self.tagger.card.labels), np.int64)
         return sum((file.counts for file in self.files), zero)
 
     def expected(self) -> NDArray[np.float64] | None:
-        """Pieces that would be named if no label were in any, (labels,); None without evidence."""
+        """Return each label's expected false names, (labels,); None without evidence.
+
+        They are counted in pieces, as if no label were in any.
+        """
         evidence = self.tagger.card.evidence
         if not evidence:
             return None
         return self.pieces * np.array([each.false_alarms for each in evidence])
 
     def doubtful(self) -> NDArray[np.bool_] | None:
-        """Which labels are named no oftener than false alarms are; None without evidence.
+        """Return which labels are named no more often than false alarms are, bool (labels,).
 
-        Pieces are counted as if they were independent. At `CONFIDENCE`, none of the labels together
-        passes where all its names are false alarms.
-
-        Returns:
-            bool (labels,).
+        None is returned without evidence. Pieces are counted as if they were independent. With
+        `CONFIDENCE`, no label at all passes where all names are false alarms.
         """
         evidence = self.tagger.card.evidence
         if not evidence:
@@ -99,15 +99,15 @@ def tag_folder(
     folder: Path,
     progress: Progress = lambda what, done, total: None,
 ) -> Heard:
-    """Tag every file of sound in a folder and below; files that cannot be read are named as such.
+    """Tag every sound file in a folder and below it; files that cannot be read are marked.
 
     Raises:
-        DatasetError: there is no such folder, or no file of sound in it.
+        DatasetError: if there is no such folder, or no sound file in it.
     """
     check_folder(folder, LAYOUT)
     paths = list(sound_files(folder, "**/*"))
     if not paths:
-        raise DatasetError(f"{folder} holds no sound; accepted is {LAYOUT}")
+        raise DatasetError(f"{folder} holds no sound; expected {LAYOUT}")
     files = []
     for done, path in enumerate(paths, start=1):
         files.append(tag_file(tagger, path, path.relative_to(folder).as_posix()))
@@ -144,16 +144,16 @@ def tag_file(tagger: PublishedTagger, path: Path, name: str) -> Tagged:
 def pieces(
     sound: NDArray[np.float32], samples: int
 ) -> tuple[NDArray[np.float32], NDArray[np.int64]]:
-    """A sound cut into pieces of one length, one after the other; the last ends where it ends.
+    """Cut a sound into pieces of one length, one after the other; the last ends where it ends.
 
-    A shorter one is put in the middle of silence, as short sounds that taggers learn from are.
+    A shorter sound is put in the middle of silence, like the short sounds that taggers learn from.
 
     Args:
-        sound: float32 (any,).
-        samples: of a piece.
+        sound: Samples, float32 (any,).
+        samples: Samples of a piece.
 
     Returns:
-        float32 (pieces, samples), and where each begins, int64 (pieces,).
+        float32 (pieces, samples), and where each piece begins, int64 (pieces,).
     """
     if len(sound) <= samples:
         before = (samples - len(sound)) // 2
@@ -165,7 +165,7 @@ def pieces(
 
 
 def at_level(cut: NDArray[np.float32], level: float) -> NDArray[np.float32]:
-    """Pieces (pieces, samples), none silent, brought to a root mean square."""
+    """Scale pieces (pieces, samples), none silent, to a root mean square."""
     root = np.sqrt(np.mean(np.square(cut, dtype=np.float64), axis=1, keepdims=True))
     brought: NDArray[np.float32] = (cut * (level / root)).astype(np.float32)
     return brought

@@ -1,4 +1,4 @@
-"""What tagging a folder leaves behind: a table, figures, and what they are worth in words."""
+"""Results of tagging a folder: a table, figures, and a report on their worth in words."""
 
 from __future__ import annotations
 
@@ -18,11 +18,11 @@ TABLE, FIGURES, REPORT = "tags.csv", "tags.json", "report.md"
 FILES = (TABLE, FIGURES, REPORT)
 
 _MOST_LISTED = 20
-"""Unreadable files that the report names; the table has all of them."""
+"""Most unreadable files that the report names; the table has all of them."""
 
 
 def figures(heard: Heard) -> dict[str, Any]:
-    """All figures, by the names of `tags.json`; what is not known is null."""
+    """Return all figures, by the names of `tags.json`; unknown ones are null."""
     card = heard.tagger.card
     expected, doubtful = heard.expected(), heard.doubtful()
     counts = heard.counts
@@ -57,7 +57,7 @@ def figures(heard: Heard) -> dict[str, Any]:
 
 
 def write(heard: Heard, folder: Path) -> tuple[Path, ...]:
-    """Write table, figures and report into a folder that is there; their paths."""
+    """Write table, figures and report into an existing folder, and return their paths."""
     texts = (
         table(heard),
         json.dumps(figures(heard), indent=1, ensure_ascii=False, allow_nan=False),
@@ -72,7 +72,7 @@ def write(heard: Heard, folder: Path) -> tuple[Path, ...]:
 
 
 def table(heard: Heard) -> str:
-    """One line a file: what is named, what of it may be noise, why not, and every probability."""
+    """Return one line per file: names, those that may be noise, a note, and all probabilities."""
     card, doubtful = heard.tagger.card, heard.doubtful()
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
@@ -95,7 +95,7 @@ def table(heard: Heard) -> str:
 
 
 def report(heard: Heard) -> str:
-    """In words, as Markdown."""
+    """Return the report in words, as Markdown."""
     card, found = heard.tagger.card, figures(heard)
     unreadable = [file for file in heard.files if file.error]
     silent = [file for file in heard.files if not file.error and not file.pieces]
@@ -107,12 +107,12 @@ def report(heard: Heard) -> str:
         f"{len(heard.files)} files, of which {len(named)} have a label, {rest} none above its "
         f"threshold, {len(silent)} are silent and {len(unreadable)} cannot be read. They were "
         f"heard in {heard.pieces} pieces of {card.mel.seconds:g} s; a file has a label if one of "
-        "its pieces has, so that a long file gets more false names than a short one.",
+        "its pieces has it, so a long file gets more false names than a short one.",
         "",
         *(line for warning in warnings(heard) for line in (f"**{warning}**", "")),
         "## Labels",
         "",
-        "| label | files | pieces | false alarms to be expected | |",
+        "| label | files | pieces | expected false alarms | |",
         "|---|---|---|---|---|",
     ]
     for row in sorted(found["labels"], key=lambda row: -row["pieces"]):
@@ -120,7 +120,7 @@ def report(heard: Heard) -> str:
         shown = "not known" if expected is None else f"{expected:.1f}"
         verdict = "**may be noise**" if row["may_be_noise"] and row["pieces"] else ""
         lines.append(f"| {row['label']} | {row['files']} | {row['pieces']} | {shown} | {verdict} |")
-    lines += ["", *_worth(card), "", "## Where the tagger is from", "", origin(card), ""]
+    lines += ["", *_worth(card), "", "## Origin of the tagger", "", origin(card), ""]
     if unreadable:
         lines += ["## Files that cannot be read", ""]
         lines += [f"- {file.name}: {file.error}" for file in unreadable[:_MOST_LISTED]]
@@ -131,38 +131,38 @@ def report(heard: Heard) -> str:
 
 
 def warnings(heard: Heard) -> list[str]:
-    """What nobody shall miss who reads the names: what may be noise, what is not private."""
+    """Return warnings that no reader may miss: names that may be noise, and missing privacy."""
     card = heard.tagger.card
     found = []
     if not card.evidence:
         found.append(
-            "Nobody has said how often this tagger is wrong: any of these names may be noise."
+            "It is not stated how often this tagger is wrong: any of these names may be noise."
         )
     rows = figures(heard)["labels"]
     doubted = [row["label"] for row in rows if row["may_be_noise"] and row["pieces"]]
     if doubted:
-        found.append(f"May be noise, no oftener named than by mistake: {', '.join(doubted)}.")
+        found.append(f"May be noise, named no more often than by mistake: {', '.join(doubted)}.")
     if card.cost is None:
         found.append(
-            "The tagger's file does not say what its training cost those whose data it learned "
+            "The tagger's file does not state what its training cost those whose data it learned "
             "from: do not take it for private."
         )
     return found
 
 
 def origin(card: Card) -> str:
-    """Where a tagger is from, what it cost, and whose word that is."""
+    """Return a text on a tagger's training and cost, and on who states them."""
     cost = ""
     if card.cost is not None:
         cost = (
             f" Those whose data it learned from paid ε = {card.cost.epsilon:g} at δ = "
             f"{card.cost.delta:g} (unit: {card.cost.unit.value}), by {card.cost.mechanism}."
         )
-    return f"{card.trained}{cost} So says {card.stated_by}; nothing in the file proves it."
+    return f"{card.trained}{cost} Stated by {card.stated_by}; nothing in the file proves it."
 
 
 def words(file: Mapping[str, Any]) -> str:
-    """What is named in a file of `figures`, and how sure the tagger is."""
+    """Return the names in a file of `figures`, with the tagger's probabilities."""
     names = (f"{each['label']} {each['probability']:.2f}" for each in file["named"])
     return ", ".join(names) or str(file["note"])
 
@@ -172,10 +172,10 @@ def _worth(card: Card) -> list[str]:
         return ["Listen before you rely on a name."]
     clips = f"{card.evidence[0].clips} public clips"
     return [
-        f"False alarms are those to be expected if none of the labels were in any piece, from "
-        f"{clips} on which the tagger was checked. A label that is named no oftener than that "
-        "may be noise altogether; of the others, as many names as are to be expected still are. "
-        "Your sound is not theirs: where it is noisier, more are wrong."
+        f"False alarms are those expected if no label were in any piece, judging by {clips} on "
+        "which the tagger was checked. A label that is named no more often than that may be "
+        "noise altogether; of the other labels' names, as many as expected are still noise. "
+        "Your sound differs from those clips: where it is noisier, more names are wrong."
     ]
 
 

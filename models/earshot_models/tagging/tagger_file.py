@@ -1,14 +1,12 @@
 """A published tagger in one file: what Keras opens, with a card in the same archive.
 
 Anybody with Keras can open it without Earshot. Earshot itself takes nothing but numbers from it:
-the card names a network of `networks`, and only weights are read into that, so that nothing in the
-file is run.
+the card names a network of `networks`, and only weights are read into that, so nothing in the file
+is run.
 """
 
 from __future__ import annotations
 
-import os
-import tempfile
 import zipfile
 from dataclasses import dataclass
 from pathlib import Path
@@ -23,31 +21,32 @@ from earshot_models.tagging.mel_power import MelSettings
 from earshot_models.tagging.training import Tagger, Training, Workshop
 from earshot_protocol import checks
 from earshot_protocol.errors import EarshotError, InvalidInputError
+from earshot_protocol.files import replacement
 from earshot_protocol.privacy.mechanisms import Unit
 
 SUFFIX = ".keras"
 CARD = "earshot.json"
-"""Of the archive's entries, the one that Keras does not know."""
+"""Name of the archive's entry that Keras does not know."""
 
 MOST_BYTES = 2**20
-"""Of a card; a larger one is not read."""
+"""Most bytes of a card; a larger one is not read."""
 
 
 class DamagedTaggerError(InvalidInputError):
-    """A file that is no published tagger, or not a whole one; says what is wrong."""
+    """A file that is not a published tagger, or is incomplete; the message says what is wrong."""
 
 
 class OtherTaggerError(InvalidInputError):
-    """A tagger of other labels or of another spectrum than was asked for."""
+    """A tagger whose labels or spectrum are not the wanted ones."""
 
 
 class Cost(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What those whose data the tagger learned from paid for it.
+    """Privacy cost to those whose data the tagger learned from.
 
     Attributes:
-        epsilon, delta: of the guarantee.
-        unit: what neighbouring data sets differ in.
-        mechanism: that gave the answers, and with which noise, in words.
+        epsilon, delta: Parameters of the guarantee.
+        unit: Difference between neighbouring data sets.
+        mechanism: Mechanism that gave the answers, and its noise, in words.
     """
 
     epsilon: float
@@ -57,20 +56,21 @@ class Cost(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
 
 
 class Card(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What whoever uses a tagger must know of it.
+    """Facts that users of a tagger must know.
 
     Attributes:
-        network: one of `networks.NAMES`.
-        labels: their names, all different.
-        mel: what it hears.
-        level: root mean square to which each clip is brought first.
-        thresholds: above which probability each label is named, (labels,).
-        stated_by: whose word all of this is; nothing in the file proves it.
-        trained: how it came about, in words.
-        cost: None if nobody says so: then it is not to be taken for private.
-        evidence: of each label, on public sound that neither training nor thresholds were chosen
-            on; empty if there is none.
-        format: of this card.
+        network: Name of the network, one of `networks.NAMES`.
+        labels: Names of the labels, all different.
+        mel: Settings of the tagger's input.
+        level: Root mean square to which each clip is brought first.
+        thresholds: Probabilities above which each label is named, (labels,).
+        stated_by: Person or group that states all of this; nothing in the file proves it.
+        trained: Description of the training, in words.
+        cost: Privacy cost of the training; None if it is not stated: then the tagger must not be
+            taken for private.
+        evidence: Evidence for each label, on public sound not used for training or for thresholds;
+            empty if there is none.
+        format: Format version of this card.
     """
 
     network: str
@@ -85,15 +85,15 @@ class Card(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
     format: Literal[1] = 1
 
     def check(self) -> None:
-        """See that its parts go together.
+        """Check that the parts of the card are consistent.
 
         Raises:
-            InvalidInputError, InvalidParametersError: they do not; says which.
+            InvalidInputError, InvalidParametersError: if they are not; the message says which.
         """
         Training(self.network)
         number = len(self.labels)
         if not number or len(set(self.labels)) != number or not all(self.labels):
-            raise InvalidInputError("labels: must be different names, one at least")
+            raise InvalidInputError("labels: must be different names, at least one")
         if len(self.thresholds) != number:
             raise InvalidInputError(f"{len(self.thresholds)} thresholds: must be {number}")
         for name, threshold in zip(self.labels, self.thresholds, strict=True):
@@ -104,7 +104,7 @@ class Card(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True
             each.check()
         checks.positive("level", self.level, 1)
         if not self.stated_by.strip():
-            raise InvalidInputError("stated_by: say whose word the figures are")
+            raise InvalidInputError("stated_by: say who states the figures")
         if self.cost is not None:
             checks.epsilon("epsilon", self.cost.epsilon)
             checks.probability("delta", self.cost.delta)
@@ -115,39 +115,39 @@ class PublishedTagger:
     """A tagger and its card.
 
     Attributes:
-        card: what is said of it.
-        tagger: what it is.
+        card: Facts about the tagger.
+        tagger: Tagger itself.
     """
 
     card: Card
     tagger: Tagger
 
     def named(self, probabilities: NDArray[np.floating]) -> NDArray[np.bool_]:
-        """What lies above its thresholds, bool of the shape of the probabilities."""
+        """Return which probabilities exceed their thresholds, bool of the same shape."""
         above: NDArray[np.bool_] = np.asarray(probabilities) > np.array(self.card.thresholds)
         return above
 
 
 def save(tagger: Tagger, card: Card, path: Path) -> None:
-    """Write a tagger; it is on the disk as a whole when this returns.
+    """Write a tagger; the whole file is on the disk when this returns.
 
     Args:
-        tagger: trained.
-        card: what is said of it.
-        path: ends in `.keras`.
+        tagger: Trained tagger.
+        card: Facts about the tagger.
+        path: Path of the file, which ends in `.keras`.
 
     Raises:
-        InvalidInputError: a card that does not fit the tagger or itself, weights that are no finite
-            numbers, another suffix, or a file that cannot be written.
-        InvalidParametersError: a number of the card is out of range.
+        InvalidInputError: if the card does not fit the tagger or contradicts itself, weights are
+            not finite, the suffix is wrong, or the file cannot be written.
+        InvalidParametersError: if a number of the card is out of range.
     """
     card.check()
     shop = tagger.workshop
     described = (card.labels, card.mel.shape, card.network)
     if described != (tagger.labels, shop.shape, shop.settings.network):
         raise InvalidInputError(
-            f"the card is of {len(card.labels)} labels, {card.mel.shape} and {card.network}, the "
-            f"tagger of {len(tagger.labels)} labels, {shop.shape} and {shop.settings.network}"
+            f"the card is of {len(card.labels)} labels, {card.mel.shape} and {card.network}, but "
+            f"the tagger of {len(tagger.labels)} labels, {shop.shape} and {shop.settings.network}"
         )
     if path.suffix != SUFFIX:
         raise InvalidInputError(f"{path}: its name must end in {SUFFIX}")
@@ -155,21 +155,19 @@ def save(tagger: Tagger, card: Card, path: Path) -> None:
         raise InvalidInputError("the tagger's weights must be finite numbers")
     shop.restore(tagger.weights)
     try:
-        with tempfile.TemporaryDirectory(dir=path.parent, prefix=f".{path.stem}-") as folder:
-            new = Path(folder) / path.name
-            shop.model.save(new)
-            with zipfile.ZipFile(new, "a") as archive:
+        with replacement(path) as draft:
+            shop.model.save(draft)
+            with zipfile.ZipFile(draft, "a") as archive:
                 archive.writestr(CARD, msgspec.json.format(msgspec.json.encode(card), indent=1))
-            os.replace(new, path)
     except OSError as error:
         raise InvalidInputError(f"{path} cannot be written: {error}") from error
 
 
 def read_card(path: Path) -> Card:
-    """What a published tagger says of itself, without opening the network.
+    """Return the card of a published tagger, without opening the network.
 
     Raises:
-        DamagedTaggerError: no file of a tagger, or a card that contradicts itself.
+        DamagedTaggerError: if the file is not a tagger, or its card contradicts itself.
     """
     try:
         with zipfile.ZipFile(path) as archive:
@@ -179,13 +177,13 @@ def read_card(path: Path) -> Card:
         card.check()
     except KeyError as error:
         raise DamagedTaggerError(
-            f"{path} has no {CARD}: a model that was not saved as a tagger says neither what its "
-            "numbers stand for nor what it hears"
+            f"{path} has no {CARD}: a model that was not saved as a tagger states neither the "
+            "meaning of its numbers nor its input"
         ) from error
     except DamagedTaggerError:
         raise
     except (OSError, zipfile.BadZipFile, msgspec.MsgspecError, EarshotError) as error:
-        raise DamagedTaggerError(f"{path} is no published tagger: {error}") from error
+        raise DamagedTaggerError(f"{path} is not a published tagger: {error}") from error
     return card
 
 
@@ -195,35 +193,35 @@ def load(
     """Read a tagger; nothing in the file is run.
 
     Args:
-        path: of the file.
-        labels: that it must have, in this order; None for any.
-        mel: what it must hear; None for anything.
+        path: Tagger file.
+        labels: Labels that it must have, in this order; None for any.
+        mel: Input that it must take; None for any.
 
     Raises:
-        DamagedTaggerError: as `read_card`, or weights that are not the network's or not finite.
-        OtherTaggerError: other labels or another spectrum than was asked for.
+        DamagedTaggerError: as for `read_card`, or if weights are not the network's or not finite.
+        OtherTaggerError: if the labels or the spectrum are not the wanted ones.
     """
     card = read_card(path)
     if labels is not None and card.labels != labels:
         raise OtherTaggerError(
-            f"{path} names {', '.join(card.labels)}; asked for is {', '.join(labels)}"
+            f"{path} names {', '.join(card.labels)}; wanted: {', '.join(labels)}"
         )
     if mel is not None and card.mel != mel:
-        raise OtherTaggerError(f"{path} hears {card.mel}; asked for is {mel}")
+        raise OtherTaggerError(f"{path} hears {card.mel}; wanted: {mel}")
     workshop = Workshop(card.mel.shape, card.labels, Training(card.network))
     weights = _weights(workshop, path)
     if not all(np.isfinite(array).all() for array in weights):
-        raise DamagedTaggerError(f"{path} holds weights that are no finite numbers")
+        raise DamagedTaggerError(f"{path} holds weights that are not finite numbers")
     return PublishedTagger(card, Tagger(card.labels, weights, (), workshop))
 
 
 def _weights(workshop: Workshop, path: Path) -> tuple[NDArray[np.float32], ...]:
     model: Any = workshop.model
     before = [np.full(variable.shape, np.nan, np.float32) for variable in model.weights]
-    # What the file does not fill stays NaN, and is found out.
+    # Weights that the file does not fill stay NaN, and are refused.
     workshop.restore(before)
     try:
         model.load_weights(path)
-    except Exception as error:  # whatever a damaged file makes of a reader
+    except Exception as error:  # a damaged file may raise anything in a reader
         raise DamagedTaggerError(f"{path} holds no weights of its network: {error}") from error
     return tuple(variable.numpy() for variable in model.weights)

@@ -1,6 +1,6 @@
-"""Taggers, trained one after another with one graph.
+"""Training of taggers, one after another with one graph.
 
-Building a network takes longer than training it on 150 clips, so that a `Workshop` builds it once.
+Building a network takes longer than training it on 150 clips, so a `Workshop` builds it once.
 """
 
 from __future__ import annotations
@@ -31,19 +31,19 @@ _AT_ONCE = 500
 
 @dataclass(frozen=True)
 class Training:
-    """How taggers are trained.
+    """Settings by which taggers are trained.
 
     Attributes:
-        network: one of `networks.NAMES`.
-        steps: batches at most.
-        batch: examples in a batch.
-        rate: of Adam.
-        every: steps from one look at validation to the next.
-        patience: looks without a better mAP, after which it ends.
-        mixup: how clips are mixed; None for not at all.
-        balanced: whether labels take turns in batches.
-        weighted: whether the loss has the weights of Definition 13.
-        adaptive: whether examples of badly learned labels count for more.
+        network: Name of the network, one of `networks.NAMES`.
+        steps: Largest number of batches.
+        batch: Examples in a batch.
+        rate: Learning rate of Adam.
+        every: Steps between two validations.
+        patience: Validations without a better mAP after which training ends.
+        mixup: Settings of the mixture of clips; None for no mixture.
+        balanced: Let labels take turns in batches.
+        weighted: Use the weights of Definition 13 in the loss.
+        adaptive: Let examples of badly learned labels count for more.
     """
 
     network: str = "small"
@@ -70,10 +70,10 @@ class Training:
 
 
 FAST = Training()
-"""For a second at 8 kHz and the small network: 150 clips take about 3 s of one core."""
+"""Training for a second at 8 kHz and the small network: 150 clips take about 3 s on one core."""
 
 PAPER = Training("resnet18", 10_000, 64, 1e-4, 500, 6, Mixup(Scale.LOG))
-"""Muschiol (2021), section 5.1.3; how often it looked at validation is not given."""
+"""Training of Muschiol (2021), section 5.1.3, which does not give the steps between validations."""
 
 
 @dataclass(frozen=True)
@@ -81,10 +81,10 @@ class Tagger:
     """A trained network: weights, and the workshop that can run them.
 
     Attributes:
-        labels: what its numbers stand for.
-        weights: of the network, in Keras's order.
-        history: mAP on validation at each look, by step; empty without validation.
-        workshop: which runs it.
+        labels: Names of the labels that its numbers stand for.
+        weights: Weights of the network, in Keras's order.
+        history: Step and mAP of each validation; empty without validation.
+        workshop: Workshop that runs the network.
     """
 
     labels: tuple[str, ...]
@@ -93,31 +93,31 @@ class Tagger:
     workshop: Workshop = field(repr=False, compare=False)
 
     def probabilities(self, power: NDArray[np.floating]) -> NDArray[np.float32]:
-        """How likely each label is in each clip, float32 (clips, labels).
+        """Return the probability of each label in each clip, float32 (clips, labels).
 
         Args:
-            power: mel power, (clips, frames, bands).
+            power: Mel power, (clips, frames, bands).
 
         Raises:
-            InvalidInputError: another shape, or numbers that are no powers.
+            InvalidInputError: if the shape is wrong, or numbers are not powers.
         """
         return self.workshop.probabilities(self.weights, power)
 
 
 class Workshop:
-    """Trains taggers of one shape, one after another.
+    """A workshop that trains taggers of one shape, one after another.
 
     Args:
-        shape: frames and bands of a clip.
-        labels: their names.
-        settings: of training.
+        shape: Frames and bands of a clip.
+        labels: Names of the labels.
+        settings: Settings of training.
 
     Attributes:
-        shape, labels, settings: as given.
-        model: the network, with the weights that were last needed.
+        shape, labels, settings: As given.
+        model: Network, with the weights that were last needed.
 
     Raises:
-        InvalidParametersError: a spectrum too small for the network.
+        InvalidParametersError: if the spectrum is too small for the network.
     """
 
     def __init__(
@@ -147,16 +147,17 @@ class Workshop:
         """Train a tagger from new random weights.
 
         The weights with the best mAP on validation are kept; without validation, the last. With
-        validation, weights that are no numbers any more end it by what was best before: a teacher
-        whose clips do that must not end what all teachers publish.
+        validation, weights that are no longer finite end the training with the best weights before:
+        a teacher whose clips cause that must not end what all teachers publish.
 
         Args:
-            examples: to learn from; labels that none of them has are learned as absent.
-            validation: other clips, on which nothing is to be reported, with targets of 0 or 1.
-            seed: of weights, order, mixup and dropout.
+            examples: Examples to learn from; labels that none of them has are learned as absent.
+            validation: Other clips, on which nothing is reported, with targets of 0 or 1.
+            seed: Seed of weights, order, mixup and dropout.
 
         Raises:
-            InvalidInputError: another shape; without validation, a loss that is no number.
+            InvalidInputError: if the shape is wrong or, without validation, the loss is not
+                finite.
         """
         examples.check(self.shape, len(self.labels))
         if validation is not None:
@@ -206,17 +207,17 @@ class Workshop:
         return Tagger(self.labels, kept, tuple(history), self)
 
     def probabilities(self, weights: Weights, power: NDArray[np.floating]) -> NDArray[np.float32]:
-        """What a tagger says of clips: see `Tagger.probabilities`."""
+        """Return a tagger's probabilities for clips, see `Tagger.probabilities`."""
         self.restore(weights)
         clips = Examples.of_power(power)
         clips.check(self.shape, 0)
         return self._run(clips.power)
 
     def restore(self, weights: Sequence[NDArray[np.floating]]) -> None:
-        """Put these weights into the network.
+        """Put weights into the network.
 
         Raises:
-            InvalidInputError: if they are of another one.
+            InvalidInputError: if they are of another network.
         """
         variables = self.model.weights
         if [array.shape for array in weights] != [tuple(each.shape) for each in variables]:
@@ -226,7 +227,7 @@ class Workshop:
 
     @cached_property
     def _optimizer(self) -> Any:
-        """Made when something is trained: it takes twice the memory of the network."""
+        """Optimizer, made when something is trained: it takes twice the memory of the network."""
         optimizer = keras.optimizers.Adam(self.settings.rate)
         optimizer.build(self.model.trainable_variables)
         return optimizer
@@ -242,7 +243,7 @@ class Workshop:
         return np.concatenate([np.zeros((0, len(self.labels)), np.float32), *parts])
 
     def _start(self, seed: int) -> None:
-        """New random weights, and an optimizer that has not moved."""
+        """Draw new random weights, and reset the optimizer."""
         drawn = np.random.default_rng([seed, 0x57A7])
         for layer in self.model.layers:
             for variable in layer.weights:
@@ -267,7 +268,7 @@ class Workshop:
     def _steps(
         self, power: Any, targets: Any, weights: Any, first: Any, second: Any, shares: Any, own: Any
     ) -> Any:
-        """Train for as many steps as there are rows of what comes next; the last loss."""
+        """Train for one step per row of `first` and what follows it, and return the last loss."""
         variables, loss = self.model.trainable_variables, tf.constant(0.0)
         for step in tf.range(tf.shape(first)[0]):
             share = shares[step]
@@ -284,7 +285,7 @@ class Workshop:
         return loss
 
     def _mixed(self, power: Any, first: Any, second: Any, share: Any) -> Any:
-        """Log-mel of clips mixed with others, either before or after the logarithm."""
+        """Return log-mel of clips mixed with others, either before or after the logarithm."""
         one, other, part = tf.gather(power, first), tf.gather(power, second), share[:, None, None]
         if self.settings.mixup is None:
             return _log(one)
@@ -300,11 +301,11 @@ def train(
     settings: Training = FAST,
     seed: int = 0,
 ) -> Tagger:
-    """Train one tagger; for several of one shape, `Workshop.fit`.
+    """Train one tagger; for several of one shape, use `Workshop.fit`.
 
     Raises:
-        InvalidInputError: as `Workshop.fit`.
-        InvalidParametersError: as `Workshop`.
+        InvalidInputError: as for `Workshop.fit`.
+        InvalidParametersError: as for `Workshop`.
     """
     return Workshop(examples.shape, labels, settings).fit(examples, validation, seed)
 
@@ -324,6 +325,6 @@ def _cut(
     weights: NDArray[np.float32],
     batch: int,
 ) -> tuple[Any, ...]:
-    """What the graph goes through, step by step: tensors (steps, batch)."""
+    """Return the graph's inputs, step by step: tensors (steps, batch)."""
     columns = (pairs.first[chosen], pairs.second[chosen], shares, weights[chosen])
     return tuple(tf.constant(column.reshape(-1, batch)) for column in columns)

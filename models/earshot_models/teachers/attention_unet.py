@@ -1,13 +1,13 @@
 """The classifier that Yang et al. (Interspeech 2021, section 4.1) name for teachers and students.
 
-"A self-attention and U-Net based neural network" on 80 mel bands is all that is said of it. So its
-parts are those of the works that are cited there: a U-Net (Ronneberger et al., MICCAI 2015) over
-frames and bands, then self-attention (Vaswani et al., NIPS 2017) among the frames of what comes
-out, a mean over frames, and one number for each class. Widths, depth and heads are ours.
+The paper says only "a self-attention and U-Net based neural network" on 80 mel bands. So its parts
+are those of the works that it cites there: a U-Net (Ronneberger et al., MICCAI 2015) over frames
+and bands, then self-attention (Vaswani et al., NIPS 2017) among the frames of the output, a mean
+over frames, and one number for each class. Widths, depth and heads are ours.
 
-It learns by cross-entropy over all classes. What is printed would not do: equation 7 tells real
-latent vectors from generated ones and knows no class, and equation 8 is a likelihood, to be made
-large, that is called a loss.
+It learns by cross-entropy over all classes. The printed losses would not do: equation 7 tells real
+latent vectors from generated ones and knows no class, and equation 8 is a likelihood, to be
+maximized, that is called a loss.
 """
 
 from __future__ import annotations
@@ -28,20 +28,20 @@ from earshot_protocol.errors import InvalidInputError
 
 @dataclass(frozen=True)
 class Settings:
-    """How the network is built and trained.
+    """Settings by which the network is built and trained.
 
     Attributes:
-        width: channels of the first level; each level down has twice as many.
-        depth: levels down, each with half as many frames and bands.
-        heads: of the attention among frames.
-        key: numbers by which a head compares two frames.
-        dropout: share of what is pooled that is lost in training.
-        epochs: over all samples.
-        batch: samples in a step.
-        rate: of Adam.
+        width: Channels of the first level; each level down has twice as many.
+        depth: Levels down, each with half as many frames and bands.
+        heads: Heads of the attention among frames.
+        key: Numbers by which a head compares two frames.
+        dropout: Share of the pooled features that is lost in training.
+        epochs: Passes over all samples.
+        batch: Samples in a step.
+        rate: Learning rate of Adam.
 
     Raises:
-        InvalidParametersError: a number is out of range.
+        InvalidParametersError: if a number is out of range.
     """
 
     width: int = 16
@@ -61,20 +61,21 @@ class Settings:
 
 
 PAPER = Settings(width=32, depth=3, heads=8, key=32, epochs=100, batch=64)
-"""For pictures of the paper's size, 100 frames of 80 bands: hours for 200 teachers."""
+"""Settings for pictures of the paper's size, 100 frames of 80 bands: hours for 200 teachers."""
 
 
 def build(shape: tuple[int, int], classes: int, settings: Settings | None = None) -> keras.Model:
-    """The network, untrained: pictures (batch, frames, bands) → logits (batch, classes).
+    """Build the untrained network: pictures (batch, frames, bands) → logits (batch, classes).
 
     Args:
-        shape: frames and bands, neither fewer than 2 to the depth; what does not divide evenly is
-            filled up with silence.
-        classes: at least two.
-        settings: of its parts.
+        shape: Frames and bands, each at least 2 to the power of the depth; sizes that do not divide
+            evenly are padded with silence.
+        classes: Number of classes, at least two.
+        settings: Settings of the network's parts.
 
     Raises:
-        InvalidParametersError: a picture that is too small for the depth, or no two classes.
+        InvalidParametersError: if a picture is too small for the depth, or there are fewer than two
+            classes.
     """
     chosen = settings or Settings()
     checks.whole("classes", classes, 2)
@@ -85,7 +86,7 @@ def build(shape: tuple[int, int], classes: int, settings: Settings | None = None
     spare = ((0, -frames % step), (0, -bands % step))
     pictures = keras.Input(shape)
     signal = layers.Reshape((frames, bands, 1))(pictures)
-    # Silence is -1, and what is filled up is 0.
+    # Silence is -1, and padding is 0.
     signal = layers.Rescaling(1.0, offset=1.0)(signal)
     signal = layers.ZeroPadding2D(spare)(signal)
     levels = []
@@ -115,17 +116,18 @@ def train(
     settings: Settings | None = None,
     seed: int = 0,
 ) -> Teacher:
-    """A teacher or a student of pictures; it is kept as `teacher.save` keeps Keras models.
+    """Train a teacher or a student of pictures, which `teacher.save` keeps as a Keras model.
 
     Args:
-        samples: (samples, frames, bands) in [-1, 1].
-        labels: (samples,), places in `classes`.
-        classes: names, at least two.
-        settings: of the network and of its training.
-        seed: of weights, order and dropout; it seeds Keras, Python and NumPy as a whole.
+        samples: Pictures, (samples, frames, bands) in [-1, 1].
+        labels: Class of each sample, (samples,), as a place in `classes`.
+        classes: Names of the classes, at least two.
+        settings: Settings of the network and of its training.
+        seed: Seed of weights, order and dropout; it seeds all of Keras, Python and NumPy.
 
     Raises:
-        InvalidInputError: pictures of another shape or not finite, or labels that are no classes.
+        InvalidInputError: if pictures have another shape or are not finite, or labels are not
+            classes.
         InvalidParametersError: see `build`.
     """
     chosen = settings or Settings()
@@ -145,7 +147,7 @@ def train(
 
 @dataclass(frozen=True)
 class _InEpochs:
-    """A network that learns for more than one epoch, and without a word."""
+    """A network that learns for several epochs, silently."""
 
     network: keras.Model
     settings: Settings

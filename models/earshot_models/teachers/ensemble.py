@@ -1,14 +1,13 @@
-"""An ensemble in a folder: one model a file, trained one after another, and what they vote.
+"""An ensemble in a folder: one model per file, trained one after another, and their votes.
 
-`ensemble.json` lists classes and files with digests of the model and of what it learned from, so an
-interrupted training goes on, and a folder of other data or other classes is told apart.
+`ensemble.json` lists classes and files with digests of each model and of its training data, so an
+interrupted training continues, and a folder of other data or other classes is recognized.
 """
 
 from __future__ import annotations
 
 import hashlib
 import json
-import os
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
@@ -20,21 +19,22 @@ from earshot_models.commands.progress import Progress
 from earshot_models.teachers import teacher as files
 from earshot_models.teachers.teacher import Learner, trained
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
+from earshot_protocol.files import replace_file, replacement
 
 LIST = "ensemble.json"
-"""The file that says what is in a folder."""
+"""Name of the file that lists a folder's content."""
 
 
 class EnsembleError(InvalidInputError):
-    """A folder that holds no ensemble, or a damaged one."""
+    """A folder that does not hold an ensemble, or holds a damaged one."""
 
 
 class OtherClassesError(EnsembleError):
-    """Models of another class list than was asked for."""
+    """Models whose class list is not the wanted one."""
 
 
 class OtherEnsembleError(EnsembleError):
-    """Models that learned from other samples, or another number of them."""
+    """Models that learned from other samples, or another number of models."""
 
 
 def train(
@@ -46,31 +46,31 @@ def train(
     classes: Sequence[str],
     progress: Progress,
 ) -> None:
-    """Train a teacher on each part, and keep it; those that are there already stay.
+    """Train a teacher on each part, and keep it; existing ones remain.
 
     Args:
-        folder: made if it is not there.
-        make: an untrained model for the teacher of this number.
-        samples: (samples, …).
-        labels: (samples,), places in `classes`.
-        parts: what each teacher learns from, places among the samples; see `partitions`.
-        classes: names, at least two.
-        progress: told how many are trained.
+        folder: Folder of the ensemble; made if it does not exist.
+        make: Function that returns an untrained model for the teacher of a number.
+        samples: Samples, (samples, …).
+        labels: Class of each sample, (samples,), as a place in `classes`.
+        parts: Places of the samples that each teacher learns from; see `partitions`.
+        classes: Names of the classes, at least two.
+        progress: Callback for the number of trained teachers.
 
     Raises:
-        OtherClassesError: the folder has models of other classes.
-        OtherEnsembleError: it has models of other samples or parts.
-        InvalidParametersError: no part, or one that is empty.
-        InvalidInputError: labels that are no classes; see `teacher.trained`.
+        OtherClassesError: if the folder has models of other classes.
+        OtherEnsembleError: if the folder has models of other samples or parts.
+        InvalidParametersError: if there is no part, or one is empty.
+        InvalidInputError: if labels are not classes; see `teacher.trained`.
     """
     if not len(parts) or any(not len(part) for part in parts):
-        raise InvalidParametersError("parts: must be one at least, and none may be empty")
+        raise InvalidParametersError("parts: must be at least one, and none may be empty")
     folder.mkdir(parents=True, exist_ok=True)
     listed = _listed(folder) if (folder / LIST).exists() else _empty(classes)
     _check_classes(folder, listed, classes)
     if len(listed["teachers"]) > len(parts):
         raise OtherEnsembleError(
-            f"{folder} holds {len(listed['teachers'])} teachers, more than {len(parts)}: take "
+            f"{folder} holds {len(listed['teachers'])} teachers, more than {len(parts)}: choose "
             "another folder"
         )
     for number, part in enumerate(parts):
@@ -79,17 +79,15 @@ def train(
         if number < len(listed["teachers"]):
             if listed["teachers"][number]["learned"] != learned:
                 raise OtherEnsembleError(
-                    f"{folder}: teacher {number + 1} learned from other samples; take another "
+                    f"{folder}: teacher {number + 1} learned from other samples; choose another "
                     "folder"
                 )
         else:
             learner = make(number)
             name = f"teacher-{number + 1:04d}{files.suffix(learner)}"
-            # The suffix stays last: Keras goes by it.
-            new = folder / f"new-{name}"
-            files.save(trained(learner, own, answers, classes), new)
-            digest = _digest(new.read_bytes())
-            os.replace(new, folder / name)
+            with replacement(folder / name) as draft:
+                files.save(trained(learner, own, answers, classes), draft)
+                digest = _digest(draft.read_bytes())
             listed["teachers"].append(
                 {"file": name, "digest": digest, "learned": learned, "samples": len(part)}
             )
@@ -98,10 +96,10 @@ def train(
 
 
 def classes_of(folder: Path) -> tuple[str, ...]:
-    """The names of the classes that the teachers of a folder know, in the order of their numbers.
+    """Return the names of the classes that a folder's teachers know, in the order of their numbers.
 
     Raises:
-        EnsembleError: there is no ensemble.
+        EnsembleError: if there is no ensemble.
     """
     return tuple(_listed(folder)["classes"])
 
@@ -109,20 +107,20 @@ def classes_of(folder: Path) -> tuple[str, ...]:
 def votes(
     folder: Path, samples: NDArray[np.floating], classes: Sequence[str], progress: Progress
 ) -> NDArray[np.int64]:
-    """What each teacher of a folder answers, int64 (teachers, samples).
+    """Return the answer of each teacher of a folder, int64 (teachers, samples).
 
-    Each file must be the one that was written when its teacher was trained. That tells damage, not
-    malice: see `teacher` for whose folders to open.
+    Each file must be the one that was written when its teacher was trained. That detects damage,
+    not malice: see `teacher` for whose folders to open.
 
     Raises:
-        OtherClassesError: the teachers name other classes than these, or in another order.
-        EnsembleError: there is no ensemble, or a file is missing or changed.
+        OtherClassesError: if the teachers name other classes than these, or in another order.
+        EnsembleError: if there is no ensemble, or a file is missing or changed.
     """
     listed = _listed(folder)
     _check_classes(folder, listed, classes)
     entries = listed["teachers"]
     if not entries:
-        raise EnsembleError(f"{folder} holds no teacher yet: train one at least")
+        raise EnsembleError(f"{folder} holds no teacher yet: train at least one")
     answers = np.empty((len(entries), len(samples)), np.int64)
     for number, entry in enumerate(entries):
         path = folder / entry["file"]
@@ -140,15 +138,17 @@ def votes(
 def vote_counts(
     answers: NDArray[np.integer], classes: int, weights: NDArray[np.floating] | None = None
 ) -> NDArray[np.float64]:
-    """Weighted votes of each class, float64 (samples, classes).
+    """Return the weighted votes of each class, float64 (samples, classes).
 
     Args:
-        answers: class numbers (teachers, samples); −1 abstains.
-        classes: how many there are.
-        weights: of teachers (teachers,), or by sample (teachers, samples); None for one each.
+        answers: Class numbers, (teachers, samples); −1 abstains.
+        classes: Number of classes.
+        weights: Weights of teachers, (teachers,), or by sample, (teachers, samples); None for one
+            each.
 
     Raises:
-        InvalidInputError: numbers that are no classes, or weights of another shape or below 0.
+        InvalidInputError: if numbers are not classes, or weights have another shape or are
+            negative.
     """
     given = np.asarray(answers)
     if given.ndim != 2 or given.dtype.kind not in "iu":
@@ -157,7 +157,7 @@ def vote_counts(
         raise InvalidInputError(f"answers: must be from 0 to {classes - 1}, or -1 for none")
     each = np.ones(len(given)) if weights is None else np.asarray(weights, dtype=np.float64)
     if each.shape not in {given.shape, given.shape[:1]} or not (each >= 0).all():
-        raise InvalidInputError("weights: must be numbers from 0 on, one for each teacher")
+        raise InvalidInputError("weights: must be numbers of at least 0, one for each teacher")
     if each.ndim == 1:
         each = each[:, None]
     return np.stack([((given == place) * each).sum(axis=0) for place in range(classes)], axis=1)
@@ -186,8 +186,8 @@ def _listed(folder: Path) -> dict[str, Any]:
 def _check_classes(folder: Path, listed: dict[str, Any], classes: Sequence[str]) -> None:
     if listed["classes"] != list(classes):
         raise OtherClassesError(
-            f"{folder} holds teachers of another class list, {', '.join(listed['classes'])}; asked "
-            f"for is {', '.join(classes)}"
+            f"{folder} holds teachers of another class list, {', '.join(listed['classes'])}; "
+            f"wanted: {', '.join(classes)}"
         )
 
 
@@ -196,6 +196,4 @@ def _digest(*contents: bytes) -> str:
 
 
 def _write(folder: Path, listed: dict[str, Any]) -> None:
-    new = folder / f"{LIST}.new"
-    new.write_text(json.dumps(listed, indent=1), encoding="utf-8")
-    os.replace(new, folder / LIST)
+    replace_file(folder / LIST, json.dumps(listed, indent=1))

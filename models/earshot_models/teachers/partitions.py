@@ -1,6 +1,6 @@
-"""Which teacher learns from which records: disjoint parts that tear no source apart.
+"""Division of records among teachers: disjoint parts that split no source.
 
-What one owner, place or recording gave must be with one teacher, or else it can turn as many
+Everything from one owner, place or recording must go to one teacher, or else it can turn as many
 ballots as teachers have met it: t of them for something that was given to t teachers (upsampling,
 section 5.2 of Mühl (2021)).
 """
@@ -21,34 +21,34 @@ Places = NDArray[np.int64]
 def partitions(
     sources: NDArray[np.integer], teachers: int, generator: np.random.Generator
 ) -> list[Places]:
-    """Disjoint parts of all records, about equally large, each source in one of them.
+    """Divide all records into disjoint parts of about equal size, with each source in one of them.
 
-    Sources go one after the other, the largest first and equal ones in random order, to the
-    teacher that has least.
+    Sources are dealt out in turn, the largest first and equal ones in random order, each to the
+    teacher with the fewest records.
 
     Args:
-        sources: (records,), what each record stems from; all different if records are on their own.
-        teachers: parts, none of which stays empty.
-        generator: of the order.
+        sources: Source of each record, (records,); all different if each record is on its own.
+        teachers: Number of parts, none of which stays empty.
+        generator: Source of the order.
 
     Returns:
-        The places of each teacher's records, ascending.
+        Places of each teacher's records, ascending.
 
     Raises:
-        InvalidParametersError: no teacher, or more teachers than sources.
-        InvalidInputError: sources that are no vector of whole numbers.
+        InvalidParametersError: if there is no teacher, or there are more teachers than sources.
+        InvalidInputError: if sources are not a vector of whole numbers.
     """
     which, sizes = _numbered(sources)
     checks.whole("teachers", teachers)
     if teachers > len(sizes):
         raise InvalidParametersError(
-            f"teachers={teachers}: an ensemble larger than its data; there are {len(sizes)} "
-            "sources, and each teacher needs one of its own"
+            f"teachers={teachers}: there are only {len(sizes)} sources, and each teacher needs its "
+            "own"
         )
     order = generator.permutation(len(sizes))
     order = order[np.argsort(-sizes[order], kind="stable")]
     if sizes.max() == sizes.min():
-        # What goes round gives what the queue below would.
+        # Taking turns gives the same result as the queue below.
         teacher_of = np.empty(len(sizes), np.int64)
         teacher_of[order] = np.arange(len(sizes)) % teachers
     else:
@@ -62,23 +62,23 @@ def upsampled(
     size: int,
     generator: np.random.Generator,
 ) -> list[Places]:
-    """Overlapping parts: every source is with as many teachers as it has copies.
+    """Divide records into overlapping parts: a source goes to as many teachers as it has copies.
 
-    Copy after copy, the sources that have that many are shared out among teachers of their own, so
+    Copy after copy, the sources with at least that many are divided among teachers of their own, so
     that no teacher meets a record twice.
 
     Args:
-        sources: (records,), as in `partitions`.
-        copies: (records,), at least 1, the same for all records of a source.
-        size: about how many records a teacher is to learn from.
-        generator: of the order.
+        sources: Source of each record, (records,), as in `partitions`.
+        copies: Copies of each record, (records,), at least 1, the same for all records of a source.
+        size: Approximate number of records that a teacher learns from.
+        generator: Source of the order.
 
     Returns:
-        The places of each teacher's records, first those of the first copy.
+        Places of each teacher's records, first those of the first copy.
 
     Raises:
-        InvalidParametersError: a size of none, or of more than the records of some copy.
-        InvalidInputError: not a number of copies for each record, or two for one source.
+        InvalidParametersError: if the size is below 1, or exceeds the records of some copy.
+        InvalidInputError: if not every record has a number of copies, or one source has two.
     """
     which, sizes = _numbered(sources)
     numbers = np.asarray(copies)
@@ -94,8 +94,8 @@ def upsampled(
         places = np.flatnonzero(numbers >= copy)
         if len(places) < size:
             raise InvalidParametersError(
-                f"size={size}: only {len(places)} records have {copy} copies; take smaller parts, "
-                "or give more records as many"
+                f"size={size}: only {len(places)} records have {copy} copies; choose smaller "
+                "parts, or give more records that many"
             )
         teachers = max(1, round(len(places) / size))
         parts += [places[own] for own in partitions(sources[places], teachers, generator)]
@@ -103,10 +103,11 @@ def upsampled(
 
 
 def checked_groups(groups: NDArray[np.integer], budgets: int, least: int = 2) -> Places:
-    """Which budget group each owner is in, if no group is so small that it points at its members.
+    """Return each owner's budget group, if no group is so small that it points at its members.
 
     Raises:
-        InvalidInputError: no vector of places among the budgets, or a group with fewer members.
+        InvalidInputError: if the groups are not a vector of places among the budgets, or a group
+            has fewer than `least` members.
     """
     which = np.asarray(groups)
     if which.ndim != 1 or which.dtype.kind not in "iu" or not len(which):
@@ -117,14 +118,14 @@ def checked_groups(groups: NDArray[np.integer], budgets: int, least: int = 2) ->
     small = np.flatnonzero(members < least)
     if len(small):
         raise InvalidInputError(
-            f"group {small[0]} has {members[small[0]]} members: at least {least} are needed, for "
-            "who has which budget is public"
+            f"group {small[0]} has {members[small[0]]} members: at least {least} are needed, as "
+            "it is public who has which budget"
         )
     return which.astype(np.int64)
 
 
 def _numbered(sources: NDArray[np.integer]) -> tuple[Places, Places]:
-    """The place of each record's source among all, and how many records each source has."""
+    """Return the place of each record's source among all, and each source's number of records."""
     given = np.asarray(sources)
     if given.ndim != 1 or given.dtype.kind not in "iu" or not len(given):
         raise InvalidInputError("sources: must be a vector of whole numbers, one for each record")

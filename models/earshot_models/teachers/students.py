@@ -1,4 +1,4 @@
-"""Students: what learns from the answers of an ensemble, and from samples nobody answered.
+"""Students, which learn from the answers of an ensemble and from samples nobody answered.
 
 Answers are published already, so nothing a student does with them costs any teacher more.
 """
@@ -15,7 +15,7 @@ from earshot_protocol import checks
 from earshot_protocol.errors import InvalidInputError
 
 NONE = -1
-"""In the place of a class: the ensemble did not answer."""
+"""Value in place of a class if the ensemble did not answer."""
 
 
 def supervised(
@@ -24,16 +24,16 @@ def supervised(
     answers: NDArray[np.integer],
     classes: Sequence[str],
 ) -> Teacher:
-    """A student that learns from answered samples alone.
+    """Train a student on answered samples alone.
 
     Args:
-        learner: untrained.
-        samples: (samples, …).
-        answers: class numbers (samples,), `NONE` where there is no answer.
-        classes: names.
+        learner: Untrained model.
+        samples: Samples, (samples, …).
+        answers: Class numbers, (samples,), `NONE` where there is no answer.
+        classes: Names of the classes.
 
     Raises:
-        InvalidInputError: nothing was answered, or answers that are no classes.
+        InvalidInputError: if nothing was answered, or answers are not classes.
     """
     there = _answered(samples, answers)
     return trained(learner, samples[there], np.asarray(answers)[there], classes)
@@ -46,19 +46,19 @@ def pseudo_labelled(
     classes: Sequence[str],
     confidence: float = 0.75,
 ) -> Teacher:
-    """A student that also learns from what it is sure of itself (Yarowsky 1995).
+    """Train a student that also learns from its own confident answers (Yarowsky 1995).
 
     Args:
-        learner: untrained classifier of scikit-learn that knows probabilities.
-        samples: (samples, …).
-        answers: class numbers (samples,), `NONE` where there is no answer.
-        classes: names.
-        confidence: probability from which the student believes itself, below 1.
+        learner: Untrained classifier of scikit-learn that gives probabilities.
+        samples: Samples, (samples, …).
+        answers: Class numbers, (samples,), `NONE` where there is no answer.
+        classes: Names of the classes.
+        confidence: Probability from which the student believes its own answer, below 1.
 
     Raises:
-        InvalidInputError: nothing was answered, answers that are no classes, or a learner that
-            knows no probabilities.
-        InvalidParametersError: a confidence out of range.
+        InvalidInputError: if nothing was answered, answers are not classes, or the learner gives no
+            probabilities.
+        InvalidParametersError: if the confidence is out of range.
     """
     from sklearn.semi_supervised import SelfTrainingClassifier
 
@@ -68,7 +68,7 @@ def pseudo_labelled(
     if given.max() >= len(classes):
         raise InvalidInputError(f"answers: must be from 0 to {len(classes) - 1}, or -1 for none")
     if not hasattr(learner, "predict_proba"):
-        raise InvalidInputError("learner: must know probabilities (predict_proba)")
+        raise InvalidInputError("learner: must give probabilities (predict_proba)")
     if there.all():
         return trained(learner, samples, given, classes)
     student = SelfTrainingClassifier(learner, threshold=confidence)

@@ -1,7 +1,7 @@
-"""A teacher: what says a class of a sample, whatever it was trained with, and its file.
+"""A teacher, which names the class of a sample, however it was trained, and its file.
 
 Keras models are kept as `.keras` and opened in safe mode, which runs no code of the file. Others,
-scikit-learn's above all, are kept by joblib, whose files run code of whoever wrote them: open only
+above all scikit-learn's, are kept by joblib, whose files run code of whoever wrote them: open only
 ensembles that you trained yourself.
 """
 
@@ -18,36 +18,36 @@ from numpy.typing import NDArray
 from earshot_protocol.errors import InvalidInputError
 
 KERAS, JOBLIB = ".keras", ".joblib"
-"""How the names of model files end."""
+"""Suffixes of model files."""
 
 
 class Learner(Protocol):
-    """What can become a teacher: any classifier of scikit-learn, or a compiled Keras model."""
+    """A model that can become a teacher: scikit-learn's classifiers, or a compiled Keras model."""
 
     def fit(self, samples: Any, labels: Any) -> Any:
         """Learn from samples (samples, …) and their class numbers (samples,)."""
 
     def predict(self, samples: Any) -> Any:
-        """Class numbers (samples,), or a score for each class (samples, classes)."""
+        """Return class numbers (samples,), or a score for each class (samples, classes)."""
 
 
 @dataclass(frozen=True)
 class Teacher:
-    """A trained model and what its numbers stand for.
+    """A trained model and the classes that its numbers stand for.
 
     Attributes:
-        classes: names, at least two.
-        model: trained on class numbers that are places in `classes`.
+        classes: Names of the classes, at least two.
+        model: Model trained on class numbers that are places in `classes`.
     """
 
     classes: tuple[str, ...]
     model: Learner
 
     def predict(self, samples: NDArray[np.floating]) -> NDArray[np.int64]:
-        """The class number of each sample, int64 (samples,); −1, no vote, as `named` has it.
+        """Return the class number of each sample, int64 (samples,); −1, no vote, as in `named`.
 
         Raises:
-            InvalidInputError: the model answers with other numbers, or for other classes.
+            InvalidInputError: if the model answers with other numbers, or for other classes.
         """
         said = np.asarray(_predicted(self.model, samples))
         if said.shape == (len(samples), len(self.classes)):
@@ -63,13 +63,13 @@ class Teacher:
 
 
 def named(scores: NDArray[np.floating]) -> NDArray[np.int64]:
-    """The class with the largest score; −1, no vote, where one is not finite.
+    """Return the class with the largest score; −1, no vote, where a score is not finite.
 
-    What became of a teacher depends on its samples alone: it may cost its own vote, and must not
-    end what all teachers publish.
+    A teacher's fate depends on its samples alone: it may cost its own vote, and must not end what
+    all teachers publish.
 
     Args:
-        scores: (samples, classes).
+        scores: Scores, (samples, classes).
 
     Returns:
         int64 (samples,).
@@ -84,22 +84,25 @@ def trained(
     labels: NDArray[np.integer],
     classes: Sequence[str],
 ) -> Teacher:
-    """A teacher of these samples; classes that it never met it never names.
+    """Train a teacher on these samples; it never names classes that it never met.
 
     Args:
-        learner: untrained; it becomes the teacher's model.
-        samples: (samples, …).
-        labels: (samples,), places in `classes`.
-        classes: names, at least two.
+        learner: Untrained model; it becomes the teacher's model.
+        samples: Samples, (samples, …).
+        labels: Class of each sample, (samples,), as a place in `classes`.
+        classes: Names of the classes, at least two.
 
     Raises:
-        InvalidInputError: fewer than two classes, no sample, or a label that is no class.
+        InvalidInputError: if there are fewer than two classes, no sample, or a label that is not a
+            class.
     """
     names, answers = tuple(classes), np.asarray(labels)
     if len(names) < 2 or len(set(names)) != len(names):
-        raise InvalidInputError("classes: must be two different names at least")
+        raise InvalidInputError("classes: must be at least two different names")
     if answers.shape != samples.shape[:1] or not len(answers) or answers.dtype.kind not in "iu":
-        raise InvalidInputError("labels: must be a class number for each sample, of one at least")
+        raise InvalidInputError(
+            "labels: must be a class number for each sample; at least one is needed"
+        )
     if not 0 <= answers.min() <= answers.max() < len(names):
         raise InvalidInputError(f"labels: must be from 0 to {len(names) - 1}")
     learner.fit(samples, answers)
@@ -107,12 +110,12 @@ def trained(
 
 
 def suffix(learner: Learner) -> str:
-    """How the name of the file ends that keeps such a model."""
+    """Return the suffix of the file that keeps such a model."""
     return KERAS if _is_keras(learner) else JOBLIB
 
 
 def save(teacher: Teacher, path: Path) -> None:
-    """Write the model, at a path that ends as `suffix` says."""
+    """Write the model, at a path with the suffix that `suffix` returns."""
     if path.suffix == KERAS:
         model: Any = teacher.model
         model.save(path)
@@ -126,7 +129,7 @@ def load(path: Path, classes: Sequence[str]) -> Teacher:
     """Read a model; a file of joblib runs code of whoever wrote it.
 
     Raises:
-        InvalidInputError: it cannot be read.
+        InvalidInputError: if the model cannot be read.
     """
     reader: Callable[[Path], Learner]
     if path.suffix == KERAS:
@@ -139,12 +142,12 @@ def load(path: Path, classes: Sequence[str]) -> Teacher:
         reader = joblib.load
     try:
         return Teacher(tuple(classes), reader(path))
-    except Exception as error:  # whatever a damaged file makes of a reader
+    except Exception as error:  # a damaged file may raise anything in a reader
         raise InvalidInputError(f"{path} holds no model that can be read: {error}") from error
 
 
 def _is_keras(learner: Learner) -> bool:
-    # Without importing Keras for those who have none of its models.
+    # Do not import Keras for those who have none of its models.
     return any(kind.__module__.startswith("keras.") for kind in type(learner).__mro__)
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 from typing import Any
 
 from earshot_protocol import distribution
+from earshot_protocol.files import replace_file
 from earshot_simulations.auditing.findings import SAMPLED, Finding, Result, Role
 from earshot_simulations.auditing.writing import ROLES, TITLES, check_row, number, row, summary
-from earshot_simulations.learning.files import replace_file
 from earshot_simulations.learning.markup import details, document, escaped, lead, section, table
 
 FILES = ("audit.json", "audit.html")

@@ -14,6 +14,7 @@ from earshot_models.commands.output import prepare_folder
 from earshot_models.commands.progress import shown
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.files import replace_file
 from earshot_simulations.generation.kinds import DEFAULTS, Kind, Request, Size
 from earshot_simulations.pate.mechanisms import Name
 
@@ -110,7 +111,6 @@ def _train(
         print(f"what is done is in {out / run.WORK}; the same command goes on from there")
         raise typer.Exit(130) from None
     from earshot_models.generators import generator_file
-    from earshot_simulations.learning.files import replace_file
 
     generator = trained.generator
     generator_file.save(generator, out / result.GENERATOR)

@@ -20,11 +20,11 @@ if TYPE_CHECKING:
 from earshot_models.generators.spectrogram import SpectrogramSettings, strip
 from earshot_protocol import checks, distribution
 from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.files import replace_file
 from earshot_server.dashboard.wording import counted
 from earshot_simulations.generation import wav
 from earshot_simulations.learning import drawing
 from earshot_simulations.learning.drawing import PALETTE, Picture, short
-from earshot_simulations.learning.files import replace_file
 from earshot_simulations.learning.markup import (
     alert,
     document,

@@ -10,8 +10,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
-import tempfile
 import warnings
 import zipfile
 from collections.abc import Sequence
@@ -24,6 +22,7 @@ from numpy.typing import NDArray
 
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.files import replacement
 
 NOTE = "public embedding: never met the sensitive clips"
 """For every page and note with a distance by such an embedding."""
@@ -288,6 +287,5 @@ def _save(embedding: PublicEmbedding, path: Path) -> None:
     }
     for place, (weight, bias) in enumerate(zip(embedding.weights, embedding.biases, strict=True)):
         arrays[f"weights {place}"], arrays[f"biases {place}"] = weight, bias
-    with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".new", delete=False) as file:
-        np.savez(file, **arrays)
-    os.replace(file.name, path)
+    with replacement(path) as draft:
+        np.savez(draft, **arrays)

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from earshot_models.generators import spectrogram
 from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.files import replace_file
 from earshot_simulations.generation import frechet, page, public_embedding, wav
 from earshot_simulations.generation.frechet import Fidelity
 from earshot_simulations.generation.kinds import Kind
@@ -16,7 +17,6 @@ from earshot_simulations.generation.page import Listening, Sound
 from earshot_simulations.generation.public_embedding import EmbeddingSettings
 from earshot_simulations.generation.recipes import NORM
 from earshot_simulations.generation.run import Trained
-from earshot_simulations.learning.files import replace_file
 
 if TYPE_CHECKING:
     from earshot_models.generators.generator import Generator

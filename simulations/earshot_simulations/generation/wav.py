@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import io
-import os
-import tempfile
 import wave
 from pathlib import Path
 
@@ -13,6 +11,7 @@ from numpy.typing import NDArray
 
 from earshot_protocol import checks
 from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.files import replace_file
 from earshot_protocol.spectrum import RATES
 
 _LARGEST = 2**15 - 1
@@ -45,7 +44,4 @@ def encoded(samples: NDArray[np.float32], rate: int) -> bytes:
 
 def write(path: Path, samples: NDArray[np.float32], rate: int) -> None:
     """Write a file, whole or not at all; arguments and errors are those of `encoded`."""
-    content = encoded(samples, rate)
-    with tempfile.NamedTemporaryFile(dir=path.parent, suffix=".new", delete=False) as file:
-        file.write(content)
-    os.replace(file.name, path)
+    replace_file(path, encoded(samples, rate))

@@ -9,11 +9,11 @@ from dataclasses import asdict
 from pathlib import Path
 
 from earshot_protocol import distribution
+from earshot_protocol.files import replace_file
 from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, Unit
 from earshot_server.dashboard.outcomes import answer_of
 from earshot_server.dashboard.wording import NOTHING, byte_size, counted, percent, real, whole
 from earshot_simulations.labelling.simulation import Run, Scores, result
-from earshot_simulations.learning.files import replace_file
 from earshot_simulations.learning.markup import alert, document, lead, section, table
 from earshot_simulations.learning.wording import duration
 

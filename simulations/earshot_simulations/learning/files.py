@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import json
-import os
 from collections.abc import Mapping
 from pathlib import Path
 
+from earshot_protocol.files import replace_file
 from earshot_simulations.learning.routes import Routes
 from earshot_simulations.learning.run import Run, result
 from earshot_simulations.learning.settings import Discovery
@@ -51,16 +51,3 @@ def write_both(runs: Mapping[Discovery, Run], folder: Path) -> None:
     for route, run in runs.items():
         write(run, folder / route)
     replace_file(folder / REPORT, render(runs))
-
-
-def replace_file(path: Path, content: str | bytes) -> None:
-    """Put a file in the place of the one that is there, whole or not at all; text as UTF-8."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    try:
-        with temporary.open("wb") as file:
-            file.write(content.encode() if isinstance(content, str) else content)
-            file.flush()
-            os.fsync(file.fileno())
-        temporary.replace(path)
-    finally:
-        temporary.unlink(missing_ok=True)

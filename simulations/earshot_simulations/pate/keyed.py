@@ -12,9 +12,8 @@ import os
 from pathlib import Path
 
 from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.files import OWNER_ONLY, replace_file
 from earshot_protocol.keyed_randomness import KEY_BYTES
-
-_OWNER_ONLY = 0o600
 
 
 def key_of(path: Path) -> bytes:
@@ -27,12 +26,7 @@ def key_of(path: Path) -> bytes:
         key = path.read_bytes()
     except FileNotFoundError:
         key = os.urandom(KEY_BYTES)
-        new = path.with_suffix(".new")
-        with open(new, "wb", opener=lambda name, flags: os.open(name, flags, _OWNER_ONLY)) as file:
-            file.write(key)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(new, path)
+        replace_file(path, key, OWNER_ONLY)
     if len(key) != KEY_BYTES:
         raise InvalidInputError(f"{path}: holds {len(key)} bytes, and no key of {KEY_BYTES}")
     return key

@@ -10,7 +10,6 @@ from __future__ import annotations
 import csv
 import io
 import json
-import os
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,6 +17,7 @@ from typing import Any
 
 import numpy as np
 
+from earshot_protocol.files import replace_file
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_protocol.voting.teacher_ballots import NONE
 from earshot_simulations.pate import threshold_rules
@@ -169,9 +169,7 @@ def write(outcome: Outcome, folder: Path) -> list[Path]:
         REPORT: report(figures),
     }
     for name, content in contents.items():
-        new = folder / f".{name}.new"
-        new.write_text(content, encoding="utf-8")
-        os.replace(new, folder / name)
+        replace_file(folder / name, content)
     return [folder / name for name in contents]
 
 

@@ -8,9 +8,9 @@ from typing import Any
 
 from earshot_models.commands.progress import Progress
 from earshot_protocol.errors import InvalidInputError
+from earshot_protocol.files import replace_file
 from earshot_simulations.engine.processes import check_processes
 from earshot_simulations.learning.configuration import entries_of
-from earshot_simulations.learning.files import replace_file
 from earshot_simulations.learning.provenance import check_version
 from earshot_simulations.learning.settings import Settings
 from earshot_simulations.sweeps import table

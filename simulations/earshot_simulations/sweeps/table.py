@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from earshot_protocol import distribution
-from earshot_simulations.learning.files import replace_file
+from earshot_protocol.files import replace_file
 from earshot_simulations.sweeps.estimate import Estimate, estimate
 from earshot_simulations.sweeps.plan import SEED, Plan
 from earshot_simulations.sweeps.rows import Figures

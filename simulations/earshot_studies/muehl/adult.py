@@ -1,4 +1,4 @@
-"""UCI Adult: who of a census earns more than 50,000 dollars a year (Kohavi 1996)."""
+"""UCI Adult: census records, by income above 50,000 dollars a year or not (Kohavi 1996)."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ _MISSING = "?"
 
 
 def load(folder: Path) -> Split:
-    """Both parts: records float32 (records, 14) in [0, 1], by the names in `COLUMNS`.
+    """Read both parts: records float32 (records, 14) in [0, 1], by the names in `COLUMNS`.
 
     Rows with a missing value are left out. A category becomes its place among all in alphabetical
     order; each column is scaled from its least to its largest number over both parts.
 
     Raises:
-        DatasetError: a file is missing or cannot be read, a row has other columns, a number is
-            none, or a class is unknown.
+        DatasetError: if a file is missing or cannot be read, a row has other columns, a cell of a
+            numeric column is not a number, or a class is unknown.
     """
     check_folder(folder, LAYOUT)
     train = _rows(existing(folder, "adult.data", "adult-train.csv"))
@@ -47,10 +47,9 @@ def load(folder: Path) -> Split:
 
 
 def _rows(path: Path) -> list[list[str]]:
-    """Complete rows of a file; the test part opens with a remark and ends lines with a full stop.
+    """Return the complete rows of a file.
 
-    Raises:
-        DatasetError: it cannot be read, or holds no complete row.
+    The test part opens with a remark and ends lines with a full stop.
     """
     try:
         with path.open(newline="", encoding="utf-8") as file:
@@ -64,7 +63,7 @@ def _rows(path: Path) -> list[list[str]]:
     for number, line in enumerate(lines, start=1):
         if len(line) != len(COLUMNS) + 1:
             raise DatasetError(
-                f"{path}, row {number}: has {len(line)} columns; accepted are {len(COLUMNS) + 1}"
+                f"{path}, row {number}: has {len(line)} columns, not {len(COLUMNS) + 1}"
             )
     complete = [line for line in lines if _MISSING not in line]
     if not complete:
@@ -92,5 +91,5 @@ def _scaled(name: str, cells: Sequence[str]) -> np.ndarray[tuple[int], np.dtype[
 def _label(cell: str) -> int:
     name = cell.removesuffix(".")
     if name not in CLASSES:
-        raise DatasetError(f"the class {cell!r} is none of {', '.join(CLASSES)}")
+        raise DatasetError(f"the class {cell!r} is not one of {', '.join(CLASSES)}")
     return CLASSES.index(name)

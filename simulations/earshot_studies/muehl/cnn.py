@@ -28,16 +28,16 @@ _AT_ONCE = 1000
 
 @dataclass(frozen=True)
 class Settings:
-    """How networks are trained; by default as Table 6.1 and section 6.1.1 of Mühl (2021) have it.
+    """Settings of training; by default those of Table 6.1 and section 6.1.1 of Mühl (2021).
 
     Attributes:
-        epochs: Mühl (2021) gives none. On images held out of the private part 20 end far below 30,
-            and what more would gain costs more than it gives.
-        part: of the examples that is a batch.
-        least, most: examples in a batch.
-        degrees: by which an image is turned, at most, either way.
-        shift: by which it is moved, at most, as a part of its height and width.
-        rate: of Adam.
+        epochs: Passes over all examples. Mühl (2021) gives none. On images held out of the private
+            part 20 do far worse than 30, and more would gain less than they cost.
+        part: Batch size as a share of the examples.
+        least, most: Least and greatest number of examples in a batch.
+        degrees: Largest angle by which an image is turned, either way, in degrees.
+        shift: Largest distance by which an image is moved, as a share of its height and width.
+        rate: Learning rate of Adam.
     """
 
     epochs: int = 30
@@ -57,12 +57,15 @@ class Settings:
         checks.positive("rate", self.rate)
 
     def batch(self, examples: int) -> int:
-        """Examples in a batch, of so many in all."""
+        """Return the batch size for a number of examples."""
         return min(examples, max(self.least, min(self.most, round(self.part * examples))))
 
 
 def build(shape: tuple[int, int, int], classes: int) -> keras.Model:
-    """The network of Table 6.1, untrained: images (batch, *shape) → logits (batch, classes)."""
+    """Build the untrained network of Table 6.1: images (batch, *shape) → logits.
+
+    The logits are (batch, classes).
+    """
     return keras.Sequential(
         [
             keras.Input(shape),
@@ -82,8 +85,9 @@ class Network:
     """A trained network: weights, and the workshop that can run them.
 
     Attributes:
-        classes: what its numbers stand for.
-        weights: of all its variables, in the order of the model's.
+        classes: Names of the classes that its numbers stand for.
+        weights: Weights of all its variables, in the model's order.
+        workshop: Workshop that runs the network.
     """
 
     classes: tuple[str, ...]
@@ -91,17 +95,17 @@ class Network:
     workshop: Workshop = field(repr=False, compare=False)
 
     def predict(self, samples: NDArray[np.floating]) -> NDArray[np.int64]:
-        """The most likely class of each image, (samples,); see `teacher.named`."""
+        """Return the most likely class of each image, (samples,); see `teacher.named`."""
         return named(self.workshop.logits(self.weights, samples))
 
 
 class Workshop:
-    """Trains networks of one shape, one after another.
+    """A workshop that trains networks of one shape, one after another.
 
     Args:
-        shape: height, width and channels of an image.
-        classes: their names.
-        settings: of training.
+        shape: Height, width and channels of an image.
+        classes: Names of the classes.
+        settings: Settings of training.
     """
 
     def __init__(
@@ -124,18 +128,19 @@ class Workshop:
         """Train a network from new random weights.
 
         Args:
-            samples: (samples, height, width, channels) in [0, 1].
-            labels: (samples,), places in `classes`.
-            seed: of weights, order and augmentation.
+            samples: Images, (samples, height, width, channels) in [0, 1].
+            labels: Class of each sample, (samples,), as a place in `classes`.
+            seed: Seed of weights, order and augmentation.
 
         Raises:
-            InvalidInputError: another shape, a label that is no class, or fewer than two samples.
+            InvalidInputError: if the shape is wrong, a label is not a class, or there are fewer
+                than two samples.
         """
         images = self._images(samples)
         answers = np.asarray(labels, dtype=np.int64)
         if answers.shape != images.shape[:1] or len(images) < 2:
             raise InvalidInputError(
-                f"{len(images)} images with labels of shape {answers.shape}: two images at least "
+                f"{len(images)} images with labels of shape {answers.shape}: at least two images "
                 "and a label for each are needed"
             )
         if not 0 <= answers.min() <= answers.max() < len(self.classes):
@@ -151,7 +156,7 @@ class Workshop:
         return Network(self.classes, weights, self)
 
     def logits(self, weights: Weights, samples: NDArray[np.floating]) -> NDArray[np.float32]:
-        """What a network says of images: (samples, classes)."""
+        """Return a network's logits for images, (samples, classes)."""
         self.restore(weights)
         images = self._images(samples)
         parts = [
@@ -161,7 +166,7 @@ class Workshop:
         return np.concatenate([np.zeros((0, len(self.classes)), np.float32), *parts])
 
     def restore(self, weights: Sequence[NDArray[np.floating]]) -> None:
-        """Put these weights into the model.
+        """Put weights into the model.
 
         Raises:
             InvalidInputError: if they are of another architecture.
@@ -181,7 +186,7 @@ class Workshop:
         return images
 
     def _start(self, seed: int) -> None:
-        """New random weights, and an optimizer that has not moved."""
+        """Draw new random weights, and reset the optimizer."""
         seeds = keras.random.SeedGenerator(seed & 0x7FFFFFFF)
         for layer in self.model.layers:
             for variable in layer.variables:
@@ -212,17 +217,17 @@ class Workshop:
             self._optimizer.apply_gradients(zip(gradients, variables, strict=True))
 
     def _loss(self, images: Any, labels: Any, seed: Any) -> Any:
-        """What a step makes smaller, of augmented images; the seed is the step's own."""
+        """Return the loss of augmented images; the seed is the step's own."""
         del seed
         losses = tf.nn.sparse_softmax_cross_entropy_with_logits(labels, self._forward(images))
         return tf.reduce_mean(losses)
 
     def _forward(self, images: Any, moves: bool = True) -> Any:
-        """What the model does in training, with TensorFlow's fused normalization of images.
+        """Return the model's output in training, with TensorFlow's fused normalization of images.
 
         Args:
-            images: a batch.
-            moves: whether the averages move that serve prediction.
+            images: Batch of images.
+            moves: True to move the averages that serve prediction.
         """
         signal = images
         for layer in self.model.layers:
@@ -244,7 +249,7 @@ class Workshop:
         return signal
 
     def _augmented(self, images: Any, seed: Any) -> Any:
-        """Images turned and moved at random, each about its centre; what comes in is dark."""
+        """Turn and move images at random, each about its centre; the edges that appear are dark."""
         _, height, width, _ = self.model.input_shape
         number = tf.shape(images)[0]
         draws = tf.random.stateless_uniform([3, number], seed + tf.constant([7, 0]), -1.0, 1.0)
@@ -267,7 +272,7 @@ class Workshop:
 
 
 def _limits(layer: Any, variable: Any, seeds: Any) -> Any:
-    """New values of a kernel, as its layer draws them."""
+    """Return new values of a kernel, as its layer draws them."""
     fresh = type(layer.kernel_initializer).from_config(
         {**layer.kernel_initializer.get_config(), "seed": int(seeds.next()[0]) & 0x7FFFFFFF}
     )

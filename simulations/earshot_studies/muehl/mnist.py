@@ -15,15 +15,15 @@ LAYOUT = "MNIST: {train,t10k}-{images-idx3,labels-idx1}-ubyte, packed by gzip or
 CLASSES = tuple("0123456789")
 
 _BYTES = 0x08
-"""The type code of an IDX file of unsigned bytes."""
+"""Type code of an IDX file of unsigned bytes."""
 
 
 def load(folder: Path) -> Split:
-    """Both parts: images float32 (images, height, width, 1) in [0, 1], and their digits.
+    """Read both parts: images float32 (images, height, width, 1) in [0, 1], and their digits.
 
     Raises:
-        DatasetError: a file is missing, no IDX file of bytes, or of another length than its header
-            or its companion says.
+        DatasetError: if a file is missing, is not an IDX file of bytes, or its length differs from
+            its header or its companion.
     """
     check_folder(folder, LAYOUT)
     return Split(train=_part(folder, "train"), test=_part(folder, "t10k"))
@@ -54,8 +54,8 @@ def _read(path: Path, dimensions: int) -> np.ndarray[tuple[int, ...], np.dtype[n
         raise DatasetError(f"{path} cannot be read: {error}") from error
     start = 4 + 4 * dimensions
     if len(content) < start or content[:4] != bytes([0, 0, _BYTES, dimensions]):
-        raise DatasetError(f"{path} is no IDX file of bytes in {dimensions} dimensions")
+        raise DatasetError(f"{path} is not an IDX file of bytes in {dimensions} dimensions")
     shape = tuple(int(size) for size in np.frombuffer(content, ">u4", dimensions, 4))
     if len(content) != start + math.prod(shape):
-        raise DatasetError(f"{path} has another length than its header says: {shape}")
+        raise DatasetError(f"{path} does not have the length that its header gives: {shape}")
     return np.frombuffer(content, np.uint8, offset=start).reshape(shape)

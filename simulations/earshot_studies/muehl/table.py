@@ -15,12 +15,12 @@ class Table:
     """Records of one kind.
 
     Attributes:
-        rows: float32 (records, …) in [0, 1].
-        labels: int64 (records,), places in `classes`.
-        classes: their names.
+        rows: Numbers of each record, float32 (records, …) in [0, 1].
+        labels: Class of each record, int64 (records,), as a place in `classes`.
+        classes: Names of the classes.
 
     Raises:
-        InvalidInputError: not as many labels as rows, or a label that is no class.
+        InvalidInputError: if there are more or fewer labels than rows, or a label is not a class.
     """
 
     rows: NDArray[np.float32]
@@ -30,7 +30,8 @@ class Table:
     def __post_init__(self) -> None:
         if self.labels.shape != self.rows.shape[:1]:
             raise InvalidInputError(
-                f"labels of shape {self.labels.shape} for {len(self.rows)} rows: one each is needed"
+                f"labels of shape {self.labels.shape} for {len(self.rows)} rows: each row needs "
+                "one label"
             )
         if len(self.labels) and not 0 <= self.labels.min() <= self.labels.max() < len(self.classes):
             raise InvalidInputError(
@@ -42,17 +43,17 @@ class Table:
         return len(self.rows)
 
     def at(self, places: NDArray[np.integer] | slice) -> Table:
-        """Some of the records."""
+        """Return some of the records."""
         return Table(self.rows[places], self.labels[places], self.classes)
 
     def joined(self, other: Table) -> Table:
-        """These records, then the other's.
+        """Return these records followed by the other's.
 
         Raises:
             InvalidInputError: if the classes or the shapes of rows differ.
         """
         if self.classes != other.classes or self.rows.shape[1:] != other.rows.shape[1:]:
-            raise InvalidInputError("tables of other classes or other columns cannot be joined")
+            raise InvalidInputError("tables whose classes or columns differ cannot be joined")
         rows = np.concatenate([self.rows, other.rows])
         return Table(rows, np.concatenate([self.labels, other.labels]), self.classes)
 

@@ -1,7 +1,7 @@
 """The small classifier of spoken digits, trained hundreds of times in a row on a few clips each.
 
-A ridge regression on a log-mel picture, every clip moved in time by a few frames either way. With
-nine clips and 1,280 numbers each it is what learns best and fastest of what was tried.
+It is a ridge regression on a log-mel picture, with every clip moved in time by a few frames either
+way. With nine clips of 1,280 numbers each, it learns best and fastest among the models tried.
 """
 
 from __future__ import annotations
@@ -15,22 +15,23 @@ from earshot_protocol import checks
 from earshot_protocol.errors import InvalidInputError
 
 SILENCE = -1.0
-"""What a picture holds where nothing was heard; frames that a moved clip leaves empty get it."""
+"""Value of a picture where nothing was heard; frames that a moved clip leaves empty get it."""
 
 TEACHER, STUDENT = 10.0, 100.0
-"""Strengths of regularization. Chosen on recordings of a speaker that no figure is of: a teacher
-with nine clips, a student of 200 clips of whose labels noise has made some wrong."""
+"""Strengths of regularization for a teacher and for a student, chosen on recordings of a speaker
+who is in no figure: a teacher with nine clips, a student of 200 clips some of whose labels noise
+has made wrong."""
 
 
 class MovedRidge:
     """A ridge classifier of pictures that may begin a little earlier or later.
 
     Args:
-        strength: of regularization, against sums over all moved clips.
-        reach: frames by which a clip is moved, at most, either way.
+        strength: Strength of regularization, against sums over all moved clips.
+        reach: Largest number of frames by which a clip is moved, either way.
 
     Raises:
-        InvalidParametersError: a number is out of range.
+        InvalidParametersError: if a number is out of range.
     """
 
     def __init__(self, strength: float = TEACHER, reach: int = 3) -> None:
@@ -43,12 +44,12 @@ class MovedRidge:
         """Learn from pictures.
 
         Args:
-            samples: (samples, frames, bands) in [-1, 1].
-            labels: (samples,), class numbers. Where all are the same, that is all it ever says.
+            samples: Pictures, (samples, frames, bands) in [-1, 1].
+            labels: Class numbers, (samples,). If all are the same, that class is the only answer.
 
         Raises:
-            InvalidInputError: no pictures, some that are not finite or shorter than they are
-                moved, or not a label for each.
+            InvalidInputError: if there are no pictures, some are not finite or not longer than they
+                are moved, or labels and pictures differ in number.
         """
         from sklearn.linear_model import RidgeClassifier
 
@@ -56,7 +57,7 @@ class MovedRidge:
         if pictures.ndim != 3 or not len(pictures) or answers.shape != pictures.shape[:1]:
             raise InvalidInputError(
                 f"pictures of shape {pictures.shape} and labels of shape {answers.shape}: must be "
-                "samples × frames × bands, one at least, and a label for each"
+                "samples × frames × bands, at least one, and a label for each"
             )
         if not np.isfinite(pictures).all() or pictures.shape[1] <= self.reach:
             raise InvalidInputError(
@@ -70,10 +71,10 @@ class MovedRidge:
         return self
 
     def predict(self, samples: NDArray[np.floating]) -> NDArray[np.int64]:
-        """The class number of each picture, (samples,).
+        """Return the class number of each picture, (samples,).
 
         Raises:
-            InvalidInputError: it was not trained.
+            InvalidInputError: if the classifier was not trained.
         """
         if self._only is not None:
             return np.full(len(samples), self._only, dtype=np.int64)
@@ -87,7 +88,7 @@ class MovedRidge:
 
 
 def moved(pictures: NDArray[np.floating], frames: int) -> NDArray[np.floating]:
-    """Pictures (samples, frames, bands) that begin so many frames later, or earlier if below 0."""
+    """Return pictures (samples, frames, bands) that begin `frames` later, or earlier if below 0."""
     found = np.full_like(pictures, SILENCE)
     if frames > 0:
         found[:, frames:] = pictures[:, :-frames]

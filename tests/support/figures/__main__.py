@@ -92,7 +92,7 @@ class Side:
         """Return what a run gives, from what is kept or by doing it."""
         run = RUNS[name]
         spelled = [
-            (each.before or each.words, *each.small)
+            (each.before or each.words, *each.small.values())
             for each in (run, RUNS.get(run.after or ""))
             if each
         ]
@@ -104,10 +104,8 @@ class Side:
             inputs = Path(own) / "inputs"
             material.write(inputs)
             if run.after is not None:
-                first = self.place / "folders" / re.sub(r"[^\w.-]", "-", run.after) / "out"
-                if not first.exists():
-                    self.run(run.after, first.parent, inputs)
-                (inputs / "after").symlink_to(first)
+                self.run(run.after, Path(own) / "first", inputs)
+                (inputs / "after").symlink_to(Path(own) / "first" / "out")
             begun = time.monotonic()
             try:
                 found = self.run(name, Path(own) / "run", inputs)

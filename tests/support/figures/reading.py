@@ -5,6 +5,7 @@ from __future__ import annotations
 import csv
 import hashlib
 import json
+import zipfile
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
@@ -47,7 +48,7 @@ def _read(path: Path) -> Iterator[tuple[str, Any]]:
         yield from ((f":{number}", line) for number, line in enumerate(lines, 1))
     elif path.suffix == ".npy":
         yield "", _digest(np.load(path, allow_pickle=False))
-    elif path.suffix == ".npz":
+    elif path.suffix == ".npz" and zipfile.is_zipfile(path):
         with np.load(path, allow_pickle=False) as arrays:
             for name in arrays:
                 yield f":{name}", _digest(arrays[name])

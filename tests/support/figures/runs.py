@@ -42,7 +42,7 @@ _SUMS = f"{_LABEL} --tally federated --dropout 0.1 --at-once 20"
 _CHECK = "--threshold 60 --check-sigma 12"
 _PHASES = "--recordings 10 --jobs 1 --out out --seeds 2"
 _SIMULATE = "--phones 40 --recordings 20 --jobs 1 --dropout 0.1 --policy anything --out out"
-_SOUND = "--data soundscapes --encoder contrast-1"
+_SOUND = "--data soundscapes"
 
 _MIXTURES = {
     _moved(
@@ -82,7 +82,7 @@ def _simulations() -> dict[str, Run]:
     }
     for route, words in routes.items():
         runs[f"simulate sound {route}"] = Run(f"simulate {_SIMULATE} {_SOUND}{words}")
-    attackers = "--adversary poisoning=0.1,ballot-stuffing=0.1,wrong-shares=0.05 --corrupted 0.2"
+    attackers = "--adversary poisoning=0.1,ballot-stuffing=0.1,wrong-shares=0.02 --corrupted 0.2"
     runs |= {
         "simulate adversary": Run(f"simulate {_SIMULATE} --discovery local {attackers}"),
         "simulate uneven": Run(
@@ -131,7 +131,7 @@ _SUMMED = {
     "confident": ("@classes.npy --classes 4", f"--sigma 8 {_CHECK}"),
     "interactive": (
         "@classes.npy --classes 4",
-        f"--sigma 30 {_CHECK} --scores @fewer.npy --confidence 0.6",
+        f"--sigma 30 {_CHECK} --scores @fewer.npy --confidence 0.6 --epsilon 3",
     ),
     "binary": ("@labels.npy", "--sigma 12"),
     "tau": ("@labels.npy", "--sigma 9 --tau 1.2"),
@@ -151,7 +151,7 @@ def _votes() -> dict[str, Run]:
         runs[f"label {name}"] = Run(f"{words} {_LABEL}")
     for name, (votes, options) in _SUMMED.items():
         runs[f"label {name} summed"] = Run(
-            f"pate label {votes} --mechanism {name} {options} {_SUMS}"
+            f"pate label {votes} --mechanism {name} {_SUMS} {options}"
         )
         runs[f"budget {name} summed"] = Run(
             f"pate budget --mechanism {name} {_plain(options)} {_WHOLE} --queries 40 "
@@ -190,7 +190,7 @@ def _plain(options: str) -> str:
     """Leave out what `pate budget` does not take."""
     words, kept = options.split(), []
     for option, value in zip(words[::2], words[1::2], strict=True):
-        if option not in ("--scores", "--cut"):
+        if option not in ("--scores", "--cut", "--epsilon"):
             kept += [option, value]
     return " ".join(kept)
 
