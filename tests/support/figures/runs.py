@@ -247,12 +247,7 @@ def _studies() -> dict[str, Run]:
     for name, small in few.items():
         phones = "" if name in fixed else " --phones 24"
         phases = _PHASES.replace("--recordings 10 ", "") if name == "liebenow-9.3b" else _PHASES
-        nowhere = {
-            _moved(
-                "commands.reproduce._SHARED_SOUND", "commands.reproduce._SHARED_SOUND"
-            ): "__import__('pathlib').Path('no')"
-        }
-        runs[name] = Run(f"reproduce {name} {phases}{phones}", small | nowhere)
+        runs[name] = Run(f"reproduce {name} {phases}{phones}", small)
     runs |= {
         "liebenow-9.1": Run(
             "reproduce liebenow-9.1 --data @esc10 --other @free_sounds --steps 2 --out out",
