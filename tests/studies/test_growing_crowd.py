@@ -8,19 +8,21 @@ from pathlib import Path
 import pytest
 
 from earshot_client.command import main
-from earshot_studies.liebenow import growing_crowd
+from earshot_studies.liebenow import crowds
 
 
 @pytest.mark.slow
 def test_both_routes_are_measured_in_crowds_of_every_size(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(growing_crowd, "FEW", (100, 160))
-    monkeypatch.setattr(growing_crowd, "FEWER_SEEDS", 1)
-    monkeypatch.setattr(growing_crowd, "_LARGE", 120)
+    monkeypatch.setattr(crowds, "FEW", (100, 160))
+    monkeypatch.setattr(crowds, "FEWER_SEEDS", 1)
+    monkeypatch.setattr(crowds, "_LARGE", 120)
     arguments = ("--out", str(tmp_path), "--seeds", "2")
     more = ("--recordings", "20", "--jobs", "1")
-    monkeypatch.setattr("sys.argv", ["earshot", "reproduce", growing_crowd.NAME, *arguments, *more])
+    monkeypatch.setattr(
+        "sys.argv", ["earshot", "reproduce", crowds.GROWING_CROWD, *arguments, *more]
+    )
     with pytest.raises(SystemExit) as ended:
         main()
     assert not ended.value.code

@@ -11,7 +11,7 @@ from earshot_client.command import main
 from earshot_simulations import Agreement, Discovery, Settings, Summation, simulate
 from earshot_simulations.learning.settings import NO_NOISE
 from earshot_simulations.sweeps.phase import ARI_TEST, CLEAR_NAMES, NAMES
-from earshot_studies.liebenow import phone_unit
+from earshot_studies.liebenow import crowds
 from earshot_studies.liebenow.at_once.phase import at_once
 
 
@@ -19,9 +19,9 @@ from earshot_studies.liebenow.at_once.phase import at_once
 def test_the_command_leaves_a_table_a_picture_and_a_note(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(phone_unit, "FEW_PHONES", (100, 150))
-    monkeypatch.setattr(phone_unit, "EPSILONS", (1.0, 8.0))
-    monkeypatch.setattr(phone_unit, "ALSO_LOCAL", {150: 8.0})
+    monkeypatch.setattr(crowds, "FEW_PHONES", (100, 150))
+    monkeypatch.setattr(crowds, "EPSILONS", (1.0, 8.0))
+    monkeypatch.setattr(crowds, "ALSO_LOCAL", {150: 8.0})
     arguments = ("--out", str(tmp_path), "--seeds", "2", "--recordings", "10", "--jobs", "1")
     monkeypatch.setattr("sys.argv", ["earshot", "reproduce", "phone-unit", *arguments])
     with pytest.raises(SystemExit) as ended:

@@ -25,7 +25,7 @@ from earshot_simulations.sweeps.phase import (
     NOTHING,
     simulated,
 )
-from earshot_studies.liebenow.pooled import pooled
+from earshot_studies.liebenow.contenders import pooled
 from earshot_studies.liebenow.printed import PrintedVote, as_printed
 
 QUIET = Settings(

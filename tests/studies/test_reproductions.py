@@ -19,8 +19,7 @@ from earshot_models.soundscapes import SCENES
 from earshot_models.training_schedule import Schedule
 from earshot_simulations.reporting.tables import markdown_table
 from earshot_studies.kit.outcome import Outcome, write
-from earshot_studies.liebenow import figure_9_1 as liebenow_9_1
-from earshot_studies.liebenow import figure_9_2 as liebenow_9_2
+from earshot_studies.liebenow import encoders
 
 TINY = Recipe(width=0.25, batch=8, schedule=Schedule(steps=2, warm_up=1))
 SHIPPED = encoder_path()
@@ -54,9 +53,9 @@ def test_no_encoder_hears_the_fold_that_it_is_measured_on(
         calls.append((list(sources), out, recipe))
         return Trained(SHIPPED, SHIPPED, [])
 
-    monkeypatch.setattr(liebenow_9_1, "train_encoder", instead)
+    monkeypatch.setattr(encoders, "train_encoder", instead)
     dataset, sound = open_dataset(folder), open_dataset(other)
-    outcome = liebenow_9_1.reproduce(dataset, [sound], tmp_path / "encoders", TINY)
+    outcome = encoders.linear_accuracy(dataset, [sound], tmp_path / "encoders", TINY)
     assert [(row["figure"], row["encoder"]) for row in outcome.rows] == [
         ("training set", "none: log-mel statistics"),
         ("training set", "synthesized"),
@@ -100,14 +99,14 @@ def test_every_encoder_of_9_1_can_be_trained(
 ) -> None:
     monkeypatch.setattr(origins, "_SYNTHESIZED", 25)
     dataset, sound = open_dataset(folder), open_dataset(other)
-    outcome = liebenow_9_1.reproduce(dataset, [sound], tmp_path, TINY)
+    outcome = encoders.linear_accuracy(dataset, [sound], tmp_path, TINY)
     assert len(list(tmp_path.rglob("encoder.tflite"))) == 14
     assert all(0 <= float(row["second_accuracy"]) <= 1 for row in outcome.rows)
 
 
 @pytest.mark.slow
 def test_the_embedding_space_is_laid_out(folder: Path, tmp_path: Path) -> None:
-    outcome = liebenow_9_2.reproduce(open_dataset(folder), default_encoder())
+    outcome = encoders.embedding_space(open_dataset(folder), default_encoder())
     assert len(outcome.rows) == 320
     assert {row["label"] for row in outcome.rows} == set(SCENES[:4])
     assert list(outcome.rows[0]) == [

@@ -15,11 +15,7 @@ from earshot_client.command import main
 from earshot_protocol.privacy.mechanisms import Unit
 from earshot_simulations.sweeps import phase
 from earshot_simulations.sweeps.rows import FILE
-from earshot_studies.liebenow import command, figures
-from earshot_studies.liebenow import figure_9_3 as liebenow_9_3
-from earshot_studies.liebenow import figure_9_4 as liebenow_9_4
-from earshot_studies.liebenow import figure_9_5 as liebenow_9_5
-from earshot_studies.liebenow import figure_9_6 as liebenow_9_6
+from earshot_studies.liebenow import accuracy, command, figure_9_5, figures
 from earshot_studies.liebenow.contenders import (
     BUDGETS_DESCRIBED,
     DESCRIBED,
@@ -28,7 +24,7 @@ from earshot_studies.liebenow.contenders import (
     Setup,
     Size,
 )
-from earshot_studies.liebenow.timing import (
+from earshot_studies.liebenow.figure_9_5 import (
     CELL_LABELS,
     CELLS,
     CENTROIDS,
@@ -49,11 +45,11 @@ Run = Callable[..., int]
 @pytest.fixture
 def earshot(monkeypatch: pytest.MonkeyPatch) -> Run:
     """The command; few points on every curve."""
-    monkeypatch.setattr(liebenow_9_3, "FEW", (5, 10))
-    monkeypatch.setattr(liebenow_9_4, "FEW", (0.0, 1.0))
-    monkeypatch.setattr(liebenow_9_5, "FEW", (20, 30))
-    monkeypatch.setattr(liebenow_9_6, "_BLOBS", {False: (1.0,)})
-    monkeypatch.setattr(liebenow_9_6, "_PHONE", {False: (8.0,)})
+    monkeypatch.setattr(accuracy, "FEW_RECORDINGS", (5, 10))
+    monkeypatch.setattr(accuracy, "FEW_LABELLED", (0.0, 1.0))
+    monkeypatch.setattr(figure_9_5, "FEW", (20, 30))
+    monkeypatch.setattr(accuracy, "_BLOBS", {False: (1.0,)})
+    monkeypatch.setattr(accuracy, "_PHONE", {False: (8.0,)})
 
     def run(*arguments: object) -> int:
         monkeypatch.setattr("sys.argv", ["earshot", "reproduce", *map(str, arguments)])
@@ -182,7 +178,7 @@ def test_seconds_and_traffic_share_their_phases(
     }
     assert all(float(row["seconds"]) > 0 for row in rows)
     traffic = table(tmp_path, "liebenow-9.5b")
-    crowds = {row["phones"] for row in traffic if row["how"] == liebenow_9_5.COMPUTED}
+    crowds = {row["phones"] for row in traffic if row["how"] == figure_9_5.COMPUTED}
     assert crowds == {"100", "1000", "10000", "100000", "1000000"}
     million = {
         (row["route"], row["how"]): float(row["megabytes"])
@@ -199,7 +195,7 @@ def test_seconds_and_traffic_share_their_phases(
 def test_computed_bytes_are_those_that_phones_send(tmp_path: Path, route: object) -> None:
     setup = Setup(Size(phones=40, recordings=10, seeds=1), tmp_path / FILE)
     settings = setup.arm(route, "blobs", {}).phases[0]  # type: ignore[arg-type]
-    took = timed(replace(settings, summation=liebenow_9_5.Summation.REAL))
+    took = timed(replace(settings, summation=figure_9_5.Summation.REAL))
     sent = {name: each.bytes_up for name, each in operations(took).items() if each.bytes_up}
     computed = computed_bytes(settings, 40, int(took.get(FOUND) or 0))
     assert computed.keys() == sent.keys()
@@ -214,7 +210,7 @@ def test_the_first_phase_of_a_process_is_not_charged_for_what_is_compiled() -> N
         from dataclasses import replace
         from earshot_simulations.learning.settings import Summation
         from earshot_studies.liebenow.contenders import LOCAL, Setup, Size
-        from earshot_studies.liebenow.timing import DISCOVERY, operations, timed
+        from earshot_studies.liebenow.figure_9_5 import DISCOVERY, operations, timed
         setup = Setup(Size(phones=30, recordings=10, seeds=1), Path("none"))
         settings = replace(setup.arm(LOCAL, "blobs", {}).phases[0], summation=Summation.IDEAL)
         print(*(operations(timed(settings))[DISCOVERY].server_seconds for _ in range(2)))
@@ -253,6 +249,6 @@ def test_a_phone_that_keeps_the_best_of_several_runs_is_timed_for_all_of_them(
 def test_the_thesiss_formula() -> None:
     settings = Setup(Size(10, 10, 1), Path(FILE)).arm(LOCAL, "blobs", {}).phases[0]
     # n k* F + n g + n g* L, eight bytes each: 2 top centroids, g = 12, 10 kept, ten labels.
-    assert liebenow_9_5.thesis_bytes(settings, 1000, 12, 10) == 8 * 1000 * (2 * 2 + 12 + 10 * 10)
+    assert figure_9_5.thesis_bytes(settings, 1000, 12, 10) == 8 * 1000 * (2 * 2 + 12 + 10 * 10)
     sound = replace(settings, data="somewhere")
-    assert liebenow_9_5.thesis_bytes(sound, 1000, 7, 10) == 8 * 1000 * (2 * 128 + 7 + 7 * 10)
+    assert figure_9_5.thesis_bytes(sound, 1000, 7, 10) == 8 * 1000 * (2 * 128 + 7 + 7 * 10)

@@ -38,7 +38,7 @@ def linear_accuracy(
     """
     from earshot_models.datasets.opening import open_dataset
     from earshot_models.recipe import Recipe
-    from earshot_studies.liebenow import figure_9_1
+    from earshot_studies.liebenow import encoders
 
     dataset = open_dataset(data)
     others = [open_dataset(folder) for folder in other or ()]
@@ -48,9 +48,9 @@ def linear_accuracy(
     folder = out / _ENCODERS
 
     def outcome(progress: Progress) -> Outcome:
-        return figure_9_1.reproduce(dataset, others, folder, recipe, cache, progress)
+        return encoders.linear_accuracy(dataset, others, folder, recipe, cache, progress)
 
-    make(figure_9_1.NAME, out, overwrite, outcome, keeps=folder, resumes=[_ENCODERS])
+    make(encoders.LINEAR_ACCURACY, out, overwrite, outcome, keeps=folder, resumes=[_ENCODERS])
 
 
 def embedding_space(
@@ -72,14 +72,14 @@ def embedding_space(
     """
     from earshot_client.encoder import open_encoder
     from earshot_models.datasets.opening import open_dataset
-    from earshot_studies.liebenow import figure_9_2
+    from earshot_studies.liebenow import encoders
 
     dataset, whose = open_dataset(data), open_encoder(encoder)
 
     def outcome(progress: Progress) -> Outcome:
-        return figure_9_2.reproduce(dataset, whose, cache, progress)
+        return encoders.embedding_space(dataset, whose, cache, progress)
 
-    make(figure_9_2.NAME, out, overwrite, outcome, resumes=())
+    make(encoders.EMBEDDING_SPACE, out, overwrite, outcome, resumes=())
 
 
 def _figure(name: str, shown: str) -> Callable[..., None]:

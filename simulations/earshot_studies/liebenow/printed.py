@@ -18,18 +18,65 @@ import numpy.typing as npt
 from earshot_client import selection
 from earshot_client.clustering import DPLloyd
 from earshot_client.labels import label_counts
-from earshot_protocol.geometry import counts
-from earshot_protocol.phases.learning import SELECT, PhaseParameters
+from earshot_protocol.geometry import Geometry, counts
+from earshot_protocol.phases.learning import SELECT, PhaseParameters, Result
 from earshot_protocol.privacy.local_mechanisms import LaplaceLloyd
 from earshot_protocol.voting import ballots
+from earshot_protocol.wire import Matrix
 from earshot_server.discovery.optics import NothingFoundError, Optics
+from earshot_simulations.learning.scoring import score
 from earshot_simulations.learning.settings import Settings
 from earshot_simulations.learning.simulation import heard_by_some, open_population
-from earshot_simulations.populations import Population
-from earshot_simulations.sweeps.phase import NOTHING
+from earshot_simulations.populations import Population, Recordings
+from earshot_simulations.sweeps.phase import (
+    ARI_TEST,
+    ARI_TRAIN,
+    CENTROID_NAMES,
+    NAMES,
+    NOTHING,
+    centroid_accuracy,
+)
 from earshot_simulations.sweeps.rows import Figures
 from earshot_simulations.sweeps.sweep import Measure
-from earshot_studies.liebenow.scored import scored
+
+
+def scored(
+    centroids: npt.NDArray[np.float32],
+    labels: npt.NDArray[np.int64],
+    population: Population,
+    heard: Recordings,
+    geometry: Geometry,
+) -> Figures:
+    """The figures that a simulated phase has, of centroids and their labels.
+
+    Args:
+        centroids: float32 (centroids, dimensions).
+        labels: int64 (centroids,); label i names scene i.
+        population: whose held-out recordings count.
+        heard: what some of its phones heard.
+        geometry: of the points.
+    """
+    sure = (0.0,) * len(centroids)  # nothing is tested against noise
+    result = Result(
+        phase=bytes(16),
+        geometry=geometry,
+        centroids=Matrix.of(centroids),
+        labels=tuple(labels.tolist()),
+        label_names=population.labels,
+        centroid_votes=(),
+        label_votes=(),
+        name_p_values=sure,
+        privacy=(),
+    )
+    scores = score(result, heard, population.held_out())
+    return {
+        ARI_TRAIN: scores.ari_train,
+        ARI_TEST: scores.ari_test,
+        NAMES: scores.label_accuracy,
+        CENTROID_NAMES: centroid_accuracy(centroids, labels, heard.points, heard.scenes),
+        "centroids": len(centroids),
+    }
+
 
 _NOISE = 0xE
 """Of a seed, the stream of the votes' noise."""

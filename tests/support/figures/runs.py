@@ -199,10 +199,10 @@ def _studies() -> dict[str, Run]:
     few = {
         "liebenow-9.3a": {},
         "liebenow-9.3b": {
-            _moved("liebenow.figure_9_3.FEW", "reproductions.liebenow_9_3.FEW"): "(5, 10)"
+            _moved("liebenow.accuracy.FEW_RECORDINGS", "reproductions.liebenow_9_3.FEW"): "(5, 10)"
         },
         "liebenow-9.4": {
-            _moved("liebenow.figure_9_4.FEW", "reproductions.liebenow_9_4.FEW"): "(0.0, 1.0)"
+            _moved("liebenow.accuracy.FEW_LABELLED", "reproductions.liebenow_9_4.FEW"): "(0.0, 1.0)"
         },
         "liebenow-9.5a": {
             _moved("liebenow.figure_9_5.FEW", "reproductions.liebenow_9_5.FEW"): "(20, 30)"
@@ -212,10 +212,10 @@ def _studies() -> dict[str, Run]:
         },
         "liebenow-9.6": {
             _moved(
-                "liebenow.figure_9_6._BLOBS", "reproductions.liebenow_9_6._BLOBS"
+                "liebenow.accuracy._BLOBS", "reproductions.liebenow_9_6._BLOBS"
             ): "{False: (1.0,)}",
             _moved(
-                "liebenow.figure_9_6._PHONE", "reproductions.liebenow_9_6._PHONE"
+                "liebenow.accuracy._PHONE", "reproductions.liebenow_9_6._PHONE"
             ): "{False: (8.0,)}",
         },
         "liebenow-10.1": {
@@ -224,21 +224,15 @@ def _studies() -> dict[str, Run]:
             ): "((100, 8.0),)"
         },
         "growing-crowd": {
-            _moved("liebenow.growing_crowd.FEW", "reproductions.growing_crowd.FEW"): "(60, 80)",
-            _moved("liebenow.growing_crowd._LARGE", "reproductions.growing_crowd._LARGE"): "70",
-            _moved(
-                "liebenow.growing_crowd.FEWER_SEEDS", "reproductions.growing_crowd.FEWER_SEEDS"
-            ): "1",
+            _moved("liebenow.crowds.FEW", "reproductions.growing_crowd.FEW"): "(60, 80)",
+            _moved("liebenow.crowds._LARGE", "reproductions.growing_crowd._LARGE"): "70",
+            _moved("liebenow.crowds.FEWER_SEEDS", "reproductions.growing_crowd.FEWER_SEEDS"): "1",
         },
         "phone-unit": {
+            _moved("liebenow.crowds.FEW_PHONES", "reproductions.phone_unit.FEW_PHONES"): "(60, 80)",
+            _moved("liebenow.crowds.EPSILONS", "reproductions.phone_unit.EPSILONS"): "(1.0, 8.0)",
             _moved(
-                "liebenow.phone_unit.FEW_PHONES", "reproductions.phone_unit.FEW_PHONES"
-            ): "(60, 80)",
-            _moved(
-                "liebenow.phone_unit.EPSILONS", "reproductions.phone_unit.EPSILONS"
-            ): "(1.0, 8.0)",
-            _moved(
-                "liebenow.phone_unit.ALSO_LOCAL", "reproductions.phone_unit.ALSO_LOCAL"
+                "liebenow.crowds.ALSO_LOCAL", "reproductions.phone_unit.ALSO_LOCAL"
             ): "{80: 8.0}",
         },
     }
