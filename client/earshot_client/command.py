@@ -27,7 +27,11 @@ class SubCommand(NamedTuple):
     @property
     def extra(self) -> str:
         """Extra that brings the libraries that the package needs."""
-        return "phone" if self.package == "client" else self.package
+        return _EXTRAS.get(self.package, self.package)
+
+
+_EXTRAS = {"client": "phone", "studies": "simulations"}
+"""Extras whose names are not those of the packages that need them."""
 
 
 SUB_COMMANDS = {
@@ -53,7 +57,7 @@ SUB_COMMANDS = {
     "phones": SubCommand("server", "Count the phones that a server knows, or erase one."),
     "train": SubCommand("models", "Train an encoder for phones, without labels."),
     "probe": SubCommand("simulations", "Measure an encoder on labelled sound that it never heard."),
-    "reproduce": SubCommand("simulations", "Reproduce one table or figure of a paper."),
+    "reproduce": SubCommand("studies", "Reproduce one table or figure of a paper."),
     "audit": SubCommand(
         "simulations", "Audit the cost of every private mechanism: claimed, proven, measured."
     ),
@@ -101,6 +105,13 @@ def main() -> None:
         print(f"earshot: {error}", file=sys.stderr)
         sys.exit(2)
     except ModuleNotFoundError as error:
+        if error.name == "earshot_studies":
+            print(
+                f"earshot {wanted}: no wheel has the studies of papers; they are in the "
+                "repository, folder simulations/earshot_studies, and run from a checkout",
+                file=sys.stderr,
+            )
+            sys.exit(2)
         # Heavy imports happen where they are used, so this may come from deep within.
         if wanted not in SUB_COMMANDS or (error.name or "").startswith("earshot"):
             raise

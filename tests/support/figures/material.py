@@ -55,10 +55,10 @@ def _published_votes(folder: Path) -> None:
     generator = np.random.default_rng(2)
     for name, likely in (
         ("mnist", [0.82] + [0.02] * 9),
-        ("svhn", [0.73] + [0.03] * 9),
+        ("svhn", [0.82] + [0.02] * 9),
         ("adult", [0.9, 0.1]),
     ):
-        np.save(folder / f"{name}.npy", generator.multinomial(250, likely, 9000))
+        np.save(folder / f"{name}.npy", generator.multinomial(250, likely, 12_000))
 
 
 def _sounds(folder: Path) -> None:
