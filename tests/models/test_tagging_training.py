@@ -6,7 +6,6 @@ import numpy as np
 import pytest
 
 from earshot_models.tagging.examples import Examples
-from earshot_models.tagging.kept_taggers import fit_or_open
 from earshot_models.tagging.mel_power import FLOOR
 from earshot_models.tagging.metrics import average_precisions
 from earshot_models.tagging.mixup import Mixup, Scale
@@ -126,35 +125,6 @@ def test_what_is_mixed_is_power_or_its_logarithm(workshop, scale):
         logarithm = np.log(power.astype(float) + FLOOR)
         expected = part * logarithm[first] + (1 - part) * logarithm[second]
     np.testing.assert_allclose(shop._mixed(power, first, second, share), expected, atol=1e-4)
-
-
-def test_what_was_trained_is_kept_and_a_killed_run_goes_on(workshop, tmp_path, monkeypatch):
-    examples, validation = tones(30, 0), tones(30, 1)
-    trained = fit_or_open(workshop, tmp_path, examples, validation, seed=1)
-    (path,) = tmp_path.iterdir()
-    # Half of it is as good as nothing: it is trained anew.
-    path.write_bytes(path.read_bytes()[:1000])
-    again = fit_or_open(workshop, tmp_path, examples, validation, seed=1)
-    for here, there in zip(trained.weights, again.weights, strict=True):
-        np.testing.assert_allclose(here, there, atol=1e-3)
-    others = (
-        (examples, validation, 2),
-        (examples, None, 1),
-        (examples.rows(slice(1, None)), validation, 1),
-    )
-
-    def no_more(*_):
-        raise AssertionError("trained again")
-
-    monkeypatch.setattr(workshop, "fit", no_more)
-    opened = fit_or_open(workshop, tmp_path, examples, validation, seed=1)
-    assert opened.history == again.history
-    for here, there in zip(opened.weights, again.weights, strict=True):
-        np.testing.assert_array_equal(here, there)
-    for other in others:
-        with pytest.raises(AssertionError, match="trained again"):
-            fit_or_open(workshop, tmp_path, *other)
-    assert [each.suffix for each in tmp_path.iterdir()] == [".npz"]
 
 
 @pytest.mark.slow
