@@ -9,7 +9,7 @@ from earshot_models.tagging.examples import Examples
 from earshot_models.tagging.mel_power import FLOOR
 from earshot_models.tagging.metrics import average_precisions
 from earshot_models.tagging.mixup import Mixup, Scale
-from earshot_models.tagging.training import FAST, Workshop, train
+from earshot_models.tagging.training import FAST, Workshop
 from earshot_protocol.errors import InvalidInputError, InvalidParametersError
 
 LABELS = ("low", "middle", "high")
@@ -92,7 +92,7 @@ def test_a_teacher_that_went_astray_keeps_what_was_best_before(monkeypatch):
 
 @pytest.mark.slow
 def test_without_validation_it_trains_to_the_end():
-    tagger = train(tones(80, 0), LABELS, settings=SHORT, seed=3)
+    tagger = Workshop(SHAPE, LABELS, SHORT).fit(tones(80, 0), seed=3)
     assert tagger.history == ()
     assert right(tagger, tones(100, 2)) > 0.9
 
@@ -107,7 +107,8 @@ def test_without_validation_it_trains_to_the_end():
     ids=["log-mel, weighted, unbalanced", "unmixed, adaptive"],
 )
 def test_every_part_of_the_recipe_can_be_set(other):
-    tagger = train(tones(80, 0), LABELS, tones(60, 1), replace(SHORT, **other), seed=5)
+    shop = Workshop(SHAPE, LABELS, replace(SHORT, **other))
+    tagger = shop.fit(tones(80, 0), tones(60, 1), seed=5)
     assert right(tagger, tones(100, 2)) > 0.9
 
 
@@ -134,7 +135,7 @@ def test_the_papers_networks_train(network):
     targets = random.integers(0, 2, (24, 1))
     power = random.exponential(1.0, (24, 32, 32)) + 20 * targets[:, :, None]
     settings = replace(SHORT, network=network, steps=16, every=8, batch=8, rate=1e-3)
-    tagger = train(Examples.of(power, targets), ("loud",), settings=settings)
+    tagger = Workshop((32, 32), ("loud",), settings).fit(Examples.of(power, targets))
     likely = tagger.probabilities(power)
     assert likely[targets == 1].mean() > likely[targets == 0].mean()
 
