@@ -23,14 +23,13 @@ from earshot_protocol.phases import (
 from earshot_protocol.phases.learning import Budget
 from earshot_protocol.privacy import accounting, composition, ledger, noise, significance
 from earshot_protocol.privacy.accounting import Expense, Release, composed_cost
-from earshot_protocol.privacy.calibration import ballot_budgets
 from earshot_protocol.privacy.composition import Composition
 from earshot_protocol.privacy.conversions import zcdp_delta
 from earshot_protocol.privacy.divergences import ORDERS
 from earshot_protocol.privacy.events import Approximate, Event, Pure, ZeroConcentrated
 from earshot_protocol.privacy.laws import DiscreteLaplaceNoise
 from earshot_protocol.privacy.losses import Laplace, PureLosses
-from earshot_protocol.privacy.mechanisms import LEDGER_UNITS, BallotSum, Cost, Unit
+from earshot_protocol.privacy.mechanisms import Cost, Unit
 from earshot_protocol.secure_sum import parameters as sums
 
 PUBLISHED: list[tuple[Any, dict[str, object]]] = [
@@ -107,17 +106,6 @@ def test_the_deviation_of_discrete_laplace_noise(scale: float, order: float) -> 
 
 def test_a_threshold_may_ask_for_all_votes_that_there_are() -> None:
     labelling_parameters(threshold=100.0).check()
-
-
-@pytest.mark.parametrize("unit", list(LEDGER_UNITS))
-def test_budgets_of_ballots_share_the_cost_by_their_weights(unit: Unit) -> None:
-    votes = (3, 10)
-    epsilons = ballot_budgets(2.0, 1e-6, (1.0, 3.0), votes, unit)
-    alone = [
-        BallotSum(epsilon, most, 1).cost(unit).epsilon
-        for epsilon, most in zip(epsilons, votes, strict=True)
-    ]
-    assert alone[1] == pytest.approx(3 * alone[0], rel=1e-9)
 
 
 @pytest.mark.parametrize("event", [Pure(1.0), ZeroConcentrated(math.inf)])
