@@ -17,8 +17,6 @@ from earshot_simulations.reproductions.outcome import Row
 from earshot_simulations.sweeps.estimate import Estimate, estimate
 
 Rows = Sequence[Row]
-Column = Callable[[str], float]
-"""ε of one seed's row, by column; see `Statement.of`."""
 
 
 class Found(NamedTuple):
