@@ -149,7 +149,6 @@ def expected_labels(
     sensitivities: npt.NDArray[np.number],
     delta: float,
     factor: float = 1.0,
-    base_epsilon: float = 1.0,
 ) -> float:
     """Return the labels that owners with budgets pay for, if as many with equal ε pay for `base`.
 
@@ -158,12 +157,11 @@ def expected_labels(
     budget ends the labelling.
 
     Args:
-        base: Labels if all owners have `base_epsilon`.
+        base: Labels if all owners have an ε of 1.
         groups: Groups of owners, at least one.
         sensitivities: Sensitivity Δ_o of each group: weights or copies.
         delta: δ of all owners.
         factor: Factor by which noise was scaled (see `scaled`).
-        base_epsilon: ε at which `base` labels are paid for.
 
     Raises:
         InvalidParametersError: There are not as many groups as sensitivities, or a number is out of
@@ -173,7 +171,7 @@ def expected_labels(
     loud = np.asarray(sensitivities, dtype=np.float64) / checks.positive("factor", factor)
     if loud.shape != budgets.shape or not (loud > 0).all():
         raise InvalidParametersError("sensitivities: must be above 0, one for every group")
-    spendable = concentration(budgets, delta) / concentration(base_epsilon, delta)
+    spendable = concentration(budgets, delta) / concentration(1.0, delta)
     return float(checks.positive("base", base) * (spendable / loud**2).min())
 
 
