@@ -40,7 +40,7 @@ from earshot_simulations.reproductions.outcome import Row, files_of, write
 from earshot_simulations.sweeps.estimate import estimate
 from earshot_simulations.tagging.ensembles import EnsembleScores, Scored
 from earshot_simulations.tagging.mixtures import LONG_TAIL
-from earshot_simulations.tagging.school import LINEAR, NETWORKS
+from earshot_simulations.tagging.school import NETWORKS, Kind, Teaching
 from earshot_simulations.tagging.study import Size, Study
 
 LABELS, ROWS = 3, 60
@@ -246,7 +246,7 @@ def tiny(folder: Path, cache: Path) -> Study:
 def test_everything_is_written_and_the_second_time_nothing_is_done_again(
     folder: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    work = Work(tiny(folder, tmp_path / "cache"), 1, LINEAR)
+    work = Work(tiny(folder, tmp_path / "cache"), 1, Teaching(Kind.LINEAR))
     outcome = audioset_ensemble.reproduce(work)
     files = write(outcome, tmp_path / "out")
     assert sorted(path.name for path in files) == sorted(files_of(audioset_ensemble.NAME))

@@ -16,11 +16,12 @@ from earshot_simulations.tagging import ensembles
 from earshot_simulations.tagging.ensembles import EnsembleScores, prepared
 from earshot_simulations.tagging.linear import PENALTY, LinearTagger, Scale
 from earshot_simulations.tagging.mixtures import LONG_TAIL
-from earshot_simulations.tagging.school import LINEAR, NETWORKS, Kind, School, Teaching
+from earshot_simulations.tagging.school import NETWORKS, Kind, School, Teaching
 from earshot_simulations.tagging.study import Size, Study
 
 MEL = MelSettings(8000, 512, 512, 8, 1.0)
 SIZE = Size(120, 40, 50, 60)
+LINEAR = Teaching(Kind.LINEAR)
 TEACHERS = 4
 
 

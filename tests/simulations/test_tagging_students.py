@@ -32,9 +32,10 @@ from earshot_simulations.reproductions.audioset_work import Work
 from earshot_simulations.reproductions.outcome import Row, files_of, write
 from earshot_simulations.sweeps.estimate import estimate
 from earshot_simulations.tagging.mixtures import LONG_TAIL
-from earshot_simulations.tagging.school import LINEAR, NETWORKS
+from earshot_simulations.tagging.school import NETWORKS, Kind, Teaching
 from earshot_simulations.tagging.study import Size, Study
 
+LINEAR = Teaching(Kind.LINEAR)
 QUERIES = 3000
 
 
