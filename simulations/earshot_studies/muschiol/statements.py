@@ -12,8 +12,6 @@ from earshot_studies.muschiol.printed import ADAPTIVE, Setting
 from earshot_studies.muschiol.settings import CHECK_NOISES, GRID, NOISES, PUBLIC
 
 Rows = Sequence[Row]
-Column = Callable[[str], float]
-"""ε of one seed's row, by column; see `Statement.of`."""
 
 
 class Found(NamedTuple):
