@@ -61,7 +61,7 @@ class Code:
             values = values.union(*(names.values for names in found))
             said = said.union(*(names.words for names in found))
             todo = set().union(*(names.parts for names in found))
-            for part in self.parts.keys() - done:
+            for part in self.parts:
                 owner, _, name = part.rpartition(".")
                 if name not in said:
                     continue

@@ -17,7 +17,7 @@ from support.reached import Code
 ROOT = Path(__file__).resolve().parents[2]
 ROOMS = [ROOT / room for room in ("protocol", "client", "server", "models", "simulations")]
 PAGES = [ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md"))]
-BY_TEXT = ("commands", "reproductions")
+BY_TEXT = ("commands", "dziedzic", "muschiol")
 """Folders whose modules are imported by names that are computed from text."""
 KEPT = {
     "earshot_models.tagging.examples.check_ensemble": "docs/private-sound.md promises it",
