@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import enum
 import json
-import os
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -21,6 +20,7 @@ from earshot_models.commands.progress import Progress
 from earshot_models.teachers.ensemble import vote_counts
 from earshot_protocol import checks
 from earshot_protocol.errors import EarshotError
+from earshot_protocol.files import replace_file
 from earshot_protocol.voting.winners import NONE, ConfidentGNMax
 from earshot_server.accounting.votes import costs, personal
 from earshot_server.accounting.votes.costs import Method
@@ -494,9 +494,7 @@ def student_accuracy(work: Work, cell: Cell, accounting: Accounting, process: in
         )
         right = work.subject.student(lesson, process)(test.rows) == test.labels
         kept[key] = float(np.mean(right))
-        new = file.with_suffix(".new")
-        new.write_text(json.dumps(kept, indent=1), encoding="utf-8")
-        os.replace(new, file)
+        replace_file(file, json.dumps(kept, indent=1))
     return kept[key]
 
 

@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
-import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -35,6 +32,7 @@ from earshot_simulations.auditing.printed_votes import adaptive_threshold
 from earshot_simulations.reporting.panels import plain_logarithmic
 from earshot_simulations.reporting.tables import markdown_table
 from earshot_simulations.sweeps.estimate import Estimate, estimate
+from earshot_studies.kit.kept import Kept
 from earshot_studies.kit.outcome import Outcome, Row, means
 from earshot_studies.muschiol.taggers.ensembles import prepared
 from earshot_studies.muschiol.taggers.powers import contents
@@ -857,11 +855,6 @@ def reproduce(plan: Plan) -> Outcome:
 
 
 def _of_seed(plan: Plan, seed: int) -> list[Row]:
-    name = hashlib.sha256(json.dumps([_VERSION, plan.key, seed]).encode()).hexdigest()[:16]
-    path = plan.work / f"privacy-{name}.json"
-    if path.is_file():
-        kept: list[Row] = json.loads(path.read_text(encoding="utf-8"))
-        return kept
     done = 0
 
     def told(what: str) -> None:
@@ -869,11 +862,11 @@ def _of_seed(plan: Plan, seed: int) -> list[Row]:
         plan.progress(f"ensemble {seed} of {plan.seeds}: {what}", done, len(PUBLIC) + 5)
         done += 1
 
-    rows = list(measure(plan.ensemble(seed), seed, told))
-    new = path.with_suffix(".new")
-    new.write_text(json.dumps(rows), encoding="utf-8")
-    os.replace(new, path)
-    return rows
+    return Kept(plan.work).rows(
+        "privacy",
+        [_VERSION, plan.key, seed],
+        lambda: list(measure(plan.ensemble(seed), seed, told)),
+    )
 
 
 def averages(rows: Sequence[Row]) -> list[Row]:

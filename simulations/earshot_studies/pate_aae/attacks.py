@@ -7,10 +7,7 @@ Every number below was fixed, on games of seeds below 1000, before those that ar
 from __future__ import annotations
 
 import enum
-import hashlib
-import json
 import math
-import os
 import textwrap
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -25,6 +22,7 @@ from earshot_simulations.membership.game import Game, Records, Sampler, Train
 from earshot_simulations.membership.planted import repeating
 from earshot_simulations.membership.suite import ATTACKS, CONFIDENCE, Attack, Report, attacked
 from earshot_simulations.reporting.tables import markdown_table
+from earshot_studies.kit.kept import Kept, digest
 from earshot_studies.kit.outcome import Outcome, Row
 
 
@@ -262,26 +260,20 @@ class Work:
             subject: what is attacked.
             seed: of clips, coins, trainings and samples.
         """
-        path = self.folder / f"{self._identity()}-{subject.name.lower()}-{seed}.json"
-        if not path.is_file():
+
+        def measured() -> list[Row]:
             report = attacked(
                 self.trained[subject], game(self.clips, self.trials, seed), EPSILON, DELTA,
                 seed=seed, attacks=self.attacks, progress=self._told(subject, seed),
             )  # fmt: skip
-            new = path.with_suffix(".new")
-            new.write_text(json.dumps(_rows(subject, seed, report)), encoding="utf-8")
-            os.replace(new, path)
-        found: list[Row] = json.loads(path.read_text(encoding="utf-8"))
-        return found
+            return _rows(subject, seed, report)
+
+        settings = [_VERSION, self.public, self.trials, list(self.attacks), RECIPES]
+        name = f"{subject.name.lower()}-{seed}"
+        return Kept(self.folder).rows(name, [*settings, digest(self.clips)], measured)
 
     def _told(self, subject: Subject, seed: int) -> Callable[[int, int], None]:
         return lambda done, total: self.progress(f"{subject}, seed {seed}", done, total)
-
-    def _identity(self) -> str:
-        about = [_VERSION, self.public, self.trials, list(self.attacks), RECIPES]
-        digest = hashlib.sha256(json.dumps(about).encode())
-        digest.update(np.ascontiguousarray(self.clips).tobytes())
-        return digest.hexdigest()[:12]
 
 
 RECIPES = (
