@@ -244,11 +244,8 @@ def _studies() -> dict[str, Run]:
         runs[name] = Run(f"reproduce {name} {phases}{phones}", small)
     runs |= {
         "liebenow-9.1": Run(
-            "reproduce liebenow-9.1 --data @esc10 --other @streets --steps 2 --out out",
-            {
-                "earshot_models.origins._SYNTHESIZED": "25",
-                "earshot_models.datasets.splits.folds": "lambda own: lambda data: [*own(data)][:2]",
-            },
+            "reproduce liebenow-9.1 --data @halves --other @streets --steps 2 --out out",
+            {"earshot_models.origins._SYNTHESIZED": "25"},
         ),
         "liebenow-9.2": Run("reproduce liebenow-9.2 --data @esc10 --encoder contrast-1 --out out"),
         "papernot-table-1": Run("reproduce papernot-table-1 --data @published --seeds 2 --out out"),
